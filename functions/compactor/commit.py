@@ -1,0 +1,134 @@
+"""Commit: one create-if-absent PUT into the partition's commit log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from compactor import layout
+from compactor.commit_log import (
+    Commit,
+    LogState,
+    decode_checkpoint,
+    decode_commit,
+    encode_checkpoint,
+    encode_commit,
+)
+from compactor.errors import AlreadyExists, CommitConflict, IntegrityError
+from compactor.manifest import identities
+from compactor.model import Partition
+from compactor.ports import ObjectStore
+from compactor.settings import Settings
+
+_NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
+
+
+class CommitLog:
+    """One partition's commit log on a store."""
+
+    def __init__(self, store: ObjectStore, settings: Settings, partition: Partition) -> None:
+        self._store = store
+        self._settings = settings
+        self._partition = partition
+        self._bucket, self._prefix = layout.commits_prefix(settings, partition)
+
+    def load(self) -> LogState:
+        """The newest checkpoint and every entry after it: one LIST and few GETs."""
+        commits, checkpoints = self._names("")
+        state = LogState()
+        if checkpoints:
+            through, key = max(checkpoints.items())
+            state = decode_checkpoint(self._store.get(self._bucket, key))
+            commits = {n: key for n, key in commits.items() if n > through}
+        self._take(state, commits)
+        return state
+
+    def refresh(self, state: LogState) -> None:
+        """Take the entries that were written since ``state`` was loaded."""
+        after = layout.commit_key(self._settings, self._partition, state.last)[1]
+        commits, _ = self._names(after)
+        self._take(state, {n: key for n, key in commits.items() if n > state.last})
+
+    def append(self, state: LogState, draft: Commit) -> Commit:
+        """Write ``draft`` as the next entry.
+
+        Raises:
+            CommitConflict: an entry written meanwhile names one of its sources, or replaces
+                the commit it wants to replace. The log state is up to date then.
+        """
+        while True:
+            commit = replace(draft, sequence=state.last + 1)
+            bucket, key = layout.commit_key(self._settings, self._partition, commit.sequence)
+            try:
+                self._store.create(bucket, key, encode_commit(commit))
+            except AlreadyExists:
+                self.refresh(state)
+                # A retried PUT may meet the entry that its own first try wrote.
+                if self._is_own(state, commit):
+                    return commit
+                self._refuse_conflict(state, draft)
+            else:
+                state.add(commit)
+                return commit
+
+    def checkpoint(self, state: LogState) -> None:
+        """Sum up the log once every commit in it is published; otherwise do nothing."""
+        if state.last == state.checkpoint or state.unpublished:
+            return
+        bucket, key = layout.checkpoint_key(self._settings, self._partition, state.last)
+        try:
+            self._store.create(bucket, key, encode_checkpoint(state))
+        except AlreadyExists:
+            # Another run summed up the same entries: same content.
+            return
+
+    def every_commit(self) -> Iterator[Commit]:
+        """All valid entries from the first on, checkpoints aside, oldest first."""
+        commits, _ = self._names("")
+        void = set()
+        entries = []
+        for sequence in sorted(commits, reverse=True):
+            if sequence in void:
+                continue
+            commit = decode_commit(self._store.get(self._bucket, commits[sequence]))
+            if commit.replaces is not None:
+                void.add(commit.replaces)
+            entries.append(sequence)
+        for sequence in reversed(entries):
+            yield decode_commit(self._store.get(self._bucket, commits[sequence]))
+
+    def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str]]:
+        commits: dict[int, str] = {}
+        checkpoints: dict[int, str] = {}
+        for page in self._store.list_objects(self._bucket, self._prefix, start_after=start_after):
+            for entry in page:
+                match = _NAME.match(entry.key, len(self._prefix) - 1)
+                if match:
+                    found = checkpoints if match[2] else commits
+                    found[int(match[1])] = entry.key
+        return commits, checkpoints
+
+    def _take(self, state: LogState, commits: dict[int, str]) -> None:
+        for sequence in sorted(commits):
+            if sequence != state.last + 1:
+                raise IntegrityError(
+                    f"commit log {self._prefix} has no entry {state.last + 1}, "
+                    f"but has {sequence}: it was changed by hand"
+                )
+            state.add(decode_commit(self._store.get(self._bucket, commits[sequence])))
+
+    @staticmethod
+    def _is_own(state: LogState, commit: Commit) -> bool:
+        summary = state.summaries.get(commit.sequence)
+        return summary is not None and summary.commit_id == commit.commit_id
+
+    def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
+        wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
+        if draft.replaces is not None:
+            if draft.replaces not in state.unpublished:
+                raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
+            wanted -= identities(state.unpublished[draft.replaces].rows)
+        taken = wanted & state.committed
+        if taken:
+            raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")

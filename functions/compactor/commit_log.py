@@ -1,0 +1,251 @@
+"""What a partition's commit log says, as a pure fold over its entries.
+
+The log is the sequence of objects ``commits/<seq>.json.gz``, each written once with
+``If-None-Match: *``, so that there is one order of commits that every run sees. A commit may
+replace an earlier one whose output was lost before it was published; the replaced commit
+then counts for nothing. A checkpoint sums up all commits through one sequence number, every
+one of them published.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from compactor import manifest
+from compactor.manifest import ManifestRow
+from compactor.model import (
+    Compression,
+    Format,
+    Quarantined,
+    QuarantineReason,
+    SourceObject,
+    StoredPart,
+)
+
+LOG_VERSION = 1
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output a commit names, with all that is needed to publish it.
+
+    ``crc32`` is that of the whole object as stored, None for a server-side copy. ``size`` is
+    the stored size and ``plain_bytes`` the decompressed size, in bytes.
+    """
+
+    bucket: str
+    key: str
+    upload_id: str
+    parts: tuple[StoredPart, ...]
+    size: int
+    crc32: int | None
+    plain_bytes: int | None
+    records: int | None
+    format: Format | None
+    compression: Compression
+    copied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One entry of the commit log.
+
+    Attributes:
+        sequence: place in the log, from 1.
+        commit_id: tells a writer its own entry from another's after a lost answer.
+        replaces: sequence of an earlier commit that this one makes void.
+        output: None when the entry only quarantines sources or voids a commit.
+    """
+
+    sequence: int
+    commit_id: str
+    run_id: str
+    created_at: float
+    source_bucket: str
+    group_id: str
+    output: Output | None = None
+    rows: tuple[ManifestRow, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    replaces: int | None = None
+
+    def voided(self, run_id: str) -> Commit:
+        """The entry that makes this commit void without a successor."""
+        return replace(
+            self,
+            commit_id=uuid.uuid4().hex,
+            run_id=run_id,
+            output=None,
+            rows=(),
+            quarantined=(),
+            replaces=self.sequence,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSummary:
+    """The numbers of one commit, kept when its rows are let go.
+
+    ``records`` is None for a server-side copy, whose records were never counted.
+    """
+
+    commit_id: str
+    run_id: str
+    sources: int
+    source_bytes: int
+    output_bytes: int
+    outputs: int
+    records: int | None
+    copied: bool
+    quarantined: tuple[Quarantined, ...]
+
+
+@dataclass(slots=True)
+class LogState:
+    """What is known of a partition's log so far.
+
+    Attributes:
+        last: sequence of the newest entry seen; 0 for an empty log.
+        checkpoint: sequence the newest checkpoint covers; 0 when there is none.
+        committed: identities of the sources that valid commits name.
+        quarantined: identities of the sources left alone.
+        unpublished: valid commits after the checkpoint whose output this run has neither
+            completed nor seen, by sequence.
+        summaries: the valid commits after the checkpoint in numbers, by sequence.
+    """
+
+    last: int = 0
+    checkpoint: int = 0
+    committed: set[bytes] = field(default_factory=set)
+    quarantined: set[bytes] = field(default_factory=set)
+    unpublished: dict[int, Commit] = field(default_factory=dict)
+    summaries: dict[int, CommitSummary] = field(default_factory=dict)
+
+    def add(self, commit: Commit) -> None:
+        """Take the next entry of the log."""
+        self.last = commit.sequence
+        if commit.replaces is not None:
+            replaced = self.unpublished.pop(commit.replaces, None)
+            self.summaries.pop(commit.replaces, None)
+            if replaced is not None:
+                self.committed -= manifest.identities(replaced.rows)
+        if commit.output is not None:
+            self.unpublished[commit.sequence] = commit
+        self.summaries[commit.sequence] = summarise(commit)
+        self.committed |= manifest.identities(commit.rows)
+        self.quarantined |= {q.source.identity for q in commit.quarantined}
+
+    def mark_published(self, commit: Commit) -> None:
+        """The output is readable; the rows are not needed any more."""
+        self.unpublished.pop(commit.sequence, None)
+
+
+def summarise(commit: Commit) -> CommitSummary:
+    """The numbers of one commit."""
+    output = commit.output
+    return CommitSummary(
+        commit_id=commit.commit_id,
+        run_id=commit.run_id,
+        sources=len(commit.rows),
+        source_bytes=sum(row.source.size for row in commit.rows),
+        output_bytes=0 if output is None else output.size,
+        outputs=0 if output is None else 1,
+        records=0 if output is None else output.records,
+        copied=output is not None and output.copied,
+        quarantined=commit.quarantined,
+    )
+
+
+def encode_commit(commit: Commit) -> bytes:
+    """Gzipped JSON of one entry."""
+    output = commit.output
+    document = {
+        "version": LOG_VERSION,
+        "sequence": commit.sequence,
+        "commit_id": commit.commit_id,
+        "run_id": commit.run_id,
+        "created_at": commit.created_at,
+        "source_bucket": commit.source_bucket,
+        "group_id": commit.group_id,
+        "replaces": commit.replaces,
+        "output": None if output is None else msgspec.to_builtins(output),
+        "manifest": manifest.to_json(commit.rows),
+        "quarantined": [
+            [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
+            for q in commit.quarantined
+        ],
+    }
+    return _pack(document)
+
+
+def decode_commit(body: bytes) -> Commit:
+    """The entry again."""
+    document = _unpack(body)
+    bucket = document["source_bucket"]
+    raw_output = document["output"]
+    return Commit(
+        sequence=document["sequence"],
+        commit_id=document["commit_id"],
+        run_id=document["run_id"],
+        created_at=document["created_at"],
+        source_bucket=bucket,
+        group_id=document["group_id"],
+        replaces=document["replaces"],
+        output=None if raw_output is None else msgspec.convert(raw_output, Output),
+        rows=manifest.from_json(document["manifest"], bucket),
+        quarantined=tuple(
+            Quarantined(SourceObject(bucket, key, etag, size, 0.0), QuarantineReason(why), detail)
+            for key, etag, size, why, detail in document["quarantined"]
+        ),
+    )
+
+
+def encode_checkpoint(state: LogState) -> bytes:
+    """Gzipped JSON that stands for every entry through ``state.last``."""
+    document = {
+        "version": LOG_VERSION,
+        "through": state.last,
+        "committed": _digests_to_text(state.committed),
+        "quarantined": _digests_to_text(state.quarantined),
+    }
+    return _pack(document)
+
+
+def decode_checkpoint(body: bytes) -> LogState:
+    """State as of the checkpoint."""
+    document = _unpack(body)
+    through = document["through"]
+    return LogState(
+        last=through,
+        checkpoint=through,
+        committed=_digests_from_text(document["committed"]),
+        quarantined=_digests_from_text(document["quarantined"]),
+    )
+
+
+def _pack(document: dict[str, Any]) -> bytes:
+    return gzip.compress(msgspec.json.encode(document), compresslevel=3, mtime=0)
+
+
+def _unpack(body: bytes) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.json.decode(gzip.decompress(body))
+    if document["version"] != LOG_VERSION:
+        raise ValueError(f"commit log version {document['version']}, expected {LOG_VERSION}")
+    return document
+
+
+def _digests_to_text(digests: Iterable[bytes]) -> str:
+    # Sorted, so that two runs that saw the same log write the same checkpoint.
+    return base64.b64encode(b"".join(sorted(digests))).decode()
+
+
+def _digests_from_text(text: str) -> set[bytes]:
+    raw = base64.b64decode(text)
+    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}

@@ -1,0 +1,270 @@
+"""Compact: read one group of sources and store one output that nobody can read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compactor import plain
+from compactor.codecs import encoder
+from compactor.commit_log import Output
+from compactor.errors import UnreadableSource
+from compactor.formats import detect, extension_for, framer_for
+from compactor.formats.framing import Framer
+from compactor.manifest import ManifestRow
+from compactor.model import (
+    Format,
+    ObjectGroup,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    SourceObject,
+)
+from compactor.packing import output_compression, packing_class
+from compactor.pending import OutputWriter, PendingOutput, Tally
+from compactor.ports import ObjectStore, SourceBody
+from compactor.restoring import SliceFacts, facts_of
+from compactor.settings import Settings
+
+
+COPY_PART_BYTES = 5 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names."""
+
+    bucket: str
+    prefix: str
+    stem: str
+
+    def key(self, group: ObjectGroup, extension: str) -> str:
+        """Key of a group's output; the same sources always give the same key."""
+        return f"{self.prefix}{self.stem}-{group.id}{extension}"
+
+
+def compact(
+    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
+) -> PendingOutput:
+    """Store the output of a group as multipart parts.
+
+    The bytes depend on the group and the settings alone. A source whose content cannot be
+    read is left out and reported; one whose damage shows only after some of its bytes went
+    into the output makes the group start again without it.
+
+    Raises:
+        SourceChanged: a source is not what was listed; nothing is left behind.
+        TransientStoreError: likewise.
+    """
+    if group.copy:
+        return _copy(group, store, destination)
+    left_out: dict[bytes, Quarantined] = {}
+    while True:
+        attempt = _Attempt(group, settings, store, destination, left_out)
+        try:
+            return attempt.run()
+        except _DamagedMidway as damaged:
+            attempt.abort()
+            left_out[damaged.quarantined.source.identity] = damaged.quarantined
+        except BaseException:
+            attempt.abort()
+            raise
+
+
+class _DamagedMidway(Exception):
+    def __init__(self, quarantined: Quarantined) -> None:
+        super().__init__(quarantined)
+        self.quarantined = quarantined
+
+
+class _Attempt:
+    """One pass over the sources of a group."""
+
+    def __init__(
+        self,
+        group: ObjectGroup,
+        settings: Settings,
+        store: ObjectStore,
+        destination: Destination,
+        left_out: dict[bytes, Quarantined],
+    ) -> None:
+        self._group = group
+        self._settings = settings
+        self._store = store
+        self._destination = destination
+        self._quarantined = dict(left_out)
+        self._signature: Signature | None = None
+        self._framer: Framer | None = None
+        self._writer: OutputWriter | None = None
+        self._rows: list[ManifestRow] = []
+        self._misfits: dict[bytes, Signature] = {}
+        self._frame_bytes = 0
+        self._frame_newlines = 0
+        self._opened = False
+
+    def run(self) -> PendingOutput:
+        sources = [s for s in self._group.sources if s.identity not in self._quarantined]
+        for body in self._store.read_sources(sources):
+            before = self._writer.plain_bytes if self._writer else 0
+            try:
+                self._place(body)
+            except UnreadableSource as error:
+                quarantined = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
+                if self._writer is not None and self._writer.plain_bytes != before:
+                    raise _DamagedMidway(quarantined) from error
+                self._quarantined[body.source.identity] = quarantined
+        return PendingOutput(
+            group=self._group,
+            output=self._finish(),
+            rows=tuple(self._rows),
+            quarantined=tuple(self._quarantined.values()),
+            misfits=self._misfits,
+            tally=self._tally(),
+        )
+
+    def abort(self) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+
+    def _place(self, body: SourceBody) -> None:
+        if body.error is not None:
+            raise body.error
+        source = body.source
+        content = plain.read(body, self._settings)
+        forced = None if self._settings.format == "auto" else Format(self._settings.format)
+        found = detect(content.head, source.key, complete=content.complete, forced=forced)
+        if found is None:
+            self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
+            return
+        signature = Signature(found.format, content.compression, found.header)
+        if self._signature is None:
+            self._open_output(signature, source)
+        if signature != self._signature:
+            self._misfits[source.identity] = signature
+            return
+        self._frame(source, content)
+
+    def _open_output(self, signature: Signature, source: SourceObject) -> None:
+        settings = self._settings
+        compression = output_compression(settings, signature.compression)
+        extension = extension_for(signature.format, compression)
+        key = self._destination.key(self._group, f".{extension}")
+        self._signature = signature
+        self._framer = framer_for(
+            signature,
+            cloudtrail_output=settings.cloudtrail_output,
+            undelimited_output=settings.undelimited_output,
+        )
+        self._writer = OutputWriter(
+            self._store, self._destination.bucket, key, encoder(compression)
+        )
+
+    def _frame(self, source: SourceObject, content: plain.PlainContent) -> None:
+        if self._framer is None or self._writer is None:
+            raise AssertionError("a source is framed before its output was opened")
+        streaming = None if content.complete else self._framer.stream()
+        if streaming is None:
+            framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
+            self._write_opening()
+            start = self._writer.plain_bytes
+            self._writer.write(framed.separator)
+        else:
+            self._write_opening()
+            start = self._writer.plain_bytes
+            for chunk in content.chunks():
+                for piece in streaming.feed(chunk):
+                    self._writer.write(piece)
+            framed = streaming.finish()
+        for piece in framed.slice:
+            self._writer.write(piece)
+        offset = start + len(framed.separator)
+        length = self._writer.plain_bytes - offset
+        self._frame_bytes += len(framed.separator)
+        self._rows.append(_row(source, content, facts_of(framed), offset, length))
+
+    def _write_opening(self) -> None:
+        if not self._opened and self._framer is not None:
+            self._opened = True
+            self._write_frame(self._framer.opening())
+
+    def _write_frame(self, data: bytes) -> None:
+        if self._writer is not None:
+            self._writer.write(data)
+            self._frame_bytes += len(data)
+            self._frame_newlines += data.count(b"\n")
+
+    def _finish(self) -> Output | None:
+        if self._writer is None or self._framer is None or self._signature is None:
+            return None
+        if not self._opened:
+            self._writer.abort()
+            return None
+        self._write_frame(self._framer.closing())
+        writer = self._writer
+        upload_id, parts = writer.finish()
+        return Output(
+            bucket=writer.bucket,
+            key=writer.key,
+            upload_id=upload_id,
+            parts=parts,
+            size=writer.size,
+            crc32=writer.crc32,
+            plain_bytes=writer.plain_bytes,
+            records=sum(row.facts.records for row in self._rows if row.facts is not None),
+            format=self._signature.format,
+            compression=output_compression(self._settings, self._signature.compression),
+        )
+
+    def _tally(self) -> Tally:
+        writer = self._writer
+        if writer is None:
+            return Tally()
+        return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
+
+
+def _row(
+    source: SourceObject,
+    content: plain.PlainContent,
+    facts: SliceFacts,
+    offset: int = 0,
+    length: int = 0,
+) -> ManifestRow:
+    return ManifestRow(source, offset, length, content.size, content.crc32, facts)
+
+
+def _copy(group: ObjectGroup, store: ObjectStore, destination: Destination) -> PendingOutput:
+    """Server-side copy of one large source: no byte of it passes through this worker."""
+    (source,) = group.sources
+    name = source.key.rsplit("/", 1)[-1]
+    extension = name[name.index(".", 1) :] if "." in name[1:] else ""
+    key = destination.key(group, extension)
+    upload_id = store.create_upload(destination.bucket, key)
+    try:
+        parts = tuple(
+            store.copy_part(destination.bucket, key, upload_id, number, source, start, length)
+            for number, (start, length) in enumerate(copy_ranges(source.size), start=1)
+        )
+    except BaseException:
+        store.abort_upload(destination.bucket, key, upload_id)
+        raise
+    output = Output(
+        bucket=destination.bucket,
+        key=key,
+        upload_id=upload_id,
+        parts=parts,
+        size=source.size,
+        crc32=None,
+        plain_bytes=None,
+        records=None,
+        format=None,
+        compression=packing_class(source.key).compression,
+        copied=True,
+    )
+    row = ManifestRow(source, 0, source.size, None, None, None)
+    return PendingOutput(group=group, output=output, rows=(row,))
+
+
+def copy_ranges(size: int) -> Iterator[tuple[int, int]]:
+    """(start, length) of the parts that copy an object: each at most 5 GiB, as S3 allows."""
+    for start in range(0, size, COPY_PART_BYTES):
+        yield start, min(COPY_PART_BYTES, size - start)

@@ -1,0 +1,226 @@
+"""Discover: find the partitions of a run and count what is in them. Reads only."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from compactor.model import Partition, Skipped, SourceObject
+from compactor.partitioning import expand, matches
+from compactor.ports import ObjectStore
+from compactor.schemes import check_scheme
+from compactor.settings import Settings
+from compactor.work import Discovery, WorkItem, WorkLists, blaming, to_items_json, write_work
+
+__all__ = [
+    "Committed",
+    "Discovery",
+    "WorkItem",
+    "WorkLists",
+    "discover",
+    "to_items_json",
+    "write_work",
+]
+
+#: Gives the identities of the sources that a partition's commits name.
+Committed = Callable[[Partition], Container[bytes]]
+
+SHOWN_EXAMPLES = 5
+# Enough submitted tasks to keep every thread busy, few enough to keep a long window small.
+_AHEAD_PER_WORKER = 4
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+def discover(
+    settings: Settings,
+    store: ObjectStore,
+    now: float,
+    *,
+    committed: Committed,
+    workers: int = 16,
+) -> Discovery:
+    """Find every partition that holds an object, in order of parents and dates.
+
+    Args:
+        settings: what the run shall do.
+        store: where the objects are; called from several threads at once.
+        now: UNIX seconds; decides which days a window before today has.
+        committed: consulted only for partitions that hold more than one worker may take;
+            called from several threads at once.
+        workers: threads, each with one request at a time.
+
+    Raises:
+        InvalidInput: a bucket does not exist or may not be read, the window is empty, or the
+            destination was made of other partitions.
+    """
+    dates = _dates(settings, now)
+    _check_access(settings, store)
+    count = _Count(settings, store, committed)
+    with _Parallel(workers) as parallel:
+        search = _Search(settings, store, parallel)
+        counted = [c for c in parallel.in_order(count, search.partitions(dates)) if c is not None]
+    return Discovery(
+        items=tuple(c.item for c in counted if not c.oversized),
+        oversized=tuple(c.item for c in counted if c.oversized),
+        unpartitioned=search.unpartitioned,
+    )
+
+
+def _dates(settings: Settings, now: float) -> tuple[str, ...] | None:
+    window = settings.window(now)
+    if window is None or settings.date_format is None:
+        return None
+    return expand(settings.date_format, *window)
+
+
+def _check_access(settings: Settings, store: ObjectStore) -> None:
+    """Ask each bucket once, so that a mistake in a URI ends the run before anything is done."""
+    for field, place in (
+        ("s3_source_uri", settings.source.root),
+        ("s3_destination_uri", settings.destination),
+    ):
+        with blaming(field, settings):
+            next(iter(store.list_level(place.bucket, place.prefix)), None)
+    with blaming("s3_state_uri", settings):
+        check_scheme(settings, store)
+
+
+class _Parallel:
+    """Threads that work ahead of the caller, by a bounded number of tasks."""
+
+    def __init__(self, workers: int) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="discover")
+        self._ahead = workers * _AHEAD_PER_WORKER
+
+    def __enter__(self) -> _Parallel:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def in_order(self, work: Callable[[_In], _Out], inputs: Iterable[_In]) -> Iterator[_Out]:
+        """Results in the order of the inputs."""
+        running: deque[Future[_Out]] = deque()
+        for one in inputs:
+            if len(running) >= self._ahead:
+                yield running.popleft().result()
+            running.append(self._pool.submit(work, one))
+        while running:
+            yield running.popleft().result()
+
+
+class _Search:
+    """Finds the prefixes that are partitions, level by level."""
+
+    def __init__(self, settings: Settings, store: ObjectStore, parallel: _Parallel) -> None:
+        self._settings = settings
+        self._store = store
+        self._parallel = parallel
+        self._source = settings.source
+        self.unpartitioned = Skipped(0, 0)
+
+    def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
+        root = self._source.root
+        parents = self._parents()
+        if dates is None:
+            prefixes: Iterable[str] = self._below(parents)
+        else:
+            prefixes = (parent + relative for parent in parents for relative in dates)
+        for prefix in prefixes:
+            yield Partition(root.bucket, prefix, prefix.removeprefix(root.prefix))
+
+    def _parents(self) -> list[str]:
+        """The prefixes that the source's wildcards match."""
+        parents = [self._source.root.prefix]
+        for segment in self._source.pattern:
+            if "*" in segment:
+                matching = partial(self._matching, segment)
+                parents = [p for found in self._parallel.in_order(matching, parents) for p in found]
+            else:
+                parents = [f"{parent}{segment}/" for parent in parents]
+        return parents
+
+    def _below(self, parents: list[str]) -> list[str]:
+        """The prefixes ``depth`` levels below; the objects above that depth are counted."""
+        for _ in range(self._settings.depth):
+            below: list[str] = []
+            for prefixes, skipped in self._parallel.in_order(self._level, parents):
+                below.extend(prefixes)
+                self.unpartitioned = _sum(self.unpartitioned, skipped)
+            parents = below
+        return parents
+
+    def _matching(self, segment: str, parent: str) -> list[str]:
+        prefixes, _ = self._level(parent)
+        return [p for p in prefixes if matches(segment, p[len(parent) : -1])]
+
+    def _level(self, parent: str) -> tuple[list[str], Skipped]:
+        prefixes: list[str] = []
+        skipped = Skipped(0, 0)
+        with blaming("s3_source_uri", self._settings):
+            for page in self._store.list_level(self._source.root.bucket, parent):
+                prefixes.extend(page.prefixes)
+                skipped = _sum(skipped, _skipped(page.objects))
+        return prefixes, skipped
+
+
+def _skipped(objects: Iterable[SourceObject]) -> Skipped:
+    # An empty object named like a prefix is how consoles draw a directory, not data.
+    data = [one for one in objects if one.size or not one.key.endswith("/")]
+    examples = tuple(one.key for one in data[:SHOWN_EXAMPLES])
+    return Skipped(len(data), sum(one.size for one in data), examples)
+
+
+def _sum(one: Skipped, two: Skipped) -> Skipped:
+    examples = (one.examples + two.examples)[:SHOWN_EXAMPLES]
+    return Skipped(one.objects + two.objects, one.bytes + two.bytes, examples)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    item: WorkItem
+    oversized: bool
+
+
+class _Count:
+    """Counts one partition, no further than it takes to know that it is oversized."""
+
+    def __init__(self, settings: Settings, store: ObjectStore, committed: Committed) -> None:
+        self._settings = settings
+        self._store = store
+        self._committed = committed
+
+    def __call__(self, partition: Partition) -> _Counted | None:
+        counted = self._tally(partition, None)
+        if not counted.oversized:
+            return counted if counted.item.objects else None
+        known = self._committed(partition)
+        if isinstance(known, Sized) and not len(known):
+            return counted
+        # Listed again instead of kept: half a million objects in each of many threads would
+        # not fit. Even a partition with every object committed stays a work item, because a
+        # commit may wait for its output and a source for its clean-up.
+        return self._tally(partition, known)
+
+    def _tally(self, partition: Partition, known: Container[bytes] | None) -> _Counted:
+        objects, size, oversized = 0, 0, False
+        with blaming("s3_source_uri", self._settings):
+            for page in self._store.list_objects(partition.bucket, partition.prefix):
+                fresh = [one for one in page if known is None or one.identity not in known]
+                objects += len(fresh)
+                size += sum(one.size for one in fresh)
+                oversized = self._is_oversized(objects, size)
+                if oversized:
+                    break
+        item = WorkItem(partition.path, partition.bucket, partition.prefix, objects, size)
+        return _Counted(item, oversized)
+
+    def _is_oversized(self, objects: int, size: int) -> bool:
+        limits = self._settings
+        return objects > limits.lambda_max_objects or size > limits.lambda_max_bytes

@@ -1,0 +1,75 @@
+"""Errors named for what their caller does next.
+
+Step Functions matches errors by class name, so these names are part of the interface of
+``statemachine/compaction.asl.json``.
+"""
+
+from __future__ import annotations
+
+
+class CompactorError(Exception):
+    """Base of every error this project raises on purpose."""
+
+
+class TransientStoreError(CompactorError):
+    """The store did not answer in time or asked to slow down: call again later."""
+
+
+class SourceChanged(CompactorError):
+    """A source is gone or no longer has the ETag that was listed: list and plan again."""
+
+    def __init__(self, key: str, etag: str, found: str) -> None:
+        super().__init__(f"source {key!r} was listed with ETag {etag}, now: {found}")
+        self.key = key
+        self.etag = etag
+        self.found = found
+
+
+class IntegrityError(CompactorError):
+    """Something stored contradicts the commit log: stop, alarm, touch nothing."""
+
+
+class InvalidInput(CompactorError):
+    """The caller's mistake, told in one line.
+
+    Args:
+        field: name of the input field at fault.
+        value: what was given.
+        accepted: what would have been right, in words.
+    """
+
+    def __init__(self, field: str, value: object, accepted: str) -> None:
+        super().__init__(f"{field}: {value!r} is not accepted; expected {accepted}")
+        self.field = field
+        self.value = value
+        self.accepted = accepted
+
+
+class UnreadableSource(CompactorError):
+    """A source's content cannot be compacted: quarantine it, go on with the others.
+
+    Args:
+        reason: one of :class:`compactor.model.QuarantineReason` values.
+        detail: one line for a person.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class AlreadyExists(CompactorError):
+    """A create-if-absent request found the key taken."""
+
+
+class ObjectMissing(CompactorError):
+    """The store has no such object (or no such upload)."""
+
+
+class CommitConflict(CompactorError):
+    """Another run committed one of these sources first: drop the pending output, plan again."""
+
+
+class UploadLost(CompactorError):
+    """A commit's output is neither published nor pending: build it again from its sources."""

@@ -1,0 +1,156 @@
+"""How one field of a run's input is described and checked."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from compactor.errors import InvalidInput
+
+
+class Required(Enum):
+    """The default of a field that has none."""
+
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How a field's value is checked.
+
+    Attributes:
+        accepted: what is accepted, in words.
+        read: returns the normalised value, or raises ValueError; its message, when there is
+            one, is told instead of ``accepted``.
+    """
+
+    accepted: str
+    read: Callable[[object], object]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of the input.
+
+    Attributes:
+        name: name in the JSON input and in Settings.
+        section: heading under which the field is documented.
+        default: value when the field is absent.
+        reader: what is accepted.
+        meaning: what the field does, in one or two sentences.
+    """
+
+    name: str
+    section: str
+    default: object
+    reader: Reader
+    meaning: str
+
+    @property
+    def required(self) -> bool:
+        """True when the field must be given."""
+        return self.default is Required.REQUIRED
+
+    @property
+    def accepted(self) -> str:
+        """What is accepted, in words."""
+        return self.reader.accepted
+
+    @property
+    def default_text(self) -> str:
+        """The default as JSON, or ``required``."""
+        return "required" if self.required else json.dumps(self.default)
+
+    def parse(self, value: object) -> object:
+        """The checked, normalised value; ``None`` stands for itself where it is the default.
+
+        Raises:
+            InvalidInput: the value is not accepted.
+        """
+        if value is None and self.default is None:
+            return None
+        try:
+            return self.reader.read(value)
+        except ValueError as error:
+            raise InvalidInput(self.name, value, str(error) or self.accepted) from None
+
+
+def whole(minimum: int, maximum: int) -> Reader:
+    """A JSON integer in this range; neither a float nor a string of digits."""
+
+    def read(value: object) -> int:
+        # bool is a subclass of int, but true is not a number of objects.
+        if type(value) is not int or not minimum <= value <= maximum:
+            raise ValueError
+        return value
+
+    return Reader(f"a whole number from {minimum:,} to {maximum:,}", read)
+
+
+def number(minimum: int, maximum: int) -> Reader:
+    """A finite JSON number in this range; read as float."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError
+        if not math.isfinite(value) or not minimum <= value <= maximum:
+            raise ValueError
+        return float(value)
+
+    return Reader(f"a number from {minimum:,} to {maximum:,}", read)
+
+
+def flag() -> Reader:
+    """A JSON boolean."""
+
+    def read(value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError
+        return value
+
+    return Reader("true or false", read)
+
+
+def one_of(*choices: str) -> Reader:
+    """One of these strings."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError
+        return str(value)
+
+    quoted = [json.dumps(str(choice)) for choice in choices]
+    return Reader(f"{', '.join(quoted[:-1])} or {quoted[-1]}", read)
+
+
+def globs() -> Reader:
+    """A list of strings, none of them empty; read as tuple."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise ValueError
+        if not all(isinstance(glob, str) and glob for glob in value):
+            raise ValueError
+        return tuple(value)
+
+    return Reader('a list of globs such as ["*.json.gz"]', read)
+
+
+def stem() -> Reader:
+    """The start of a name that no query engine hides."""
+    allowed = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]{0,99}")
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not allowed.fullmatch(value):
+            raise ValueError
+        return value
+
+    return Reader(
+        "1 to 100 letters, digits and . _ = -, the first a letter or digit"
+        " (query engines hide names that start with _ or .)",
+        read,
+    )

@@ -1,0 +1,136 @@
+"""Formats whose sources each start with a header (CSV, TSV, VPC flow, CloudFront).
+
+The output keeps the header once, at its start. The header of every source is left out of its
+slice, together with a BOM before it and the line end behind it, and kept in the manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from compactor.errors import UnreadableSource
+from compactor.formats.framing import Framed
+from compactor.formats.lines import BOM, PassingLines, frame_lines
+from compactor.model import QuarantineReason
+
+# Whole CSV fields and what ends them, from the start; it stops short of the end only at a quote
+# that opens a field and is never closed (RFC 4180). Possessive, so that it cannot backtrack.
+_CLOSED_FIELDS = re.compile(
+    rb'(?:"(?:[^"]++|"")*+"[^,\n]*+|[^",\n][^,\n]*+|[,\n])*+',
+)
+
+
+class HeadedFramer:
+    """Joins sources with one and the same header.
+
+    Args:
+        header: as found by :func:`compactor.formats.detect.detect`: no BOM, no last line end.
+        quoted: fields may be quoted and then hold newlines (CSV). A source that ends within
+            a quoted field is refused, because it would swallow the records of the next.
+    """
+
+    def __init__(self, header: bytes, *, quoted: bool = False) -> None:
+        self._header = header
+        self._quoted = quoted
+        self._with_newline = header + b"\n"
+
+    def opening(self) -> bytes:
+        """The header line."""
+        return self._with_newline
+
+    def frame(self, content: bytes | memoryview) -> Framed:
+        """Place one whole source; a header alone is a source of no records.
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one or a quote stays open.
+        """
+        prefix = self.prefix_of(content)
+        body = memoryview(content)[len(prefix) :]
+        if self._quoted:
+            _refuse_open_quote(content)
+        return frame_lines(body, prefix)
+
+    def stream(self) -> HeadedStream:
+        """Place a source of any size. An open quote at its end goes unnoticed."""
+        return HeadedStream(self)
+
+    def closing(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    @property
+    def prefix_bytes(self) -> int:
+        """Length of the longest prefix that may have to be left out."""
+        return len(BOM) + len(self._header) + len(b"\r\n")
+
+    def prefix_of(self, content: bytes | memoryview) -> bytes:
+        """BOM, header and line end of a source that starts with ``content`` (or is that).
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one.
+        """
+        if content[: len(self._with_newline)] == self._with_newline:
+            return self._with_newline
+        head = bytes(content[: self.prefix_bytes])
+        bom = BOM if head.startswith(BOM) else b""
+        if head == bom:
+            return bom
+        end = len(bom) + len(self._header)
+        line_end = head[end:]
+        if head[len(bom) : end] == self._header:
+            for known in (b"\r\n", b"\n"):
+                if line_end.startswith(known):
+                    return head[: end + len(known)]
+            if line_end in (b"", b"\r"):
+                return head
+        raise UnreadableSource(
+            QuarantineReason.MALFORMED, "its header is not the one its first bytes showed"
+        )
+
+
+class HeadedStream:
+    """Headed framing chunk by chunk; the header may be longer than a chunk."""
+
+    def __init__(self, framer: HeadedFramer) -> None:
+        self._framer = framer
+        self._head: bytearray | None = bytearray()
+        self._body = PassingLines()
+
+    def feed(self, chunk: bytes) -> Iterable[bytes | memoryview]:
+        """Everything behind the header goes through at once.
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one.
+        """
+        if self._head is None:
+            return self._body.feed(chunk)
+        self._head += chunk
+        if len(self._head) < self._framer.prefix_bytes:
+            return ()
+        return self._begin()
+
+    def finish(self) -> Framed:
+        """The facts of the source, and what feed still held back.
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one.
+        """
+        held = self._begin() if self._head is not None else ()
+        return self._body.finish(held)
+
+    def _begin(self) -> Iterable[bytes | memoryview]:
+        head = bytes(self._head or b"")
+        prefix = self._framer.prefix_of(head)
+        self._head = None
+        self._body.dropped_prefix = prefix
+        return self._body.feed(memoryview(head)[len(prefix) :])
+
+
+def _refuse_open_quote(content: bytes | memoryview) -> None:
+    content = bytes(content)
+    if content.count(b'"') % 2 == 0:
+        return
+    fields = _CLOSED_FIELDS.match(content, len(BOM) if content.startswith(BOM) else 0)
+    if fields is not None and fields.end() < len(content):
+        raise UnreadableSource(QuarantineReason.MALFORMED, "it ends within a quoted field")

@@ -1,0 +1,76 @@
+"""Where everything lies in the buckets: keys of outputs, of the commit log and of runs.
+
+Every function returns (bucket, key) or (bucket, prefix); prefixes end in ``/``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from compactor.errors import InvalidInput
+from compactor.model import Partition
+from compactor.settings import Settings
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+def run_key(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
+    """A run's own record, such as ``items.json`` or ``report.json``.
+
+    Raises:
+        InvalidInput: the run id could not be one segment of a key.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        accepted = "1 to 128 letters, digits and . _ : -, the first a letter or digit"
+        raise InvalidInput("run_id", run_id, accepted)
+    return _state(settings, f"runs/{run_id}/{name}")
+
+
+def receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:
+    """What one worker reports of one partition in one run."""
+    return run_key(settings, run_id, f"receipts/{partition.id}.json")
+
+
+def schemes_prefix(settings: Settings) -> tuple[str, str]:
+    """Where :mod:`compactor.schemes` keeps how sources were divided into partitions."""
+    return _state(settings, "schemes/")
+
+
+def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
+    """One entry there."""
+    return _state(settings, f"schemes/{sequence:020d}.json")
+
+
+def commits_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
+    """A partition's commit log.
+
+    Only names directly below it belong to the log: a partition of another run may be called
+    ``<path>commits/``, and its log then lies deeper.
+    """
+    return _state(settings, f"partitions/{partition.path}commits/")
+
+
+def commit_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
+    """One commit; keys sort by sequence number."""
+    return _commits(settings, partition, f"{sequence:020d}.json.gz")
+
+
+def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
+    """The sum of all commits up to and including this sequence number."""
+    return _commits(settings, partition, f"{sequence:020d}.checkpoint.json.gz")
+
+
+def output_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
+    """Where a partition's outputs lie."""
+    destination = settings.destination
+    return destination.bucket, destination.prefix + partition.path
+
+
+def _commits(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
+    bucket, prefix = commits_prefix(settings, partition)
+    return bucket, prefix + name
+
+
+def _state(settings: Settings, name: str) -> tuple[str, str]:
+    state = settings.state
+    return state.bucket, state.prefix + name

@@ -1,0 +1,196 @@
+"""The nouns everything speaks; immutable, and free of any store or clock.
+
+Times are UNIX seconds (float, UTC). Sizes are bytes. ETags are kept without quotes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Format(StrEnum):
+    """What the plain bytes of a source are, which decides how sources are joined."""
+
+    JSON_LINES = "json_lines"
+    TEXT = "text"
+    CSV = "csv"
+    TSV = "tsv"
+    VPC_FLOW = "vpc_flow"
+    CLOUDFRONT = "cloudfront"
+    CLOUDTRAIL = "cloudtrail"
+    UNDELIMITED_JSON = "undelimited_json"
+
+
+class Compression(StrEnum):
+    """How the bytes of an object are encoded."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+class SkipReason(StrEnum):
+    """Why a listed object is not in any group of a plan. Every skip is counted."""
+
+    COMMITTED = "already_committed"
+    TOO_YOUNG = "too_young"
+    OPEN_PARTITION = "open_partition"
+    TOO_FEW = "too_few_objects"
+    EMPTY = "empty"
+    DIRECTORY_MARKER = "directory_marker"
+    NOT_INCLUDED = "not_included"
+    EXCLUDED = "excluded"
+    ARCHIVED = "archived_storage_class"
+    OWN_STATE = "own_state_or_output"
+    CLOUDTRAIL_DIGEST = "cloudtrail_digest"
+    QUARANTINED = "quarantined"
+
+
+class QuarantineReason(StrEnum):
+    """Why the content of a source was left alone."""
+
+    CORRUPT = "corrupt_compression"
+    TRUNCATED = "truncated"
+    BOMB = "decompression_bomb"
+    UNKNOWN_FORMAT = "unknown_format"
+    MALFORMED = "malformed_document"
+    TOO_LARGE = "document_too_large"
+    ARCHIVED = "archived_access_tier"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceObject:
+    """One listed object, pinned by its ETag."""
+
+    bucket: str
+    key: str
+    etag: str
+    size: int
+    last_modified: float
+    storage_class: str = "STANDARD"
+
+    @property
+    def identity(self) -> bytes:
+        """16-byte digest of bucket, key and ETag: what the commit log remembers."""
+        text = "\0".join((self.bucket, self.key, self.etag))
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A prefix whose objects may share an output.
+
+    Attributes:
+        bucket: source bucket.
+        prefix: source prefix; ends in ``/`` (or is empty for a whole bucket).
+        path: the prefix relative to the source root; empty or ending in ``/``. Names the
+            partition in the destination and in the commit log.
+    """
+
+    bucket: str
+    prefix: str
+    path: str
+
+    @property
+    def id(self) -> str:
+        """Name safe in any key: readable tail plus a digest of the path."""
+        readable = "".join(c if c.isalnum() or c in "=-_" else "-" for c in self.path.strip("/"))
+        digest = hashlib.blake2b(self.path.encode("utf-8", "surrogatepass"), digest_size=8)
+        return f"{readable[-80:] or 'root'}-{digest.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What discovery saw of one partition, in key order.
+
+    Attributes:
+        objects: what no commit names yet; the others are only counted, so that memory does
+            not grow with what is done already.
+        committed_objects, committed_bytes: the objects that the commit log names.
+        newest: the latest arrival among all of them, UNIX seconds; 0.0 when there is none.
+        complete: False when listing stopped before the end of the partition.
+    """
+
+    partition: Partition
+    objects: tuple[SourceObject, ...]
+    committed_objects: int = 0
+    committed_bytes: int = 0
+    newest: float = 0.0
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What must be equal for two sources to share an output: format, encoding, header.
+
+    ``header`` is the header line(s) of CSV, TSV, VPC flow and CloudFront sources without
+    line end and BOM, else empty.
+    """
+
+    format: Format
+    compression: Compression
+    header: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectGroup:
+    """Ordered sources that become one output.
+
+    Attributes:
+        id: hash of the ordered (key, ETag) pairs and of the options that shape the bytes.
+        sources: in key order.
+        copy: the one source is large enough to be copied server-side, byte for byte.
+    """
+
+    id: str
+    sources: tuple[SourceObject, ...]
+    copy: bool = False
+
+    @property
+    def size(self) -> int:
+        """Listed bytes of all sources."""
+        return sum(source.size for source in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Count and bytes of the objects skipped for one reason, with a few keys to show."""
+
+    objects: int
+    bytes: int
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """A pure decision; executing it is somebody else's business."""
+
+    partition: Partition
+    groups: tuple[ObjectGroup, ...]
+    skipped: Mapping[SkipReason, Skipped] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing to do."""
+        return not self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """One stored part of a multipart upload. ``etag`` is what CompleteMultipartUpload wants."""
+
+    number: int
+    etag: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A source left alone, and why."""
+
+    source: SourceObject
+    reason: QuarantineReason
+    detail: str

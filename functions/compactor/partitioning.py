@@ -1,0 +1,171 @@
+"""Which prefixes are partitions: date formats over a window of time, and wildcard segments.
+
+Pure: no store, no clock. All times are UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+
+DATE_FORMAT_ACCEPTED = (
+    "segments made of %Y, %m, %d, %j and %H, such as %Y/%m/%d, dt=%Y-%m-%d"
+    " or year=%Y/month=%m/day=%d/hour=%H"
+)
+MOMENT_ACCEPTED = (
+    "an ISO date (2026-01-31) or date and time (2026-01-31T12:00:00Z; UTC unless it has an"
+    " offset) from 1970 to 2999"
+)
+MAX_WINDOW_PREFIXES = 100_000
+
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+_FORBIDDEN = re.compile(r"[*\x00-\x1f\x7f]")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOMENT = re.compile(_DATE.pattern + r"(T.+)?")
+_DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
+
+
+def parse_date_format(text: object) -> str:
+    """Check a date format; returns it without leading and trailing ``/``.
+
+    Formats coarser than a day (``%Y/%m``) are accepted: their partitions are the months or
+    years that overlap the window. Every finer directive needs the coarser ones, else two
+    different days would share one prefix.
+
+    Raises:
+        ValueError: not such a format; the message says what is accepted.
+    """
+    if not isinstance(text, str) or not text.strip("/"):
+        raise ValueError(DATE_FORMAT_ACCEPTED)
+    normal = text.removeprefix("/").removesuffix("/")
+    found = set(_DIRECTIVE.findall(normal))
+    for letter in sorted(found - set("YmdjH")):
+        raise ValueError(f"{DATE_FORMAT_ACCEPTED}; %{letter} is not among them")
+    segments = normal.split("/")
+    if _FORBIDDEN.search(normal) or any(segment in ("", ".", "..") for segment in segments):
+        raise ValueError(f"{DATE_FORMAT_ACCEPTED}; no empty segment, no . or .. and no wildcard")
+    missing = _missing_directive(found)
+    if missing:
+        raise ValueError(f"{DATE_FORMAT_ACCEPTED}; {missing}")
+    return normal
+
+
+def _missing_directive(found: set[str]) -> str:
+    if "Y" not in found:
+        return "%Y must be there, else every year has the same prefixes"
+    if "d" in found and "m" not in found and "j" not in found:
+        return "%d needs %m"
+    if "H" in found and not found & {"d", "j"}:
+        return "%H needs a day: %d or %j"
+    return ""
+
+
+def wildcards_of(date_format: str) -> tuple[str, ...]:
+    """The format's segments with ``*`` for each directive: what its prefixes look like."""
+    return tuple(_DIRECTIVE.sub("*", date_format).split("/"))
+
+
+def parse_moment(text: object) -> str:
+    """Check the start or end of a window; returns it normalised (datetimes in UTC, with Z).
+
+    Raises:
+        ValueError: not such a time; the message says what is accepted.
+    """
+    if not isinstance(text, str) or not _MOMENT.fullmatch(text):
+        raise ValueError(MOMENT_ACCEPTED)
+    try:
+        moment = _utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        raise ValueError(MOMENT_ACCEPTED) from None
+    if not 1970 <= moment.year <= 2999:
+        raise ValueError(MOMENT_ACCEPTED)
+    return text if _DATE.fullmatch(text) else moment.isoformat().replace("+00:00", "Z")
+
+
+def window_start(text: str) -> datetime:
+    """The first instant of a window that starts at this normalised date or datetime."""
+    if _DATE.fullmatch(text):
+        return _midnight(date.fromisoformat(text))
+    return datetime.fromisoformat(text)
+
+
+def window_end(text: str) -> datetime:
+    """The first instant after a window: a date is inclusive, a datetime exclusive."""
+    start = window_start(text)
+    return start + _DAY if _DATE.fullmatch(text) else start
+
+
+def days_before_today(now: float, days: int) -> tuple[datetime, datetime]:
+    """The window of so many whole UTC days before today, today excluded.
+
+    Args:
+        now: UNIX seconds.
+        days: at least 1.
+
+    Returns:
+        First instant, and first instant after it (the beginning of today).
+    """
+    today = _midnight(datetime.fromtimestamp(now, UTC).date())
+    return today - days * _DAY, today
+
+
+def window_steps(date_format: str, start: datetime, end: datetime) -> int:
+    """How many days (hours when %H occurs) of the window have to be looked at."""
+    first, step = _first_step(date_format, start)
+    return max(0, -((first - end) // step))
+
+
+def expand(date_format: str, start: datetime, end: datetime) -> tuple[str, ...]:
+    """The relative prefixes of all partitions that overlap a window, each once, in order.
+
+    Args:
+        date_format: as :func:`parse_date_format` returns it.
+        start: first instant of the window.
+        end: first instant after the window.
+
+    Returns:
+        Prefixes ending in ``/``. None contains another: they differ, and have equally many
+        segments.
+    """
+    first, step = _first_step(date_format, start)
+    steps = window_steps(date_format, start, end)
+    return tuple(dict.fromkeys(_render(date_format, first + n * step) for n in range(steps)))
+
+
+def matches(pattern: str, segment: str) -> bool:
+    """True when a segment fits one with wildcards.
+
+    A lone ``*`` stands for one or more characters, a ``*`` beside others for none or more,
+    and neither for a ``/``.
+    """
+    if pattern == "*":
+        return segment != "" and "/" not in segment
+    expression = "[^/]*".join(re.escape(piece) for piece in pattern.split("*"))
+    return re.fullmatch(expression, segment, re.DOTALL) is not None
+
+
+def _first_step(date_format: str, start: datetime) -> tuple[datetime, timedelta]:
+    if "%H" in date_format:
+        return start.replace(minute=0, second=0, microsecond=0), _HOUR
+    return _midnight(start.date()), _DAY
+
+
+def _render(date_format: str, moment: datetime) -> str:
+    # strftime("%Y") pads to four digits on some platforms only.
+    values = {
+        "Y": f"{moment.year:04d}",
+        "m": f"{moment.month:02d}",
+        "d": f"{moment.day:02d}",
+        "H": f"{moment.hour:02d}",
+        "j": f"{moment.timetuple().tm_yday:03d}",
+    }
+    return _DIRECTIVE.sub(lambda match: values[match[1]], date_format) + "/"
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,0 +1,164 @@
+"""A stored but unreadable output, and the writer that makes one."""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from compactor.commit_log import Commit, Output
+from compactor.manifest import ManifestRow
+from compactor.model import ObjectGroup, Quarantined, Signature, StoredPart
+from compactor.ports import ObjectStore
+
+MIB = 1024 * 1024
+# S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
+PART_BYTES = 16 * MIB
+_BLOCK_BYTES = MIB
+_PARTS_IN_FLIGHT = 2
+
+
+class Encoder(Protocol):
+    """Turns plain bytes into the encoded bytes of one object."""
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        """Encoded bytes that are ready, perhaps none."""
+        ...
+
+    def finish(self) -> bytes:
+        """The rest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the writer counted, independent of the manifest.
+
+    Attributes:
+        plain_bytes: bytes given to the encoder.
+        newlines: how many of them were line feeds.
+        frame_bytes: bytes among them that belong to no source: opening, separators, closing.
+        frame_newlines: line feeds among the opening and the closing.
+    """
+
+    plain_bytes: int = 0
+    newlines: int = 0
+    frame_bytes: int = 0
+    frame_newlines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOutput:
+    """Result of compacting one group: nobody can read it yet.
+
+    Attributes:
+        output: None when no source had any content.
+        misfits: signatures of the sources that belong into another output, by identity.
+    """
+
+    group: ObjectGroup
+    output: Output | None
+    rows: tuple[ManifestRow, ...]
+    quarantined: tuple[Quarantined, ...] = ()
+    misfits: Mapping[bytes, Signature] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+
+    def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
+        """The commit that would publish this output; its sequence is not known yet."""
+        return Commit(
+            sequence=0,
+            commit_id=uuid.uuid4().hex,
+            run_id=run_id,
+            created_at=now,
+            source_bucket=self.group.sources[0].bucket,
+            group_id=self.group.id,
+            output=self.output,
+            rows=self.rows,
+            quarantined=self.quarantined,
+            replaces=replaces,
+        )
+
+
+class OutputWriter:
+    """Streams encoded bytes into a multipart upload, a few parts in flight.
+
+    Holds at most ``_PARTS_IN_FLIGHT + 1`` parts in memory.
+    """
+
+    def __init__(self, store: ObjectStore, bucket: str, key: str, encoder: Encoder) -> None:
+        self.bucket = bucket
+        self.key = key
+        self.plain_bytes = 0
+        self.newlines = 0
+        self.size = 0
+        self.crc32 = 0
+        self._store = store
+        self._encoder = encoder
+        self._upload_id = ""
+        self._plain: list[bytes | memoryview] = []
+        self._plain_waiting = 0
+        self._encoded: list[bytes] = []
+        self._encoded_waiting = 0
+        self._parts = 0
+        self._in_flight: deque[Future[StoredPart]] = deque()
+        self._stored: list[StoredPart] = []
+        self._pool = ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="upload")
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Take plain bytes; the memory may be reused only after finish."""
+        self._plain.append(data)
+        self._plain_waiting += len(data)
+        self.plain_bytes += len(data)
+        if self._plain_waiting >= _BLOCK_BYTES:
+            self._encode()
+
+    def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
+        """Store what is left; returns the upload id and its parts in order."""
+        self._encode()
+        self._take_encoded(self._encoder.finish())
+        if self._encoded_waiting or not self._parts:
+            self._send_part(self._encoded_waiting)
+        while self._in_flight:
+            self._stored.append(self._in_flight.popleft().result())
+        self._pool.shutdown()
+        return self._upload_id, tuple(self._stored)
+
+    def abort(self) -> None:
+        """Drop everything stored so far."""
+        self._pool.shutdown(cancel_futures=True)
+        if self._upload_id:
+            self._store.abort_upload(self.bucket, self.key, self._upload_id)
+
+    def _encode(self) -> None:
+        block = self._plain[0] if len(self._plain) == 1 else b"".join(self._plain)
+        self._plain.clear()
+        self._plain_waiting = 0
+        self.newlines += bytes(block).count(b"\n")
+        self._take_encoded(self._encoder.write(block))
+
+    def _take_encoded(self, data: bytes) -> None:
+        if not data:
+            return
+        self.crc32 = zlib.crc32(data, self.crc32)
+        self.size += len(data)
+        self._encoded.append(data)
+        self._encoded_waiting += len(data)
+        while self._encoded_waiting >= PART_BYTES:
+            self._send_part(PART_BYTES)
+
+    def _send_part(self, size: int) -> None:
+        if not self._upload_id:
+            self._upload_id = self._store.create_upload(self.bucket, self.key)
+        joined = b"".join(self._encoded)
+        part, rest = joined[:size], joined[size:]
+        self._encoded = [rest] if rest else []
+        self._encoded_waiting = len(rest)
+        while len(self._in_flight) >= _PARTS_IN_FLIGHT:
+            self._stored.append(self._in_flight.popleft().result())
+        self._parts += 1
+        where = (self.bucket, self.key, self._upload_id, self._parts)
+        self._in_flight.append(self._pool.submit(self._store.upload_part, *where, part))

@@ -1,0 +1,173 @@
+"""What the verbs need from the outside world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from compactor.model import SourceObject, StoredPart
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectHead:
+    """What HEAD tells of an object. ``crc32`` is the full-object checksum where stored."""
+
+    size: int
+    etag: str
+    crc32: int | None
+    last_modified: float
+    storage_class: str = "STANDARD"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """One page of a delimited listing: objects directly below, and common prefixes."""
+
+    objects: tuple[SourceObject, ...]
+    prefixes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBody:
+    """The raw bytes of one source as the store hands them over.
+
+    ``content`` holds small sources whole; larger ones come through ``chunks``, to be read
+    once and in order. ``error`` is set instead when the source changed or is gone.
+    """
+
+    source: SourceObject
+    content: bytes | None = None
+    chunks: Callable[[], Iterator[bytes]] | None = None
+    error: Exception | None = None
+
+
+class RequestCounts(Protocol):
+    """Requests made so far, by kind (LIST, GET, HEAD, PUT, DELETE) and bytes moved."""
+
+    def snapshot(self) -> Mapping[str, int]:
+        """Also ``bytes_read`` and ``bytes_written``."""
+        ...
+
+
+class ObjectStore(Protocol):
+    """An S3-compatible store. Every method may raise TransientStoreError.
+
+    ETags go in and out without quotes. ``InvalidInput`` is raised for a bucket that does
+    not exist and for access denied, naming the bucket.
+    """
+
+    @property
+    def requests(self) -> RequestCounts:
+        """What was asked of the store so far."""
+        ...
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """Pages of all objects below a prefix in UTF-8 key order."""
+        ...
+
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
+        """Pages of one level below a prefix, cut at ``/``."""
+        ...
+
+    def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
+        """Read sources with If-Match, concurrently ahead of the caller, in the order given.
+
+        Memory held is bounded in bytes. A changed or missing source comes back as a body
+        whose ``error`` is SourceChanged. Zero-byte sources cost no request.
+        """
+        ...
+
+    def get(self, bucket: str, key: str) -> bytes:
+        """A whole small object (state, never sources). Raises ObjectMissing."""
+        ...
+
+    def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
+        """A byte range of an output. Raises ObjectMissing."""
+        ...
+
+    def open(self, bucket: str, key: str) -> Iterator[bytes]:
+        """An output from start to end, in chunks. Raises ObjectMissing."""
+        ...
+
+    def head(self, bucket: str, key: str) -> ObjectHead | None:
+        """None when there is no such object."""
+        ...
+
+    def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
+        """Write or overwrite a small object (run files and receipts only)."""
+        ...
+
+    def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
+        """Create-if-absent (If-None-Match: *). Raises AlreadyExists."""
+        ...
+
+    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
+        """Start a multipart upload with full-object CRC32; returns its id."""
+        ...
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> StoredPart:
+        """Store one part. Raises ObjectMissing when the upload is gone."""
+        ...
+
+    def copy_part(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        number: int,
+        source: SourceObject,
+        start: int,
+        length: int,
+    ) -> StoredPart:
+        """Server-side copy of a byte range of a source as one part. Raises SourceChanged."""
+        ...
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        parts: Sequence[StoredPart],
+        *,
+        crc32: int | None,
+    ) -> None:
+        """Publish with If-None-Match: * and the full-object CRC32 (None for copies).
+
+        Raises:
+            AlreadyExists: the key is taken.
+            ObjectMissing: the upload is gone.
+            IntegrityError: the store's checksum differs.
+        """
+        ...
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """Drop an upload; no error when it is gone already."""
+        ...
+
+    def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:
+        """Delete exactly these by key and ETag; returns (key, reason) of those refused.
+
+        A source already gone counts as deleted.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """Time, injected."""
+
+    def now(self) -> float:
+        """UNIX seconds, UTC."""
+        ...
+
+
+class Deadline(Protocol):
+    """How long this invocation may still work."""
+
+    def remaining_seconds(self) -> float:
+        """Seconds left; infinite where nothing limits the process."""
+        ...

@@ -1,0 +1,118 @@
+"""The report as one page without scripts; every value from outside is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; color: #1c2430 }
+h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid #dde3ea }
+th:first-child, td:first-child { text-align: left; word-break: break-all }
+.failed { color: #b3261e } .succeeded { color: #146c2e }
+"""
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """HTML of a run report, given as the dictionary that ``report.json`` holds."""
+    status = escape(str(report["status"]))
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'>",
+        f"<title>Compaction {escape(str(report['run_id']))}</title><style>{_STYLE}</style>",
+        f"<h1>Compaction run {escape(str(report['run_id']))}: ",
+        f"<span class='{status}'>{status}</span></h1>",
+        f"<p>Started {escape(str(report['started_at']))}, ",
+        f"{escape(str(report['settings']['s3_source_uri']))} to ",
+        f"{escape(str(report['settings']['s3_destination_uri']))}</p>",
+        _failure(report),
+        _totals(report),
+        _partitions(report["partitions"]),
+        _skips(report["skipped"]),
+        _quarantined(report["partitions"]),
+        _oversized(report["oversized"]),
+    ]
+    return "".join(parts) + "</html>"
+
+
+def human_bytes(count: float) -> str:
+    """Bytes with a binary unit: 1,536 is 1.5 KiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:,.0f} B" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
+def _failure(report: Mapping[str, Any]) -> str:
+    failed = [p for p in report["partitions"] if p["status"] != "done"]
+    lines = [report["failure"]] if report["failure"] else []
+    lines += [f"{p['path'] or '(root)'}: {p['error']} {p['cause']}" for p in failed]
+    items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
+    return f"<h2 class='failed'>What failed</h2><ul>{items}</ul>" if items else ""
+
+
+def _totals(report: Mapping[str, Any]) -> str:
+    totals = report["totals"]
+    requests = ", ".join(f"{v:,} {escape(k)}" for k, v in sorted(totals["requests"].items()))
+    rows = [
+        ("Partitions", f"{len(report['partitions']):,}", ""),
+        ("Objects", f"{totals['objects_in']:,}", f"{totals['objects_out']:,}"),
+        ("Bytes", human_bytes(totals["bytes_in"]), human_bytes(totals["bytes_out"])),
+        (
+            "Average size",
+            human_bytes(totals["bytes_in"] / max(1, totals["objects_in"])),
+            human_bytes(totals["bytes_out"] / max(1, totals["objects_out"])),
+        ),
+        ("Records", f"{totals['records']:,}", f"{totals['records']:,}"),
+    ]
+    table = _table(("", "Before", "After"), rows)
+    return f"<h2>In all</h2>{table}<p>Requests: {requests}</p>"
+
+
+def _partitions(partitions: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            p["path"] or "(root)",
+            p["status"],
+            f"{p['counts']['objects_in']:,}",
+            f"{p['counts']['objects_out']:,}",
+            human_bytes(p["counts"]["bytes_in"]),
+            human_bytes(p["counts"]["bytes_out"]),
+            f"{p['counts']['records']:,}",
+            f"{p['counts']['seconds']:.1f}",
+        )
+        for p in partitions
+    ]
+    heads = ("Partition", "", "Objects", "After", "Bytes", "After", "Records", "Seconds")
+    return f"<h2>Partitions</h2>{_table(heads, rows)}"
+
+
+def _skips(skipped: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (reason, f"{s['objects']:,}", human_bytes(s["bytes"]), ", ".join(s["examples"]))
+        for reason, s in sorted(skipped.items())
+    ]
+    heads = ("Reason", "Objects", "Bytes", "Such as")
+    return f"<h2>Left alone by the rules</h2>{_table(heads, rows)}" if rows else ""
+
+
+def _quarantined(partitions: Iterable[Mapping[str, Any]]) -> str:
+    rows = [(q["key"], q["reason"], q["detail"]) for p in partitions for q in p["quarantined"]]
+    heads = ("Source", "Reason", "Detail")
+    return f"<h2>Quarantined sources</h2>{_table(heads, rows)}" if rows else ""
+
+
+def _oversized(paths: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(path or '(root)')}</li>" for path in paths)
+    return f"<h2>Oversized partitions, left for Spark</h2><ul>{items}</ul>" if items else ""
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"

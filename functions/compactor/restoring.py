@@ -1,0 +1,57 @@
+"""The undo of framing: a source's slice of an output becomes the source's plain bytes again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compactor.formats.framing import Edit, Framed
+
+__all__ = ["Edit", "SliceFacts", "facts_of", "restore_slice"]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFacts:
+    """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings."""
+
+    records: int
+    dropped_prefix: bytes = b""
+    dropped_suffix: bytes = b""
+    appended: int = 0
+    newlines_stand_for: bytes | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+def facts_of(framed: Framed) -> SliceFacts:
+    """What must be remembered to undo the framing of one source."""
+    return SliceFacts(
+        records=framed.records,
+        dropped_prefix=framed.dropped_prefix,
+        dropped_suffix=framed.dropped_suffix,
+        appended=framed.appended,
+        newlines_stand_for=framed.newlines_stand_for,
+        edits=framed.edits,
+    )
+
+
+def restore_slice(slice_bytes: bytes | memoryview, facts: SliceFacts) -> bytes:
+    """The plain bytes of the source whose slice of the output this is."""
+    body = memoryview(slice_bytes)[: len(slice_bytes) - facts.appended]
+    pieces: list[bytes | memoryview] = [facts.dropped_prefix]
+    if facts.edits:
+        pieces += _unedited(body, facts.edits)
+    elif facts.newlines_stand_for is not None:
+        pieces.append(bytes(body).replace(b"\n", facts.newlines_stand_for))
+    else:
+        pieces.append(body)
+    pieces.append(facts.dropped_suffix)
+    return b"".join(pieces)
+
+
+def _unedited(body: memoryview, edits: tuple[Edit, ...]) -> list[bytes | memoryview]:
+    pieces: list[bytes | memoryview] = []
+    at = 0
+    for edit in edits:
+        pieces += (body[at : edit.offset], edit.original)
+        at = edit.offset + edit.inserted
+    pieces.append(body[at:])
+    return pieces

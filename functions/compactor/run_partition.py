@@ -1,0 +1,302 @@
+"""One partition from listing to published outputs: the order in which the verbs meet.
+
+load the log -> publish what an earlier run left -> list -> plan
+    -> for each group: compact -> check -> commit -> publish
+-> list again, until a plan is empty -> checkpoint
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from compactor import layout
+from compactor.commit import CommitLog
+from compactor.commit_log import Commit, LogState
+from compactor.compact import Destination, compact
+from compactor.errors import (
+    CommitConflict,
+    CompactorError,
+    IntegrityError,
+    SourceChanged,
+    TransientStoreError,
+    UploadLost,
+)
+from compactor.model import (
+    CompactionPlan,
+    Listing,
+    ObjectGroup,
+    Partition,
+    Signature,
+    Skipped,
+    SkipReason,
+    SourceObject,
+)
+from compactor.pending import PendingOutput
+from compactor.plan import Knowledge, plan
+from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.publish import publish, withdraw
+from compactor.receipts import Counts, Receipt, add_requests, count_commits, write
+from compactor.settings import Settings
+from compactor.verify import check_pending
+
+# One SourceObject takes about 0.5 KB: a window holds about 50 MB, whatever the partition.
+LISTING_WINDOW = 100_000
+# A source may change while it is read, or another run may be first; then plan again.
+MAX_REPLANS = 20
+
+
+@dataclass(slots=True)
+class PartitionResult:
+    """What one call did.
+
+    Attributes:
+        done: False when time ran out with work left: call again.
+        skipped: of the last plan, by reason.
+        conflicts: groups given up because another run committed their sources first.
+        changed: groups given up because a source changed while it was read.
+        repaired: commits of earlier runs that this one published or replaced.
+    """
+
+    done: bool = True
+    groups: int = 0
+    conflicts: int = 0
+    changed: int = 0
+    repaired: int = 0
+    skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRun:
+    """Everything one partition's run needs.
+
+    Attributes:
+        reserve_seconds: with less than this left, or less than the longest group took, no
+            new group is started.
+        on_group: told after each published group.
+    """
+
+    partition: Partition
+    settings: Settings
+    store: ObjectStore
+    clock: Clock
+    deadline: Deadline
+    run_id: str
+    reserve_seconds: float = 30.0
+    on_group: Callable[[Commit], None] = lambda commit: None
+
+    @property
+    def log(self) -> CommitLog:
+        """The partition's commit log."""
+        return CommitLog(self.store, self.settings, self.partition)
+
+    @property
+    def destination(self) -> Destination:
+        """Where this partition's outputs go."""
+        bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        return Destination(bucket, prefix, self.settings.output_stem)
+
+
+def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
+    """Compact one partition as far as the deadline allows. Safe to run again, and at once.
+
+    Raises:
+        IntegrityError: stored data contradicts the log; nothing more was touched.
+        TransientStoreError: the store did not answer, or sources kept changing.
+    """
+    return _Worker(run, state).work()
+
+
+def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
+    """Compact one partition and leave a receipt; the log is summed up once all is done.
+
+    Args:
+        run: what to do, and with what.
+        earlier: counts of the earlier calls for this partition in this run.
+
+    Raises:
+        CompactorError: after the receipt says so.
+    """
+    started = run.clock.now()
+    requests_before = Counter(run.store.requests.snapshot())
+    receipt = Receipt(run.partition.path, run.run_id, "failed", counts=earlier)
+    state = LogState()
+    try:
+        state = run.log.load()
+        result = run_partition(run, state)
+        receipt.status = "done" if result.done else "more"
+        receipt.skipped = {reason.value: skipped for reason, skipped in result.skipped.items()}
+        earlier.conflicts += result.conflicts
+        earlier.changed += result.changed
+        earlier.repaired += result.repaired
+    except CompactorError as error:
+        receipt.error, receipt.cause = type(error).__name__, str(error)
+        raise
+    finally:
+        receipt.quarantined = count_commits(receipt.counts, state, run.run_id)
+        receipt.counts.calls += 1
+        receipt.counts.seconds += run.clock.now() - started
+        made = Counter(run.store.requests.snapshot()) - requests_before
+        add_requests(receipt.counts, made)
+        write(receipt, run.settings, run.partition, run.store)
+    # The receipt counts the commits after the last checkpoint, and so comes before the next.
+    run.log.checkpoint(state)
+    return receipt
+
+
+def take_listing(run: PartitionRun, state: LogState, start_after: str = "") -> Listing:
+    """List a partition, holding only what no commit names, about ``LISTING_WINDOW`` of it."""
+    fresh: list[SourceObject] = []
+    committed_objects = committed_bytes = 0
+    newest = 0.0
+    complete = True
+    where = run.partition
+    for page in run.store.list_objects(where.bucket, where.prefix, start_after=start_after):
+        if len(fresh) >= LISTING_WINDOW:
+            complete = False
+            break
+        for source in page:
+            newest = max(newest, source.last_modified)
+            if state.committed and source.identity in state.committed:
+                committed_objects += 1
+                committed_bytes += source.size
+            else:
+                fresh.append(source)
+    return Listing(where, tuple(fresh), committed_objects, committed_bytes, newest, complete)
+
+
+class _Worker:
+    def __init__(self, run: PartitionRun, state: LogState) -> None:
+        self._run = run
+        self._state = state
+        self._result = PartitionResult()
+        self._signatures: dict[bytes, Signature] = {}
+        self._longest_seconds = 0.0
+
+    def work(self) -> PartitionResult:
+        while not self._out_of_time() and self._settle_log():
+            decision, last = self._plan()
+            self._result.skipped = dict(decision.skipped)
+            known = len(self._signatures)
+            finished = self._run_groups(decision)
+            if finished and last and len(self._signatures) == known:
+                # Commits of other runs may have come in on the way.
+                self._result.done = self._settle_log()
+                return self._result
+        self._result.done = False
+        return self._result
+
+    def _plan(self) -> tuple[CompactionPlan, bool]:
+        """The next plan that has groups, and whether nothing lies behind it."""
+        start_after = ""
+        skipped: dict[SkipReason, Skipped] = {}
+        while True:
+            listing = take_listing(self._run, self._state, start_after)
+            known = Knowledge(self._state.committed, self._state.quarantined, self._signatures)
+            decision = plan(listing, self._run.settings, known, self._run.clock.now())
+            skipped = merged(skipped, decision.skipped)
+            if decision.groups or listing.complete:
+                return replace(decision, skipped=skipped), listing.complete
+            start_after = listing.objects[-1].key
+
+    def _run_groups(self, decision: CompactionPlan) -> bool:
+        """False when the plan is out of date, or time ran out."""
+        for group in decision.groups:
+            if self._out_of_time():
+                return False
+            try:
+                self._compact_and_publish(group)
+            except SourceChanged as error:
+                self._result.changed += 1
+                self._give_up_after_too_many(error)
+                return False
+            except CommitConflict as error:
+                self._result.conflicts += 1
+                self._give_up_after_too_many(error)
+                return False
+        return True
+
+    def _give_up_after_too_many(self, error: Exception) -> None:
+        if self._result.changed + self._result.conflicts > MAX_REPLANS:
+            raise TransientStoreError(f"planned {MAX_REPLANS} times, last: {error}") from error
+
+    def _compact_and_publish(self, group: ObjectGroup, replaces: int | None = None) -> None:
+        run = self._run
+        started = run.clock.now()
+        pending = compact(group, run.settings, run.store, run.destination)
+        self._signatures.update(pending.misfits)
+        try:
+            check_pending(pending)
+            if not pending.rows and not pending.quarantined and replaces is None:
+                return
+            draft = pending.draft(run.run_id, run.clock.now(), replaces)
+            commit = run.log.append(self._state, draft)
+        except (CommitConflict, IntegrityError):
+            # Any other error may hide a commit that was written: then the upload is needed.
+            _drop(pending, run.store)
+            raise
+        publish(commit, run.store)
+        self._state.mark_published(commit)
+        self._result.groups += 1
+        self._longest_seconds = max(self._longest_seconds, run.clock.now() - started)
+        run.on_group(commit)
+
+    def _settle_log(self) -> bool:
+        """Publish every commit in the log that is not yet; False when time ran out."""
+        while self._state.unpublished:
+            if self._out_of_time():
+                return False
+            sequence = min(self._state.unpublished)
+            try:
+                self._repair(self._state.unpublished[sequence])
+            except CommitConflict as error:
+                # Another run is repairing it; the log state is up to date now.
+                self._result.conflicts += 1
+                self._give_up_after_too_many(error)
+        return True
+
+    def _repair(self, commit: Commit) -> None:
+        """Publish what another run committed, or build it again, or make its commit void."""
+        try:
+            publish(commit, self._run.store)
+        except UploadLost:
+            if withdraw(commit, self._run.store):
+                self._replace(commit)
+        self._state.mark_published(commit)
+        self._result.repaired += 1
+
+    def _replace(self, commit: Commit) -> None:
+        copied = commit.output is not None and commit.output.copied
+        sources = tuple(row.source for row in commit.rows)
+        try:
+            group = ObjectGroup(commit.group_id, sources, copied)
+            self._compact_and_publish(group, replaces=commit.sequence)
+        except SourceChanged:
+            # Its other sources are free to be planned anew.
+            self._run.log.append(self._state, commit.voided(self._run.run_id))
+
+    def _out_of_time(self) -> bool:
+        needed = self._run.reserve_seconds + 1.5 * self._longest_seconds
+        return self._run.deadline.remaining_seconds() < needed
+
+
+def merged(
+    one: Mapping[SkipReason, Skipped], other: Mapping[SkipReason, Skipped]
+) -> dict[SkipReason, Skipped]:
+    """Sums of two sets of skips, reason by reason."""
+    result = dict(one)
+    for reason, skipped in other.items():
+        before = result.get(reason, Skipped(0, 0))
+        result[reason] = Skipped(
+            before.objects + skipped.objects,
+            before.bytes + skipped.bytes,
+            before.examples or skipped.examples,
+        )
+    return result
+
+
+def _drop(pending: PendingOutput, store: ObjectStore) -> None:
+    if pending.output is not None:
+        output = pending.output
+        store.abort_upload(output.bucket, output.key, output.upload_id)

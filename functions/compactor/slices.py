@@ -1,0 +1,101 @@
+"""Read the sources' slices out of an output, in order, without holding the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from compactor.codecs import Limits, decompress_stream
+from compactor.commit_log import Commit, Output
+from compactor.errors import IntegrityError
+from compactor.manifest import ManifestRow
+from compactor.model import Compression
+from compactor.restoring import restore_slice
+
+
+def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompressed bytes of an output of ours; its expansion is not limited.
+
+    Raises:
+        UnreadableSource: while iterating, when the stored bytes do not decompress.
+    """
+    if output.copied or output.compression is Compression.NONE:
+        return stored
+    return decompress_stream(stored, output.compression, limits=Limits(None, None))
+
+
+def restored(
+    commit: Commit, stored: Iterator[bytes]
+) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+    """Each source of a commit with its original plain bytes in pieces, in manifest order.
+
+    The pieces of one source must be consumed before the next is asked for. For a copied
+    output they are the bytes of the source as they were stored.
+
+    Raises:
+        IntegrityError: the output ends before a slice does.
+    """
+    if commit.output is None:
+        for row in commit.rows:
+            yield row, _undone(row, iter(()))
+        return
+    reader = _SliceReader(plain_pieces(commit.output, stored))
+    for row in commit.rows:
+        yield row, _undone(row, reader.slice(row.offset, row.length))
+    reader.drain()
+
+
+def _undone(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Undo the framing; only formats that were read whole need their slice whole."""
+    facts = row.facts
+    if facts is None:
+        yield from pieces
+    elif facts.newlines_stand_for is not None or facts.edits:
+        yield restore_slice(b"".join(pieces), facts)
+    else:
+        yield facts.dropped_prefix
+        yield from _without_tail(pieces, facts.appended)
+        yield facts.dropped_suffix
+
+
+def _without_tail(pieces: Iterable[bytes], appended: int) -> Iterator[bytes]:
+    held = b""
+    for piece in pieces:
+        joined = held + piece if held else piece
+        cut = len(joined) - appended
+        if cut > 0:
+            yield joined[:cut]
+            held = joined[cut:]
+        else:
+            held = joined
+
+
+class _SliceReader:
+    """Consecutive slices of a stream of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._position = 0
+        self._held = memoryview(b"")
+
+    def slice(self, offset: int, length: int) -> Iterator[bytes]:
+        if not length:
+            return
+        for _ in self._take(offset - self._position):
+            continue
+        yield from self._take(length)
+
+    def drain(self) -> None:
+        for _ in self._pieces:
+            continue
+
+    def _take(self, length: int) -> Iterator[bytes]:
+        while length > 0:
+            if not self._held:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    raise IntegrityError(f"the output ends at plain byte {self._position}")
+                self._held = memoryview(piece)
+            taken, self._held = self._held[:length], self._held[length:]
+            self._position += len(taken)
+            length -= len(taken)
+            yield bytes(taken)

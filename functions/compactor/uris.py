@@ -1,0 +1,120 @@
+"""S3 URIs: where the source, the destination and the state lie, and whether they overlap."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compactor.errors import InvalidInput
+
+URI_ACCEPTED = "an S3 URI such as s3://bucket/prefix/"
+SOURCE_ACCEPTED = (
+    "an S3 URI such as s3://bucket/prefix/, where * stands for a segment or a part of one"
+)
+MAX_PREFIX_BYTES = 512
+
+# Looser than Amazon's naming rules, because S3-compatible stores allow more.
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Uri:
+    """A bucket and a prefix in it.
+
+    Attributes:
+        bucket: name of the bucket.
+        prefix: ends in ``/``; empty for the whole bucket.
+    """
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def parse(cls, field: str, text: object) -> S3Uri:
+        """Read a URI without wildcards.
+
+        Args:
+            field: name of the input field it stands in.
+            text: the URI.
+
+        Raises:
+            InvalidInput: not such a URI.
+        """
+        try:
+            return parse_location(text)
+        except ValueError as error:
+            raise InvalidInput(field, text, str(error)) from None
+
+    @property
+    def uri(self) -> str:
+        """The normalised URI, ending in ``/``."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    def overlaps(self, other: S3Uri) -> bool:
+        """True when one contains the other, by whole segments (or both are the same)."""
+        if self.bucket != other.bucket:
+            return False
+        # Prefixes end in "/", so logs/ is no prefix of logs-compacted/.
+        return self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """The source: a root, and the segments below it from the first wildcard on.
+
+    Attributes:
+        root: what precedes the first segment with a wildcard; paths are relative to it.
+        pattern: the remaining segments; empty when the URI has no wildcard.
+    """
+
+    root: S3Uri
+    pattern: tuple[str, ...]
+
+    @property
+    def uri(self) -> str:
+        """The normalised URI, ending in ``/``."""
+        return self.root.uri + "".join(f"{segment}/" for segment in self.pattern)
+
+
+def parse_location(text: object) -> S3Uri:
+    """Read the URI of a destination or of the state.
+
+    Raises:
+        ValueError: not such a URI; the message says what is accepted.
+    """
+    bucket, segments = _split(text, URI_ACCEPTED)
+    if any("*" in segment for segment in segments):
+        raise ValueError(f"{URI_ACCEPTED}, without wildcards")
+    return _location(bucket, segments)
+
+
+def parse_source(text: object) -> SourceLocation:
+    """Read the URI of a source, which may have wildcards.
+
+    Raises:
+        ValueError: not such a URI; the message says what is accepted.
+    """
+    bucket, segments = _split(text, SOURCE_ACCEPTED)
+    if any("**" in segment for segment in segments):
+        raise ValueError(f"{SOURCE_ACCEPTED}; one * never spans a /, and there is no **")
+    first = next((n for n, segment in enumerate(segments) if "*" in segment), len(segments))
+    return SourceLocation(_location(bucket, segments[:first]), segments[first:])
+
+
+def _split(text: object, accepted: str) -> tuple[str, tuple[str, ...]]:
+    if not isinstance(text, str) or not text.startswith("s3://") or text != text.strip():
+        raise ValueError(accepted)
+    bucket, _, prefix = text.removeprefix("s3://").partition("/")
+    if not _BUCKET.fullmatch(bucket) or ".." in bucket:
+        raise ValueError(f"{accepted}; a bucket name has 3 to 63 letters, digits, dots and hyphens")
+    segments = tuple(prefix.removesuffix("/").split("/")) if prefix else ()
+    if any(segment in ("", ".", "..") or _CONTROL.search(segment) for segment in segments):
+        raise ValueError(f"{accepted}; no empty segment, no . or .. and no control character")
+    if len(prefix.encode("utf-8", "surrogatepass")) > MAX_PREFIX_BYTES:
+        raise ValueError(f"{accepted}; a prefix has at most {MAX_PREFIX_BYTES} bytes")
+    return bucket, segments
+
+
+def _location(bucket: str, segments: tuple[str, ...]) -> S3Uri:
+    return S3Uri(bucket, "".join(f"{segment}/" for segment in segments))

@@ -1,0 +1,145 @@
+"""Verify: what went in came out, before the commit; and the same for commits of the past."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+
+from compactor import slices
+from compactor.commit_log import Commit
+from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
+from compactor.manifest import ManifestRow
+from compactor.model import Format
+from compactor.pending import PendingOutput
+from compactor.ports import ObjectStore
+from compactor.restoring import SliceFacts
+
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_LINE_FORMATS = frozenset(
+    {Format.JSON_LINES, Format.TEXT, Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
+)
+
+
+def check_pending(pending: PendingOutput) -> None:
+    """Step 3 of the write order: the manifest accounts for every byte and record.
+
+    The left sides are what the writer counted while encoding, the right sides what the
+    sources held when they were read.
+
+    Raises:
+        IntegrityError: a source is missing or twice, slices overlap, or a sum differs.
+    """
+    _check_sources(pending)
+    output = pending.output
+    if output is None or output.copied:
+        return
+    _check_slices(pending.rows)
+    owned = sum(row.length for row in pending.rows)
+    _equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
+    _equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
+    _equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
+    if output.format in _LINE_FORMATS:
+        _equal("records", pending.tally.newlines - pending.tally.frame_newlines, output.records)
+
+
+def _check_sources(pending: PendingOutput) -> None:
+    named = [row.source.identity for row in pending.rows]
+    named += [q.source.identity for q in pending.quarantined]
+    named += list(pending.misfits)
+    expected = [source.identity for source in pending.group.sources]
+    if sorted(named) != sorted(expected):
+        raise IntegrityError(
+            f"group {pending.group.id}: {len(expected)} sources went in, "
+            f"{len(set(named))} different ones are accounted for"
+        )
+
+
+def _check_slices(rows: Sequence[ManifestRow]) -> None:
+    end = 0
+    for row in rows:
+        if row.facts is None or row.plain_bytes is None:
+            raise IntegrityError(f"{row.source.key}: no facts to restore it by")
+        if row.length and row.offset < end:
+            raise IntegrityError(f"{row.source.key}: its slice overlaps the one before")
+        end = max(end, row.offset + row.length)
+        expected = _expected_length(row.plain_bytes, row.facts)
+        if expected is not None:
+            _equal(f"bytes of {row.source.key}", row.length, expected)
+
+
+def _expected_length(plain_bytes: int, facts: SliceFacts) -> int | None:
+    """Slice length that follows from the source; None where newlines stand for other bytes."""
+    if facts.newlines_stand_for is not None and len(facts.newlines_stand_for) != 1:
+        return None
+    edited = sum(edit.inserted - len(edit.original) for edit in facts.edits)
+    dropped = len(facts.dropped_prefix) + len(facts.dropped_suffix)
+    expected: int = plain_bytes - dropped + facts.appended + edited
+    return expected
+
+
+def _equal(what: str, found: int | None, expected: int | None) -> None:
+    if found != expected:
+        raise IntegrityError(f"{what}: {found}, expected {expected}")
+
+
+def check_commit(commit: Commit, store: ObjectStore) -> int:
+    """Read a commit's output again and check every source in it; returns the records found.
+
+    Each source is restored through the manifest and compared with the size and CRC32 it had
+    when it was read. Of a server-side copy no byte was ever read: its size is compared, and
+    where the source's ETag is an MD5 sum (32 hex digits), the content against it.
+
+    Raises:
+        IntegrityError: the output is missing, or any byte that a source owns differs.
+    """
+    output = commit.output
+    if output is None:
+        return 0
+    where = f"s3://{output.bucket}/{output.key}"
+    try:
+        stored = _Counted(store.open(output.bucket, output.key))
+        for row, pieces in slices.restored(commit, stored.pieces()):
+            _check_row(row, pieces)
+    except ObjectMissing:
+        raise IntegrityError(f"{where} is gone") from None
+    except UnreadableSource as error:
+        raise IntegrityError(f"{where}: {error}") from error
+    _equal(f"stored bytes of {where}", stored.size, output.size)
+    if output.crc32 is not None:
+        _equal(f"CRC32 of {where}", stored.crc32, output.crc32)
+    return output.records or 0
+
+
+def _check_row(row: ManifestRow, pieces: Iterator[bytes]) -> None:
+    # An ETag is an identifier here, not a defence against an attacker.
+    md5 = hashlib.md5(usedforsecurity=False)
+    size = crc32 = 0
+    for piece in pieces:
+        size += len(piece)
+        crc32 = zlib.crc32(piece, crc32)
+        if row.facts is None:
+            md5.update(piece)
+    if row.facts is None:
+        _equal(f"copied bytes of {row.source.key}", size, row.source.size)
+        if _MD5.fullmatch(row.source.etag) and md5.hexdigest() != row.source.etag:
+            raise IntegrityError(f"{row.source.key}: its copy does not have its MD5 sum")
+        return
+    _equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
+    _equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
+
+
+class _Counted:
+    """The bytes of an output as stored, counted as they pass."""
+
+    def __init__(self, source: Iterator[bytes]) -> None:
+        self.size = 0
+        self.crc32 = 0
+        self._source = source
+
+    def pieces(self) -> Iterator[bytes]:
+        for piece in self._source:
+            self.size += len(piece)
+            self.crc32 = zlib.crc32(piece, self.crc32)
+            yield piece

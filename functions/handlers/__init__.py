@@ -1,0 +1,1 @@
+"""One thin module per Lambda function: decode, call one verb, encode."""

@@ -1,0 +1,55 @@
+"""Lambda: compact one partition, as far as the invocation's time allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from compactor.receipts import counts_from
+from compactor.run_partition import PartitionRun, record_partition
+from compactor.settings import Settings
+from compactor.work import WorkItem
+from handlers.runtime import (
+    Event,
+    LambdaContext,
+    LambdaDeadline,
+    SystemClock,
+    add_partition_metrics,
+    logger,
+    metrics,
+    store_for,
+    tracer,
+)
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.
+
+    ``status`` is ``more`` when time ran out between two groups: the state machine then calls
+    again with what is returned here.
+    """
+    settings = Settings.from_input(event["settings"])
+    run = PartitionRun(
+        partition=WorkItem.from_dict(event["partition"]).partition,
+        settings=settings,
+        store=store_for(settings),
+        clock=SystemClock(),
+        deadline=LambdaDeadline(context),
+        run_id=event["run_id"],
+    )
+    earlier = counts_from(event.get("counts"))
+    seconds_before = earlier.seconds
+    receipt = record_partition(run, earlier)
+    add_partition_metrics(receipt.counts, receipt.counts.seconds - seconds_before)
+    logger.info("compacted", path=receipt.path, status=receipt.status)
+    return {
+        "run_id": event["run_id"],
+        "settings": event["settings"],
+        "partition": event["partition"],
+        "status": receipt.status,
+        "counts": msgspec.to_builtins(receipt.counts),
+    }

@@ -1,0 +1,60 @@
+"""Lambda: find the partitions of a run and write the list of work items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compactor.commit import CommitLog
+from compactor.discover import discover
+from compactor.model import Partition
+from compactor.settings import Settings
+from compactor.work import write_work
+from handlers.runtime import (
+    Event,
+    LambdaContext,
+    SystemClock,
+    logger,
+    metrics,
+    store_for,
+    tracer,
+)
+
+
+@logger.inject_lambda_context
+@tracer.capture_lambda_handler
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.
+
+    Raises:
+        InvalidInput: the run's input is at fault; the state machine ends at once.
+    """
+    settings = Settings.from_input(event["input"])
+    store = store_for(settings)
+
+    def committed(partition: Partition) -> set[bytes]:
+        return CommitLog(store, settings, partition).load().committed
+
+    found = discover(settings, store, SystemClock().now(), committed=committed)
+    lists = write_work(found, settings, event["run_id"], store)
+    logger.info(
+        "discovered",
+        partitions=len(found.items),
+        oversized=len(found.oversized),
+        unpartitioned_objects=found.unpartitioned.objects,
+    )
+    return {
+        "run_id": event["run_id"],
+        "started_at": event["started_at"],
+        "settings": settings.to_dict(),
+        "items": {"bucket": lists.bucket, "key": lists.items_key},
+        "item_count": len(found.items),
+        "oversized": {"bucket": lists.bucket, "key": lists.oversized_key},
+        "oversized_count": len(found.oversized),
+        "max_concurrency": settings.max_concurrency,
+        "results": {
+            "bucket": lists.bucket,
+            "prefix": lists.items_key.rsplit("/", 1)[0] + "/results",
+        },
+        "work": bool(found.items or found.oversized),
+    }

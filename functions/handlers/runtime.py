@@ -1,0 +1,80 @@
+"""What every handler shares: log, metrics, traces, clock, and the store kept between calls."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+from typing import Any, Protocol
+
+from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.receipts import Counts
+from compactor.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+
+SERVICE = "s3-compactor"
+
+logger = Logger(service=SERVICE)
+metrics = Metrics(
+    namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE), service=SERVICE
+)
+tracer = Tracer(service=SERVICE)
+
+
+class LambdaContext(Protocol):
+    """The part of Lambda's context object that is used here."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the function is stopped."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """UNIX seconds."""
+        return time.time()
+
+
+class LambdaDeadline:
+    """The end of the invocation, as Lambda's context tells it."""
+
+    def __init__(self, context: LambdaContext) -> None:
+        self._context = context
+
+    def remaining_seconds(self) -> float:
+        """Seconds until the function is stopped."""
+        return self._context.get_remaining_time_in_millis() / 1000
+
+
+@cache
+def _store(threads: int, budget_bytes: int) -> S3Store:
+    # The connections outlive the invocation: a warm call opens none.
+    return S3Store(make_client(connections=threads), threads=threads, budget_bytes=budget_bytes)
+
+
+def store_for(settings: Settings) -> S3Store:
+    """The store of this process; the endpoint comes from the environment, as boto3 finds it."""
+    return _store(settings.read_concurrency, settings.memory_budget_bytes)
+
+
+def add_partition_metrics(counts: Counts, seconds: float) -> None:
+    """Numbers of one call, in CloudWatch's embedded metric format."""
+    figures = {
+        "ObjectsIn": counts.objects_in,
+        "ObjectsOut": counts.objects_out,
+        "Groups": counts.objects_out,
+        "Conflicts": counts.conflicts,
+        "QuarantinedObjects": counts.quarantined,
+    }
+    for name, value in figures.items():
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    metrics.add_metric(name="BytesIn", unit=MetricUnit.Bytes, value=counts.bytes_in)
+    metrics.add_metric(name="BytesOut", unit=MetricUnit.Bytes, value=counts.bytes_out)
+    metrics.add_metric(name="Seconds", unit=MetricUnit.Seconds, value=seconds)
+
+
+Event = dict[str, Any]

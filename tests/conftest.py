@@ -1,0 +1,67 @@
+"""What every test stands on: an environment without credentials or network, and real data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+REPO_ROOT = Path(__file__).resolve().parent.parent
+
+# A port nobody listens on: whatever a test sends anywhere but to this machine fails at once.
+_NOWHERE = "http://127.0.0.1:9"
+_LOOPBACK = "127.0.0.1,localhost,::1"
+
+_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "HTTP_PROXY": _NOWHERE,
+    "HTTPS_PROXY": _NOWHERE,
+    "http_proxy": _NOWHERE,
+    "https_proxy": _NOWHERE,
+    "NO_PROXY": _LOOPBACK,
+    "no_proxy": _LOOPBACK,
+}
+_LEFT_OUT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_CA_BUNDLE", "ALL_PROXY")
+
+# The same examples on every run, so that a red build is red again; HYPOTHESIS_PROFILE=dev looks
+# for new ones. No deadline: the machine is shared, and time is not what these tests are about.
+settings.register_profile(
+    "ci",
+    max_examples=50,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("dev", max_examples=500, deadline=None)
+
+
+def pytest_configure() -> None:
+    """Prepare the environment before any test module, and so any handler, is imported."""
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+    for name in [*os.environ]:
+        if name in _LEFT_OUT or name.startswith("AWS_ENDPOINT_URL"):
+            del os.environ[name]
+    os.environ.update(_ENVIRONMENT)
+
+
+@pytest.fixture(scope="session")
+def repo_root() -> Path:
+    """The directory that holds pyproject.toml."""
+    return REPO_ROOT
+
+
+@pytest.fixture(scope="session")
+def real_cloudtrail() -> Path:
+    """A directory of 44 real CloudTrail objects (gzip, 2,611 records), beside the repository."""
+    directory = REPO_ROOT.parent / "shared" / "data" / "cloudtrail"
+    if not directory.is_dir():
+        pytest.skip("the real CloudTrail objects are not beside this repository")
+    return directory

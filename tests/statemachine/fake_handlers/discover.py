@@ -1,0 +1,36 @@
+"""Lists as many partitions as the input asks for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+from fake_handlers.script import act
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Write the list to S3 and tell where it is."""
+    order = event["input"]
+    settings = {"clean_up": order.get("clean_up", "keep"), "trouble": {}, **order}
+    act("discover", "", settings, context)
+    bucket, run = order["bucket"], f"runs/{event['run_id']}"
+    partitions = [
+        {"path": f"{n:05}/", "bucket": bucket, "prefix": f"in/{n:05}/", "objects": 3, "bytes": 30}
+        for n in range(order["partitions"])
+    ]
+    body = json.dumps(partitions).encode()
+    boto3.client("s3").put_object(Bucket=bucket, Key=f"{run}/items.json", Body=body)
+    oversized = order.get("oversized", 0)
+    return {
+        "run_id": event["run_id"],
+        "started_at": event["started_at"],
+        "settings": settings,
+        "items": {"bucket": bucket, "key": order.get("items_key", f"{run}/items.json")},
+        "item_count": len(partitions),
+        "oversized": {"bucket": bucket, "key": f"{run}/oversized.json"},
+        "oversized_count": oversized,
+        "max_concurrency": order.get("max_concurrency", 100),
+        "results": {"bucket": bucket, "prefix": f"{run}/results"},
+        "work": bool(partitions or oversized),
+    }

@@ -1,0 +1,28 @@
+"""Reports from the calls the other fakes wrote down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fake_handlers.script import act
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Succeeded when every partition's last call went well and the Map Run did not fail."""
+    settings = event["settings"]
+    act("report", "", settings, context)
+    lines = (Path(settings["scratch"]) / "calls").read_text(encoding="utf-8").splitlines()
+    calls = [json.loads(line) for line in lines]
+    last = {call["path"]: call["step"] for call in calls if call["function"] != "report"}
+    failed = sorted(path for path, step in last.items() if path and step != "well")
+    good = not failed and event["failure"] is None
+    return {
+        "status": "succeeded" if good else "failed",
+        "report": {"bucket": event["items"]["bucket"], "key": "report.json"},
+        "totals": {"partitions": event["item_count"], "left": event["oversized_count"]},
+        "failed_partitions": len(failed),
+        "failure": event["failure"],
+        "cause": f"failed: {', '.join(failed)}" if failed else "the map run failed",
+    }

@@ -1,0 +1,38 @@
+"""Small builders, so that a test shows only what it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compactor.model import Listing, Partition, SourceObject
+from compactor.settings import Settings
+
+NOW = 1_800_000_000.0
+LONG_AGO = NOW - 30 * 86_400
+PARTITION = Partition("source", "logs/2026/01/02/", "2026/01/02/")
+
+
+def settings(**given: Any) -> Settings:
+    """Settings with defaults, for ``s3://source/logs/`` to ``s3://lake/compacted/``."""
+    uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
+    return Settings.from_input({**uris, **given})
+
+
+def source(
+    name: str, size: int = 100, age_seconds: float = 30 * 86_400, **given: Any
+) -> SourceObject:
+    """A source object of the example partition."""
+    return SourceObject(
+        bucket="source",
+        key=f"{PARTITION.prefix}{name}",
+        etag=given.pop("etag", f"etag-of-{name}"),
+        size=size,
+        last_modified=NOW - age_seconds,
+        **given,
+    )
+
+
+def listing(*objects: SourceObject, complete: bool = True) -> Listing:
+    """A listing of the example partition."""
+    newest = max((one.last_modified for one in objects), default=0.0)
+    return Listing(PARTITION, tuple(objects), newest=newest, complete=complete)

@@ -1,0 +1,64 @@
+"""How tests see the requests of the in-memory store, and interrupt them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request.
+
+    ``name`` is the port's method, but ``read_source`` and ``delete_source`` (one call per
+    object); listings are called once per page, and ``key`` is their prefix.
+    """
+
+    name: str
+    bucket: str
+    key: str
+
+
+class Crashed(BaseException):
+    """The process died here; no ``except Exception`` catches it."""
+
+
+@dataclass
+class Hooks:
+    """Called before a request takes effect, and after one that succeeded, outside any lock.
+
+    What a hook raises reaches the caller of the store: raised before, the request never
+    happened; raised after, it happened and its caller does not know. A hook may use the store.
+    """
+
+    before: list[Callable[[Call], None]] = field(default_factory=list)
+    after: list[Callable[[Call], None]] = field(default_factory=list)
+
+    def crash(self, when: Literal["before", "after"], name: str, *, nth: int = 1) -> None:
+        """Die before or after the nth request of this name.
+
+        A dead process asks for nothing any more: every later request raises Crashed too, so
+        that clean-up code of the caller cannot run. :meth:`clear` brings up a new process.
+        """
+        seen = 0
+        dead = False
+
+        def die_when_due(call: Call) -> None:
+            nonlocal seen, dead
+            seen += call.name == name
+            if call.name == name and seen == nth:
+                dead = True
+                raise Crashed(f"{when} {call}")
+
+        def stay_dead(call: Call) -> None:
+            if dead:
+                raise Crashed(f"already dead at {call}")
+
+        self.before.append(stay_dead)
+        (self.before if when == "before" else self.after).append(die_when_due)
+
+    def clear(self) -> None:
+        """Remove every hook."""
+        self.before.clear()
+        self.after.clear()

@@ -1,0 +1,119 @@
+"""A small world of sources, workers and a reader who checks after every request.
+
+Every record carries a number of its own, so that a reader can tell a lost one from a doubled
+one. The reader looks at what S3 shows, never at the commit log.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from math import inf
+
+from compactor.cleanup import CleanUpResult, clean_up
+from compactor.commit import CommitLog
+from compactor.receipts import Counts, Receipt
+from compactor.run_partition import PartitionRun, record_partition
+from compactor.settings import Settings
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.memory_store import Call, ManualClock, MemoryStore
+
+_RECORD = re.compile(rb"record-(\d+)")
+
+
+class NoDeadline:
+    """A worker that has all the time it wants."""
+
+    def remaining_seconds(self) -> float:
+        return inf
+
+
+class World:
+    """Sources of several formats in one partition of a strict store."""
+
+    def __init__(self, **given: object) -> None:
+        self.clock = ManualClock(NOW)
+        self.store = MemoryStore(self.clock)
+        self.settings: Settings = settings(**given)
+        self.store.add_bucket("lake")
+        self.records: set[int] = set()
+        self._next = 0
+        self.runs = 0
+
+    def add(self, name: str, template: str, records: int = 3, *, packed: bool = False) -> None:
+        """Write a source; ``template`` gives each record, ``{}`` standing for its name."""
+        lines = []
+        for _ in range(records):
+            lines.append(template.format(f"record-{self._next}"))
+            self.records.add(self._next)
+            self._next += 1
+        self.put(name, "\n".join(lines).encode(), packed=packed)
+
+    def put(self, name: str, body: bytes, *, packed: bool = False) -> None:
+        """Write a source as it is."""
+        content = gzip.compress(body, mtime=0) if packed else body
+        self.store.seed("source", PARTITION.prefix + name, content, last_modified=NOW - 86_400)
+
+    def add_variety(self) -> None:
+        """Sources that make several groups, a misfit, a quarantined one and an empty one."""
+        self.add("a.json", '{{"id": "{}"}}')
+        self.add("b.json", '{{"id": "{}"}}')
+        self.put("c.json", b"")
+        self.put("d.csv", b"id\nrecord-900\nrecord-901")
+        self.put("e.csv", b"id,other\nrecord-902,1\n")
+        self.records |= {900, 901, 902}
+        self.add("f.log.gz", "{}", packed=True)
+        self.put("g.log.gz", gzip.compress(b"never read " * 50)[:-9])
+        self.add("h.log.gz", "{}", packed=True)
+
+    def check(self, call: Call | None = None) -> None:
+        """No record twice in the destination, none in neither place."""
+        readable = self.destination()
+        doubled = {number for number, count in readable.items() if count > 1}
+        assert not doubled, f"after {call}: records {doubled} are readable twice"
+        lost = self.records - set(readable) - set(self.sources())
+        assert not lost, f"after {call}: records {lost} are gone"
+
+    def sources(self) -> Counter[int]:
+        return self._numbers("source", "")
+
+    def destination(self) -> Counter[int]:
+        return self._numbers("lake", "compacted/")
+
+    def _numbers(self, bucket: str, prefix: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for body in self.store.contents(bucket, prefix).values():
+            plain = body
+            if body[:2] == b"\x1f\x8b":
+                try:
+                    plain = gzip.decompress(body)
+                except EOFError:
+                    continue
+            found.update(int(match) for match in _RECORD.findall(plain))
+        return found
+
+    def run(self) -> Receipt:
+        """One worker does the partition, as far as it gets."""
+        self.runs += 1
+        run = PartitionRun(
+            PARTITION, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
+        )
+        return record_partition(run, Counts())
+
+    def clean_up(self) -> CleanUpResult:
+        """Clean-up of the partition."""
+        log = CommitLog(self.store, self.settings, PARTITION)
+        return clean_up(log.every_commit(), self.settings, self.store, self.clock.now())
+
+    def must_be_finished(self) -> None:
+        """Every record is readable once, and another run finds nothing to do."""
+        self.check()
+        assert set(self.destination()) == self.records
+        before = self.store.contents("lake", "compacted/")
+        reads = self.store.count("read_source")
+        receipt = self.run()
+        assert receipt.status == "done"
+        assert receipt.counts.objects_in == 0
+        assert self.store.count("read_source") == reads
+        assert self.store.contents("lake", "compacted/") == before

@@ -1,0 +1,91 @@
+"""The commit log as a fold: what counts, what is void, what a checkpoint stands for."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor.commit_log import (
+    Commit,
+    LogState,
+    Output,
+    decode_checkpoint,
+    decode_commit,
+    encode_checkpoint,
+    encode_commit,
+)
+from compactor.manifest import ManifestRow
+from compactor.model import Compression, Format, Quarantined, QuarantineReason, StoredPart
+from compactor.restoring import Edit, SliceFacts
+from tests.support.examples import source
+
+
+def a_row(name: str, **facts) -> ManifestRow:
+    one = source(name)
+    stored = type(one)(one.bucket, one.key, one.etag, one.size, 0.0)
+    return ManifestRow(stored, 0, 10, 10, 0, SliceFacts(records=1, **facts))
+
+
+def a_commit(sequence: int, *names: str, replaces: int | None = None, **given) -> Commit:
+    output = Output(
+        "lake", f"out-{sequence}", "upload", (StoredPart(1, "e", 10),), 10, 5, 10, 1,
+        Format.JSON_LINES, Compression.NONE,
+    )  # fmt: skip
+    return Commit(
+        sequence=sequence,
+        commit_id=f"id-{sequence}",
+        run_id="run",
+        created_at=1.5,
+        source_bucket="source",
+        group_id=f"group-{sequence}",
+        output=given.pop("output", output),
+        rows=tuple(a_row(name) for name in names),
+        replaces=replaces,
+        **given,
+    )
+
+
+def test_a_commit_reads_back_as_it_was_written():
+    rows = (
+        a_row("a", dropped_prefix=b"\xef\xbb\xbf", appended=1),
+        a_row("b", dropped_prefix=b'{"Records":[', dropped_suffix=b"]}", newlines_stand_for=b","),
+        a_row("c", edits=(Edit(3, 1, b""), Edit(9, 1, b", "))),
+        ManifestRow(a_row("copied").source, 0, 10, None, None, None),
+    )
+    bad = Quarantined(a_row("bad").source, QuarantineReason.TRUNCATED, "ends early")
+    commit = a_commit(7, quarantined=(bad,), replaces=3)
+    commit = Commit(**{name: getattr(commit, name) for name in Commit.__slots__} | {"rows": rows})
+    assert decode_commit(encode_commit(commit)) == commit
+
+
+def test_equal_commits_have_equal_bytes():
+    assert encode_commit(a_commit(1, "a")) == encode_commit(a_commit(1, "a"))
+
+
+def test_a_replaced_commit_counts_for_nothing():
+    state = LogState()
+    state.add(a_commit(1, "a", "b"))
+    state.add(a_commit(2, "b", replaces=1))
+    assert state.committed == {a_row("b").source.identity}
+    assert list(state.unpublished) == [2]
+    assert list(state.summaries) == [2]
+
+
+def test_a_commit_made_void_frees_its_sources():
+    state = LogState()
+    first = a_commit(1, "a")
+    state.add(first)
+    void = first.voided("later run")
+    state.add(Commit(**{n: getattr(void, n) for n in Commit.__slots__} | {"sequence": 2}))
+    assert state.committed == set()
+    assert not state.unpublished
+
+
+@given(st.sets(st.binary(min_size=16, max_size=16)), st.sets(st.binary(min_size=16, max_size=16)))
+def test_a_checkpoint_remembers_every_source_and_where_it_ends(committed, quarantined):
+    state = LogState(last=9, committed=committed, quarantined=quarantined)
+    read = decode_checkpoint(encode_checkpoint(state))
+    assert (read.last, read.checkpoint) == (9, 9)
+    assert read.committed == committed
+    assert read.quarantined == quarantined
+    assert encode_checkpoint(read) == encode_checkpoint(state)

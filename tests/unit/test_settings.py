@@ -1,0 +1,268 @@
+"""The input of a run: defaults, round trips, and one clear error for each mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor.errors import InvalidInput
+from compactor.fields import FIELDS
+from compactor.settings import MIB, CleanUpMode, Settings
+
+URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/logs/"}
+SEED = {**URIS, "date_format": "%Y/%m/%d", "duration": 7}
+
+
+def refused(**given: Any) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        Settings.from_input({**URIS, **given})
+    return caught.value
+
+
+def test_the_seed_applications_input_works_as_it_stands() -> None:
+    settings = Settings.from_input(
+        {
+            "s3_source_uri": "s3://source/logs/",
+            "s3_destination_uri": "s3://lake/compacted",
+            "date_format": "%Y/%m/%d",
+            "duration": 7,
+        }
+    )
+    assert settings.duration == 7
+    assert settings.date_format == "%Y/%m/%d"
+    assert settings.s3_destination_uri == "s3://lake/compacted/"
+    assert settings.s3_state_uri == "s3://lake/_compactor/compacted/"
+
+
+def test_two_uris_are_enough_and_everything_else_has_its_documented_default() -> None:
+    settings = Settings.from_input(URIS)
+    given = settings.to_dict()
+    for name, spec in FIELDS.items():
+        if name not in {*URIS, "s3_state_uri"}:
+            expected = list(spec.default) if isinstance(spec.default, tuple) else spec.default
+            assert given[name] == expected, name
+    assert settings.clean_up is CleanUpMode.KEEP
+    assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
+    assert (settings.lambda_max_objects, settings.lambda_max_bytes) == (500_000, 64 * 1024 * MIB)
+    assert (settings.target_bytes, settings.small_object_bytes) == (None, None)
+
+
+def test_every_field_of_the_settings_is_documented_once_and_in_the_same_order() -> None:
+    names = [field.name for field in dataclasses.fields(Settings)]
+    assert list(FIELDS) == names
+    for spec in FIELDS.values():
+        assert spec.meaning.endswith(".")
+        assert spec.accepted
+        assert spec.section
+        assert spec.default_text
+
+
+def test_every_documented_default_is_itself_accepted() -> None:
+    for spec in FIELDS.values():
+        if not spec.required:
+            as_json = json.loads(spec.default_text)
+            assert spec.parse(as_json) == spec.default, spec.name
+
+
+bounded = {
+    "settle_seconds": (0, 366 * 86_400),
+    "min_objects": (1, 1_000_000),
+    "target_bytes": (5 * MIB, 4 * MIB**2),
+    "max_concurrency": (1, 10_000),
+    "read_concurrency": (1, 1_024),
+}
+inputs = st.fixed_dictionaries(
+    {name: st.just(value) for name, value in SEED.items()},
+    optional={
+        **{name: st.integers(*bounds) for name, bounds in bounded.items()},
+        "include": st.lists(st.text(min_size=1), max_size=3),
+        "exclude": st.lists(st.text(min_size=1), max_size=3),
+        "retry_quarantined": st.booleans(),
+        "format": st.sampled_from(["auto", "csv", "cloudtrail", "text"]),
+        "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
+        "clean_up": st.sampled_from(["keep", "delete"]),
+        "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
+        "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
+    },
+)
+
+
+@given(inputs)
+def test_settings_survive_the_way_through_json(given_input: dict[str, Any]) -> None:
+    settings = Settings.from_input(given_input)
+    again = Settings.from_input(json.loads(json.dumps(settings.to_dict())))
+    assert again == settings
+    assert again.to_dict() == settings.to_dict()
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"date_format": "/dt=%Y-%m-%d/"},
+        {"date_format": "%Y/%j", "start": "2026-01-31"},
+        {"date_format": "%Y/%m", "start": "2026-01-01", "end": "2026-12-31"},
+        {"date_format": "%Y/%m/%d/%H", "start": "2026-01-31T01:00:00+02:00"},
+        {"depth": 3, "s3_source_uri": "s3://source/logs/*/x-*"},
+    ],
+)
+def test_every_kind_of_window_survives_the_way_through_json(window: dict[str, Any]) -> None:
+    settings = Settings.from_input({**URIS, **window})
+    assert Settings.from_input(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+def test_a_date_format_alone_means_yesterday() -> None:
+    assert Settings.from_input({**URIS, "date_format": "%Y/%m/%d"}).duration == 1
+
+
+WRONG_VALUES = [
+    ("duration", "7", "a whole number from 1 to 36,500"),
+    ("duration", 0, "1 to 36,500"),
+    ("duration", -1, "1 to 36,500"),
+    ("duration", True, "whole number"),
+    ("duration", 1.0, "whole number"),
+    ("settle_seconds", -1, "from 0"),
+    ("settle_seconds", None, "whole number"),
+    ("min_objects", 0, "from 1"),
+    ("depth", -1, "from 0 to 32"),
+    ("target_bytes", 5 * MIB - 1, "from 5,242,880"),
+    ("target_bytes", 4 * MIB**2 + 1, "to 4,398,046,511,104"),
+    ("small_object_bytes", 0, "from 1"),
+    ("max_concurrency", 10_001, "to 10,000"),
+    ("max_concurrency", 0, "from 1"),
+    ("read_concurrency", 0, "from 1"),
+    ("memory_budget_bytes", 1, "from 1,048,576"),
+    ("retry_quarantined", 1, "true or false"),
+    ("retry_quarantined", "true", "true or false"),
+    ("include", "*.gz", "list of globs"),
+    ("include", [""], "list of globs"),
+    ("exclude", [1], "list of globs"),
+    ("exclude", {"a": 1}, "list of globs"),
+    ("output_stem", "_hidden", "query engines hide"),
+    ("output_stem", ".hidden", "query engines hide"),
+    ("output_stem", "a/b", "letters, digits"),
+    ("output_stem", "", "letters, digits"),
+    ("format", "parquet", '"auto", "json_lines"'),
+    ("format", None, '"cloudtrail"'),
+    ("compression", "bzip2", '"same", "none", "gzip" or "zstd"'),
+    ("compression", ["gzip"], '"gzip"'),
+    ("cloudtrail_output", "line", '"document" or "lines"'),
+    ("undelimited_output", "", '"lines" or "as_is"'),
+    ("clean_up", "DELETE", '"keep" or "delete"'),
+    ("retention_days", -0.5, "from 0"),
+    ("retention_days", math.nan, "a number"),
+    ("retention_days", math.inf, "a number"),
+    ("retention_days", True, "a number"),
+    ("date_format", "", "such as %Y/%m/%d"),
+    ("date_format", 7, "such as %Y/%m/%d"),
+    ("date_format", "%Y/%m/%d/%H/%M", "%M is not among them"),
+    ("date_format", "%y/%m/%d", "%y is not among them"),
+    ("date_format", "%Y/%-m", "%- is not among them"),
+    ("date_format", "%Y/%", "% is not among them"),
+    ("date_format", "%m/%d", "%Y must be there"),
+    ("date_format", "logs", "%Y must be there"),
+    ("date_format", "%Y/%d", "%d needs %m"),
+    ("date_format", "%Y/%m/%H", "%H needs a day"),
+    ("date_format", "%Y//%m", "no empty segment"),
+    ("date_format", "%Y/*/%m", "no wildcard"),
+    ("start", "yesterday", "an ISO date"),
+    ("start", "20260131", "an ISO date"),
+    ("start", "2026-02-30", "an ISO date"),
+    ("start", "0001-01-01", "from 1970"),
+    ("end", "9999-12-31T23:59:59-12:00", "an ISO date"),
+    ("start", 20260131, "an ISO date"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "accepted"), WRONG_VALUES)
+def test_a_wrong_value_is_refused_by_name(name: str, value: object, accepted: str) -> None:
+    error = refused(**{name: value})
+    assert error.field == name
+    assert error.value is value
+    assert accepted in error.accepted
+    assert "\n" not in str(error)
+
+
+CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"duration": 1}, "duration", "unless date_format"),
+    ({"start": "2026-01-01"}, "start", "unless date_format"),
+    ({"date_format": "%Y", "end": "2026-01-01"}, "end", "together with start"),
+    ({**SEED, "start": "2026-01-01"}, "duration", "not both"),
+    ({**SEED, "depth": 1}, "depth", "0 when date_format"),
+    (
+        {"date_format": "%Y", "start": "2026-01-02", "end": "2026-01-01"},
+        "start",
+        "before the end of the window, 2026-01-02",
+    ),
+    (
+        {"date_format": "%Y", "start": "2026-01-01T01:00:00", "end": "2026-01-01T01:00:00Z"},
+        "start",
+        "before the end",
+    ),
+    (
+        {"date_format": "%Y/%m/%d/%H", "duration": 36_500},
+        "duration",
+        "at most 100,000 hours",
+    ),
+    (
+        {"date_format": "%Y/%m/%d", "start": "1970-01-01", "end": "2999-12-31"},
+        "start",
+        "at most 100,000 days",
+    ),
+    (
+        {"target_bytes": 10 * MIB, "small_object_bytes": 10 * MIB + 1},
+        "small_object_bytes",
+        "at most target_bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given_input", "field", "accepted"), CONTRADICTIONS)
+def test_fields_that_contradict_each_other_are_refused(
+    given_input: dict[str, Any], field: str, accepted: str
+) -> None:
+    error = refused(**given_input)
+    assert (error.field, accepted in error.accepted) == (field, True), str(error)
+
+
+@pytest.mark.parametrize("missing", list(URIS))
+def test_a_missing_uri_is_named(missing: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{missing}: None .*the field is required"):
+        Settings.from_input({name: uri for name, uri in URIS.items() if name != missing})
+
+
+def test_an_unknown_field_is_answered_with_the_nearest_known_one() -> None:
+    error = refused(settle_second=1)
+    assert error.field == "settle_second"
+    assert "did you mean settle_seconds?" in str(error)
+
+
+def test_an_unknown_field_that_is_near_to_none_is_answered_with_all_of_them() -> None:
+    assert "known are s3_source_uri, s3_destination_uri" in str(refused(zzz=1))
+
+
+@pytest.mark.parametrize("not_an_object", [None, [], "s3://source/", 7])
+def test_an_input_that_is_no_object_is_refused(not_an_object: object) -> None:
+    with pytest.raises(InvalidInput, match="input: .* a JSON object"):
+        Settings.from_input(not_an_object)
+
+
+def test_an_eventbridge_event_around_the_input_is_refused_and_says_why() -> None:
+    envelope = {"version": "0", "detail-type": "Scheduled Event", "detail": SEED}
+    with pytest.raises(InvalidInput, match="not an EventBridge event around them"):
+        Settings.from_input(envelope)
+
+
+@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text()))
+def test_nothing_but_invalid_input_is_ever_raised(rest: dict[str, Any]) -> None:
+    known = dict(zip(list(FIELDS)[2:], rest.values(), strict=False))
+    for given_input in ({**URIS, **rest}, {**URIS, **known}):
+        try:
+            Settings.from_input(given_input)
+        except InvalidInput as error:
+            assert error.field in given_input or error.field in FIELDS
