@@ -26,7 +26,6 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import SliceFacts, facts_of
 from compactor.settings import Settings
 
-
 COPY_PART_BYTES = 5 * 1024**3
 
 

@@ -66,7 +66,8 @@ class Scheme:
 
 def _may_be_equal(one: str, two: str) -> bool:
     if "*" in one and "*" in two:
-        return True
+        heads = one.partition("*")[0], two.partition("*")[0]
+        return heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])
     return matches(one, two) or matches(two, one)
 
 

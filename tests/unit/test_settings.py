@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -232,7 +233,7 @@ def test_fields_that_contradict_each_other_are_refused(
 
 @pytest.mark.parametrize("missing", list(URIS))
 def test_a_missing_uri_is_named(missing: str) -> None:
-    with pytest.raises(InvalidInput, match=f"{missing}: None .*the field is required"):
+    with pytest.raises(InvalidInput, match=rf"{missing}: None .*the field is required"):
         Settings.from_input({name: uri for name, uri in URIS.items() if name != missing})
 
 
@@ -248,7 +249,7 @@ def test_an_unknown_field_that_is_near_to_none_is_answered_with_all_of_them() ->
 
 @pytest.mark.parametrize("not_an_object", [None, [], "s3://source/", 7])
 def test_an_input_that_is_no_object_is_refused(not_an_object: object) -> None:
-    with pytest.raises(InvalidInput, match="input: .* a JSON object"):
+    with pytest.raises(InvalidInput, match=r"input: .* a JSON object"):
         Settings.from_input(not_an_object)
 
 
@@ -262,7 +263,7 @@ def test_an_eventbridge_event_around_the_input_is_refused_and_says_why() -> None
 def test_nothing_but_invalid_input_is_ever_raised(rest: dict[str, Any]) -> None:
     known = dict(zip(list(FIELDS)[2:], rest.values(), strict=False))
     for given_input in ({**URIS, **rest}, {**URIS, **known}):
-        try:
-            Settings.from_input(given_input)
-        except InvalidInput as error:
-            assert error.field in given_input or error.field in FIELDS
+        # Any other error ends this test.
+        with suppress(InvalidInput):
+            settings = Settings.from_input(given_input)
+            assert Settings.from_input(settings.to_dict()) == settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fake_handlers.script import act
+from tests.statemachine.fake_handlers.script import act
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

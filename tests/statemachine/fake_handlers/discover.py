@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import boto3
-from fake_handlers.script import act
+
+from tests.statemachine.fake_handlers.script import act
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fake_handlers.script import act
+from tests.statemachine.fake_handlers.script import act
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""Whole GETs of small objects through obstore, at a tenth of boto3's CPU time.
+
+Only its synchronous API, called from our own threads: the asynchronous one can abort the
+interpreter at exit. Keys that obstore would normalise (``//``, ``.`` and ``..`` segments,
+control characters) or encode in ways of its own are refused here, and read through boto3.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore.auth.boto3 import Boto3CredentialProvider
+from obstore.exceptions import (
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import S3Store as ObstoreS3
+
+from compactor.errors import InvalidInput, SourceChanged, TransientStoreError, UnreadableSource
+from compactor.model import QuarantineReason, SourceObject
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+# Segments of ordinary characters, none of them only dots.
+_PLAIN_KEY = re.compile(r"(?:(?!\.{1,2}(?:/|$))[A-Za-z0-9!_.'()=+,:@&;$~ -]+(?:/(?!$)|$))+")
+_AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
+_TIMEOUT_SECONDS = 60
+
+
+class FastGet:
+    """One obstore client per bucket, made when first needed; thread safe."""
+
+    def __init__(self, client: S3Client) -> None:
+        self._client = client
+        self._stores: dict[str, ObstoreS3] = {}
+        self._lock = threading.Lock()
+
+    def takes(self, key: str) -> bool:
+        """True for keys that obstore asks for exactly as they are."""
+        return _PLAIN_KEY.fullmatch(key) is not None
+
+    def get(self, source: SourceObject) -> bytes:
+        """The whole object, pinned to its ETag.
+
+        Raises:
+            SourceChanged: it has another ETag, or is gone.
+            UnreadableSource: it lies in an archive tier.
+            InvalidInput: access denied.
+            TransientStoreError: anything else, after retries.
+        """
+        where = f"get s3://{source.bucket}/{source.key}"
+        try:
+            answer = obstore.get(
+                self._store(source.bucket), source.key, options={"if_match": f'"{source.etag}"'}
+            )
+            return answer.bytes().to_bytes()
+        except PreconditionError:
+            raise SourceChanged(source.key, source.etag, "another ETag") from None
+        except (NotFoundError, FileNotFoundError):
+            raise SourceChanged(source.key, source.etag, "no object") from None
+        except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
+            if "InvalidObjectState" in str(error):
+                detail = f"{source.key} must be restored from its archive tier first"
+                raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
+            raise InvalidInput("permission", where, "a role that allows this request") from error
+        except BaseError as error:
+            raise TransientStoreError(f"{where}: {error}") from error
+
+    def _store(self, bucket: str) -> ObstoreS3:
+        store = self._stores.get(bucket)
+        if store is None:
+            with self._lock:
+                store = self._stores.setdefault(bucket, self._make(bucket))
+        return store
+
+    def _make(self, bucket: str) -> ObstoreS3:
+        endpoint = self._client.meta.endpoint_url
+        place: dict[str, Any] = {"region": self._client.meta.region_name or "us-east-1"}
+        if not _AWS_HOST.match(endpoint):
+            place |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
+        return ObstoreS3(
+            bucket,
+            credential_provider=_credentials(),
+            client_options={
+                "allow_http": endpoint.startswith("http://"),
+                "connect_timeout": "5 seconds",
+                "timeout": f"{_TIMEOUT_SECONDS} seconds",
+                "pool_max_idle_per_host": "512",
+            },
+            retry_config={
+                "max_retries": 5,
+                "retry_timeout": timedelta(seconds=2 * _TIMEOUT_SECONDS),
+            },
+            **place,
+        )
+
+
+def _credentials() -> Boto3CredentialProvider:
+    try:
+        # boto3 renews what expires at least ten minutes ahead.
+        return Boto3CredentialProvider(ttl=timedelta(minutes=5))
+    except ValueError as error:
+        accepted = "AWS credentials as boto3 finds them"
+        raise InvalidInput("credentials", str(error), accepted) from None

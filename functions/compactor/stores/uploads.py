@@ -1,0 +1,134 @@
+"""Multipart uploads and deletes: the writes whose conditions carry the safety argument."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from compactor.errors import AlreadyExists, ObjectMissing, SourceChanged
+from compactor.model import SourceObject, StoredPart
+from compactor.stores.base import S3Base, encoded_crc32, readable_tier
+from compactor.stores.translate import translated
+
+DELETE_PER_REQUEST = 1_000
+
+
+class S3Uploads(S3Base):
+    """The upload and delete part of :class:`compactor.ports.ObjectStore`."""
+
+    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
+        """See the port."""
+        self.requests.add("PUT")
+        extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
+        with translated("create upload", bucket, key):
+            answer = self._client.create_multipart_upload(
+                Bucket=bucket,
+                Key=key,
+                ChecksumAlgorithm="CRC32",
+                ChecksumType="FULL_OBJECT",
+                **extra,
+            )
+        return answer["UploadId"]
+
+    def upload_part(
+        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+    ) -> StoredPart:
+        """See the port."""
+        self.requests.add("PUT")
+        self.requests.add("bytes_written", len(body))
+        with translated("upload part", bucket, key):
+            answer = self._client.upload_part(
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=bytes(body),
+                ChecksumCRC32=encoded_crc32(zlib.crc32(body)),
+            )
+        return StoredPart(number, answer["ETag"].strip('"'), len(body))
+
+    def copy_part(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        number: int,
+        source: SourceObject,
+        start: int,
+        length: int,
+    ) -> StoredPart:
+        """See the port."""
+        self.requests.add("PUT")
+        try:
+            with translated("copy part", source.bucket, source.key), readable_tier(source.key):
+                answer = self._client.upload_part_copy(
+                    Bucket=bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    PartNumber=number,
+                    CopySource={"Bucket": source.bucket, "Key": source.key},
+                    CopySourceIfMatch=f'"{source.etag}"',
+                    CopySourceRange=f"bytes={start}-{start + length - 1}",
+                )
+        except AlreadyExists:
+            raise SourceChanged(source.key, source.etag, "another ETag") from None
+        except ObjectMissing:
+            raise SourceChanged(source.key, source.etag, "no object") from None
+        return StoredPart(number, answer["CopyPartResult"]["ETag"].strip('"'), length)
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload_id: str,
+        parts: Sequence[StoredPart],
+        *,
+        crc32: int | None,
+    ) -> None:
+        """See the port."""
+        self.requests.add("PUT")
+        checksum: dict[str, Any] = {}
+        if crc32 is not None:
+            checksum = {"ChecksumCRC32": encoded_crc32(crc32), "ChecksumType": "FULL_OBJECT"}
+        with translated("complete upload", bucket, key):
+            self._client.complete_multipart_upload(
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                IfNoneMatch="*",
+                MultipartUpload={
+                    "Parts": [{"PartNumber": p.number, "ETag": f'"{p.etag}"'} for p in parts]
+                },
+                **checksum,
+            )
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """See the port."""
+        self.requests.add("DELETE")
+        try:
+            with translated("abort upload", bucket, key):
+                self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
+        except ObjectMissing:
+            return
+
+    def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:
+        """See the port."""
+        refused: list[tuple[str, str]] = []
+        for start in range(0, len(sources), DELETE_PER_REQUEST):
+            refused += self._delete(sources[start : start + DELETE_PER_REQUEST])
+        return refused
+
+    def _delete(self, sources: Sequence[SourceObject]) -> list[tuple[str, str]]:
+        self.requests.add("DELETE")
+        bucket = sources[0].bucket
+        objects: Any = [{"Key": s.key, "ETag": f'"{s.etag}"'} for s in sources]
+        with translated("delete", bucket, sources[0].key):
+            answer = self._client.delete_objects(
+                Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+            )
+        return [
+            (error.get("Key", ""), f"{error.get('Code', '')}: {error.get('Message', '')}")
+            for error in answer.get("Errors", ())
+            if error.get("Code") != "NoSuchKey"
+        ]

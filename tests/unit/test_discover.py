@@ -1,0 +1,289 @@
+"""Discovery over the in-memory store: which partitions are found, and at what price."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Container
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.discover import Discovery, discover
+from compactor.errors import InvalidInput, TransientStoreError
+from compactor.model import Partition
+from compactor.settings import Settings
+from tests.support.memory_store import Call, MemoryStore
+
+NOW = datetime(2026, 2, 1, 9, 30, tzinfo=UTC).timestamp()
+SOURCE, LAKE = "source", "lake"
+
+
+def nothing_committed(_: Partition) -> Container[bytes]:
+    return frozenset()
+
+
+def a_store(*keys: str, page_size: int = 1_000) -> MemoryStore:
+    store = MemoryStore(page_size=page_size)
+    store.add_bucket(SOURCE)
+    store.add_bucket(LAKE)
+    for key in keys:
+        store.seed(SOURCE, key, b"0123456789")
+    return store
+
+
+def settings(source: str = "s3://source/logs/", **given: Any) -> Settings:
+    uris = {"s3_source_uri": source, "s3_destination_uri": "s3://lake/data/"}
+    return Settings.from_input({**uris, **given})
+
+
+def found(store: MemoryStore, wanted: Settings, now: float = NOW) -> Discovery:
+    return discover(wanted, store, now, committed=nothing_committed, workers=4)
+
+
+def paths(discovery: Discovery) -> list[str]:
+    return [item.path for item in discovery.items]
+
+
+def test_the_seed_applications_window_ends_with_yesterday() -> None:
+    store = a_store(*(f"logs/2026/01/{day:02d}/a" for day in range(1, 32)), "logs/2026/02/01/a")
+    discovery = found(store, settings(date_format="%Y/%m/%d", duration=2))
+    assert paths(discovery) == ["2026/01/30/", "2026/01/31/"]
+    item = discovery.items[0]
+    assert (item.bucket, item.prefix) == (SOURCE, "logs/2026/01/30/")
+    assert (item.objects, item.bytes) == (1, 10)
+    assert item.partition == Partition(SOURCE, "logs/2026/01/30/", "2026/01/30/")
+
+
+def test_day_1_never_takes_in_days_10_to_19() -> None:
+    store = a_store("logs/2026-1/a", *(f"logs/2026-{day}/a" for day in range(10, 20)))
+    store.seed(SOURCE, "logs/2026-01x/a", b"")
+    discovery = found(store, settings(depth=1))
+    assert len(discovery.items) == 12
+    assert {item.objects for item in discovery.items} == {1}
+    assert found(store, settings("s3://source/logs/2026-1")).items[0].objects == 1
+
+
+def test_days_without_an_object_are_no_work() -> None:
+    store = a_store("logs/2026/01/30/a")
+    discovery = found(store, settings(date_format="%Y/%m/%d", duration=30))
+    assert paths(discovery) == ["2026/01/30/"]
+
+
+def test_nothing_at_all_gives_an_empty_discovery() -> None:
+    assert found(a_store(), settings()) == Discovery()
+
+
+def test_without_date_format_and_depth_the_source_is_one_partition() -> None:
+    discovery = found(a_store("logs/a", "logs/x/b", "other/c"), settings())
+    assert [(i.path, i.prefix, i.objects) for i in discovery.items] == [("", "logs/", 2)]
+
+
+def test_a_whole_bucket_may_be_the_source() -> None:
+    discovery = found(a_store("a", "x/b"), settings("s3://source"))
+    assert [(i.path, i.prefix, i.objects) for i in discovery.items] == [("", "", 2)]
+
+
+def test_every_prefix_at_the_depth_is_a_partition_and_what_lies_above_is_counted() -> None:
+    store = a_store(
+        *("logs/top", "logs/web/stray-1", "logs/web/stray-2"),
+        *("logs/web/1/a", "logs/web/1/deep/er/b", "logs/web/10/c", "logs/app/1/d"),
+    )
+    discovery = found(store, settings(depth=2))
+    assert [(i.path, i.objects) for i in discovery.items] == [
+        ("app/1/", 1),
+        ("web/1/", 2),
+        ("web/10/", 1),
+    ]
+    unpartitioned = discovery.unpartitioned
+    assert (unpartitioned.objects, unpartitioned.bytes) == (3, 30)
+    assert unpartitioned.examples == ("logs/top", "logs/web/stray-1", "logs/web/stray-2")
+
+
+def test_directory_markers_above_the_depth_are_not_counted_as_unpartitioned() -> None:
+    store = a_store("logs/a/1")
+    store.seed(SOURCE, "logs/", b"")
+    assert found(store, settings(depth=1)).unpartitioned.objects == 0
+
+
+def test_wildcards_are_resolved_to_the_parents_that_exist() -> None:
+    store = a_store(
+        "AWSLogs/111/CloudTrail/us-east-1/2026/01/31/a",
+        "AWSLogs/111/CloudTrail/eu-west-1/2026/01/31/b",
+        "AWSLogs/222/CloudTrail/us-east-1/2026/01/31/c",
+        "AWSLogs/222/CloudTrail-Digest/us-east-1/2026/01/31/d",
+        "AWSLogs/333/Config/us-east-1/2026/01/31/e",
+        "AWSLogs/stray",
+    )
+    wanted = settings("s3://source/AWSLogs/*/CloudTrail/*/", date_format="%Y/%m/%d", duration=1)
+    assert paths(found(store, wanted)) == [
+        "111/CloudTrail/eu-west-1/2026/01/31/",
+        "111/CloudTrail/us-east-1/2026/01/31/",
+        "222/CloudTrail/us-east-1/2026/01/31/",
+    ]
+    part = settings("s3://source/AWSLogs/*/CloudTrail/us-*", date_format="%Y", duration=1)
+    assert paths(found(store, part)) == [
+        "111/CloudTrail/us-east-1/2026/",
+        "222/CloudTrail/us-east-1/2026/",
+    ]
+    assert found(store, settings("s3://source/AWSLogs/9*/")).items == ()
+
+
+def test_wildcards_and_depth_work_together() -> None:
+    store = a_store("x/one/a/1", "x/two/b/2", "x/two/stray", "x/other")
+    discovery = found(store, settings("s3://source/x/*/", depth=1))
+    assert paths(discovery) == ["one/a/", "two/b/"]
+    assert discovery.unpartitioned.examples == ("x/two/stray",)
+
+
+def test_the_real_cloudtrail_layout_is_found(real_cloudtrail: Path) -> None:
+    keys = [p.relative_to(real_cloudtrail) for p in real_cloudtrail.rglob("*") if p.is_file()]
+    store = a_store(*(str(key) for key in keys))
+    day = {"start": "2023-07-10", "end": "2023-07-10"}
+    wanted = settings("s3://source/AWSLogs/*/CloudTrail/*/", date_format="%Y/%m/%d", **day)
+    assert [(i.path, i.objects) for i in found(store, wanted).items] == [
+        ("218007301253/CloudTrail/us-east-1/2023/07/10/", 44)
+    ]
+
+
+def test_hours_of_a_day_are_partitions_of_their_own() -> None:
+    store = a_store("logs/2026/01/31/00/a", "logs/2026/01/31/23/b", "logs/2026/02/01/00/c")
+    discovery = found(store, settings(date_format="%Y/%m/%d/%H", duration=1))
+    assert paths(discovery) == ["2026/01/31/00/", "2026/01/31/23/"]
+
+
+def test_counting_stops_as_soon_as_a_partition_is_known_to_be_oversized() -> None:
+    store = a_store(*(f"logs/big/{n:03d}" for n in range(200)), "logs/small/a", page_size=10)
+    discovery = found(store, settings(depth=1, lambda_max_objects=25))
+    assert paths(discovery) == ["small/"]
+    assert [(i.path, i.objects, i.bytes) for i in discovery.oversized] == [("big/", 30, 300)]
+    assert store.count("list_objects", prefix="logs/big/") == 3
+
+
+def test_a_partition_of_exactly_the_limit_is_not_oversized() -> None:
+    store = a_store(*(f"logs/{n}" for n in range(25)))
+    assert found(store, settings(lambda_max_objects=25, lambda_max_bytes=250)).oversized == ()
+    assert found(store, settings(lambda_max_objects=24)).items == ()
+    assert found(store, settings(lambda_max_bytes=249)).items == ()
+
+
+def test_committed_objects_do_not_make_a_partition_oversized() -> None:
+    store = a_store(page_size=10)
+    old = [store.seed(SOURCE, f"logs/day/{n:03d}", b"x") for n in range(100)]
+    wanted = settings(depth=1, lambda_max_objects=25)
+    named = {source.identity for source in old}
+
+    def committed(partition: Partition) -> Container[bytes]:
+        assert partition.path == "day/"
+        return named
+
+    store.seed(SOURCE, "logs/day/new", b"12345")
+    discovery = discover(wanted, store, NOW, committed=committed)
+    assert [(i.objects, i.bytes) for i in discovery.items] == [(1, 5)]
+    for n in range(30):
+        store.seed(SOURCE, f"logs/day/new-{n}", b"12345")
+    discovery = discover(wanted, store, NOW, committed=committed)
+    assert discovery.items == ()
+    assert [i.path for i in discovery.oversized] == ["day/"]
+
+
+def test_a_fully_committed_partition_stays_work_so_that_a_lost_publish_is_repaired() -> None:
+    store = a_store()
+    named = {store.seed(SOURCE, f"logs/{n}", b"x").identity for n in range(30)}
+    wanted = settings(lambda_max_objects=25)
+    discovery = discover(wanted, store, NOW, committed=lambda _: named)
+    assert [(i.path, i.objects) for i in discovery.items] == [("", 0)]
+
+
+def test_the_commit_log_is_consulted_for_oversized_partitions_only() -> None:
+    store = a_store("logs/small/a", *(f"logs/big/{n}" for n in range(30)))
+    asked: list[str] = []
+
+    def committed(partition: Partition) -> Container[bytes]:
+        asked.append(partition.path)
+        return frozenset()
+
+    discover(settings(depth=1, lambda_max_objects=25), store, NOW, committed=committed)
+    assert asked == ["big/"]
+    # Without any commit there is nothing to subtract: the partition is not listed again.
+    assert store.count("list_objects", prefix="logs/big/") == 1
+
+
+def test_a_thousand_partitions_cost_one_listing_each() -> None:
+    store = a_store(*(f"logs/{n:04d}/{i}" for n in range(1_000) for i in "ab"))
+    discovery = discover(settings(depth=1), store, NOW, committed=nothing_committed)
+    assert paths(discovery) == [f"{n:04d}/" for n in range(1_000)]
+    assert {item.objects for item in discovery.items} == {2}
+    assert store.count("list_objects", bucket=SOURCE) == 1_000
+    assert store.count("list_level", bucket=SOURCE) <= 3
+
+
+def test_discovery_writes_nothing() -> None:
+    store = a_store("logs/a")
+    found(store, settings())
+    assert set(store.snapshot()) == {"LIST"}
+    assert store.contents(LAKE) == {}
+
+
+def test_partitions_are_counted_in_parallel() -> None:
+    store = a_store(*(f"logs/{n}/a" for n in range(4)))
+    meeting = threading.Barrier(4, timeout=20)
+
+    def meet(call: Call) -> None:
+        if call.name == "list_objects" and call.bucket == SOURCE:
+            meeting.wait()
+
+    store.hooks.before.append(meet)
+    assert len(found(store, settings(depth=1)).items) == 4
+
+
+@pytest.mark.parametrize("missing", [SOURCE, LAKE])
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_bucket_that_cannot_be_used_is_told_by_the_field_that_names_it(
+    missing: str, denied: bool
+) -> None:
+    store = MemoryStore()
+    for bucket in (SOURCE, LAKE):
+        if denied or bucket != missing:
+            store.add_bucket(bucket)
+    if denied:
+        store.denied.add(missing)
+    with pytest.raises(InvalidInput) as caught:
+        found(store, settings())
+    field = {SOURCE: "s3_source_uri", LAKE: "s3_destination_uri"}[missing]
+    uri = {SOURCE: "s3://source/logs/", LAKE: "s3://lake/data/"}[missing]
+    assert (caught.value.field, caught.value.value) == (field, uri)
+    assert ("a role that allows" if denied else "a bucket that exists") in caught.value.accepted
+    assert missing in caught.value.accepted
+
+
+def test_a_missing_state_bucket_is_told_by_its_field() -> None:
+    with pytest.raises(InvalidInput, match=r"s3_state_uri: 's3://state/' .*a bucket that exists"):
+        found(a_store(), settings(s3_state_uri="s3://state/"))
+
+
+def test_a_source_bucket_is_checked_even_when_the_window_could_never_ask_it() -> None:
+    with pytest.raises(InvalidInput, match=r"s3_source_uri: .*a bucket that exists"):
+        found(a_store(), settings("s3://absent/*/logs", date_format="%Y"))
+
+
+def test_a_start_after_yesterday_without_an_end_is_refused_on_the_day() -> None:
+    wanted = settings(date_format="%Y/%m/%d", start="2026-02-01")
+    with pytest.raises(InvalidInput, match=r"start: '2026-02-01' .*before the end of the window"):
+        found(a_store(), wanted)
+    assert found(a_store(), wanted, NOW + 86_400) == Discovery()
+
+
+def test_an_error_in_one_thread_ends_discovery() -> None:
+    store = a_store(*(f"logs/{n}/a" for n in range(200)))
+
+    def stumble(call: Call) -> None:
+        if call.key == "logs/1/":
+            raise TransientStoreError("slow down")
+
+    store.hooks.before.append(stumble)
+    with pytest.raises(TransientStoreError, match="slow down"):
+        found(store, settings(depth=1))
+    assert store.count("list_objects", bucket=SOURCE) < 100
+    assert not [t for t in threading.enumerate() if t.name.startswith("discover")]

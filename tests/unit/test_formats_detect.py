@@ -1,0 +1,239 @@
+"""What a source's first bytes and its key tell of its format."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import random
+import zipfile
+
+import pytest
+
+from compactor.errors import UnreadableSource
+from compactor.formats import Detected, content_type, detect, extension_for
+from compactor.model import Compression, Format, QuarantineReason
+
+FLOW_HEADER = (
+    b"version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes "
+    b"start end action log-status"
+)
+FLOW_RECORD = (
+    b"2 123456789010 eni-1235b8ca 172.31.16.139 172.31.16.21 20641 22 6 20 4249 1418530010 "
+    b"1418530070 ACCEPT OK\n"
+)
+CLOUDFRONT_HEADER = b"#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip"
+TRAIL_KEY = "AWSLogs/1/CloudTrail/us-east-1/1_CloudTrail_us-east-1_20230710T1220Z_x.json.gz"
+BOM = b"\xef\xbb\xbf"
+
+
+def found(
+    head: bytes, key: str = "logs/x", *, complete: bool = True, forced: Format | None = None
+) -> Detected:
+    detected = detect(head, key, complete=complete, forced=forced)
+    assert detected is not None
+    return detected
+
+
+def refusal(head: bytes, key: str = "logs/x", *, complete: bool = True) -> str:
+    with pytest.raises(UnreadableSource) as caught:
+        detect(head, key, complete=complete, forced=None)
+    return caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("head", "key", "expected"),
+    [
+        (b'{"Records":[{"a":1}]}', TRAIL_KEY, Format.CLOUDTRAIL),
+        (b'{"Records":[{"a":1}]}', "anything", Format.CLOUDTRAIL),
+        (b' {\r\n "Records" :\n[ ]}', "anything", Format.CLOUDTRAIL),
+        (b'{"Records":[{"a":"' + b"x" * 70_000, TRAIL_KEY, Format.CLOUDTRAIL),
+        (b'{"Records":[{"a":1}]}\n{"Records":[{"a":2}]}\n', "queue", Format.JSON_LINES),
+        (b'{"Records":[{"a":1}]}{"Records":[]}', "firehose", Format.UNDELIMITED_JSON),
+        (b'{"a":1}{"a":2}', "x", Format.UNDELIMITED_JSON),
+        (b'{"a":1}\t {"a":2}\n{"a":3}', "x", Format.UNDELIMITED_JSON),
+        (b'{"a":"}{"}{"a":2}', "x", Format.UNDELIMITED_JSON),
+        (b'{"a":1}{"b":"' + b"x" * 70_000, "x", Format.UNDELIMITED_JSON),
+        (b'{"a":"}{"}\n', "x", Format.JSON_LINES),
+        (b'{"a":"\\"}{"}\n', "x", Format.JSON_LINES),
+        (b'{"a":"\\\\"}{"b":1}', "x", Format.UNDELIMITED_JSON),
+        (b'{"a":1}\n{"a":2}{"a":3}', "x", Format.JSON_LINES),
+        (b'\n \t{"a":1}', "x", Format.JSON_LINES),
+        (b"{mustache}{template} said", "x.log", Format.JSON_LINES),
+        (b'[{"a":1}]', "x", Format.JSON_LINES),
+        (b"[2024-01-01 10:00:00] INFO started", "x", Format.TEXT),
+        (b"[INFO] {a}{b}", "x", Format.TEXT),
+        (b'79a bucket [06/Feb/2019:00:00:38 +0000] 192.0.2.3 "GET /" 200', "x", Format.TEXT),
+        (b"https 2018-07-02T22:23:00.186641Z app/lb/50dc 192.0.2.1:2817", "x.log", Format.TEXT),
+        (b"caf\xe9 \xff\xfe\xfd latin-1\r\n", "x", Format.TEXT),
+        (b"\x1b[31mred\x1b[0m", "x", Format.TEXT),
+        (b"a\x01b\x02c\n", "hive", Format.TEXT),
+        (b"ORCHESTRATOR started\nPAR1 too", "x", Format.TEXT),
+        (b"\n", "x.json", Format.TEXT),
+        (b"one two\n", "x.csv.log", Format.TEXT),
+    ],
+)
+def test_format_is_told_by_the_first_bytes(head: bytes, key: str, expected: Format) -> None:
+    assert found(head, key, complete=len(head) < 65_536) == Detected(expected)
+    assert found(BOM + head, key, complete=len(head) < 65_536) == Detected(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("a/x.csv", Format.CSV),
+        ("a/x.CSV.gz", Format.CSV),
+        ("a/x.csv.zst", Format.CSV),
+        ("a/x.tsv", Format.TSV),
+        ("a/x.tsv.gzip", Format.TSV),
+    ],
+)
+def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> None:
+    assert found(b"name,city\tage\r\nx,y\tz\r\n", key) == Detected(expected, b"name,city\tage")
+
+
+@pytest.mark.parametrize(
+    ("content", "header"),
+    [
+        (b"a,b\nc,d\n", b"a,b"),
+        (b"a,b\r\nc,d\r\n", b"a,b"),
+        (BOM + b"a,b\nc,d\n", b"a,b"),
+        (b"a,b", b"a,b"),
+        (b"a,b\r", b"a,b"),
+        (b'"a\nb","c ""x""\n"\nd,e\n', b'"a\nb","c ""x""\n"'),
+        (b'a,"b\nc,d\n', b'a,"b'),
+        (b'a"b,c\nd,e\n', b'a"b,c'),
+        (b",name,city\n1,x,y\n", b",name,city"),
+    ],
+)
+def test_a_csv_header_is_the_first_record_without_bom_and_line_end(
+    content: bytes, header: bytes
+) -> None:
+    assert found(content, "x.csv") == Detected(Format.CSV, header)
+
+
+@pytest.mark.parametrize(
+    "first", [b"1,x,y", b"x,2024-01-01T00:00:00Z", b'a,"-1.5e3"', b"", b",,", b'"",""']
+)
+def test_a_csv_that_starts_with_data_is_plain_lines_so_that_no_record_is_dropped(
+    first: bytes,
+) -> None:
+    assert found(first + b"\nx,y,z\n", "x.csv") == Detected(Format.TEXT)
+    assert found(first + b"\nx,y,z\n", "x", forced=Format.CSV) == Detected(Format.CSV, first)
+
+
+def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> None:
+    header = b",".join(b"column_%d" % n for n in range(9000))
+    assert len(header) > 65_536
+    assert refusal(header[:65_536], "x.csv", complete=False) == QuarantineReason.MALFORMED
+    assert found(header, "x.csv").header == header
+    assert found(header + b"\nrow\n", "x.csv", complete=False).header == header
+
+
+def test_flow_logs_are_told_by_their_field_names_in_any_order() -> None:
+    shuffled = FLOW_HEADER.split()
+    random.Random(1).shuffle(shuffled)
+    for header in (FLOW_HEADER, b" ".join(shuffled), b"srcaddr dstaddr traffic-path"):
+        for line_end in (b"\n", b"\r\n"):
+            content = header + line_end + FLOW_RECORD
+            assert found(content) == Detected(Format.VPC_FLOW, header)
+
+
+def test_flow_logs_with_unknown_fields_are_told_by_the_key() -> None:
+    header = b"version resource-type tgw-id tgw-new-field"
+    key = "AWSLogs/1/vpcflowlogs/us-east-1/2024/01/01/1_vpcflowlogs_us-east-1_fl-1_x.log.gz"
+    assert found(header + b"\n", key) == Detected(Format.VPC_FLOW, header)
+    assert found(header + b"\n") == Detected(Format.TEXT)
+    assert found(FLOW_RECORD, key) == Detected(Format.TEXT)
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_both_comment_lines_of_cloudfront_are_its_header(line_end: bytes) -> None:
+    header = CLOUDFRONT_HEADER.replace(b"\n", line_end)
+    content = header + line_end + b"2019-12-04\t21:02:31\tLAX1\t392\t192.0.2.100" + line_end
+    assert found(content) == Detected(Format.CLOUDFRONT, header)
+    assert found(header) == Detected(Format.CLOUDFRONT, header)
+    assert refusal(header, complete=False) == QuarantineReason.MALFORMED
+
+
+def test_other_comment_lines_are_text() -> None:
+    assert found(b"#Software: IIS\n#Version: 1.0\n#Fields: date\n") == Detected(Format.TEXT)
+    assert found(b"#Version: 1.0\ndata\n") == Detected(Format.TEXT)
+
+
+def zipped() -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("a", "b")
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"PAR1\x15\x04\x15",
+        b"ORC\x11\x22",
+        b"Obj\x01\x04\x14avro.codec",
+        b"\xff\x06\x00\x00sNaPpY",
+        b"\x7fELF\x02",
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff\xe0JFIF",
+        b"GIF89a",
+        b"%PDF-1.7",
+        zipped(),
+        bz2.compress(b"text"),
+        bz2.compress(b""),
+        lzma.compress(b"text"),
+        gzip.compress(gzip.compress(b"text")),
+        gzip.compress(b"text"),
+        b"text and then a \x00 byte",
+        "utf-16 text".encode("utf-16"),
+        bytes(range(1, 256)),
+        random.Random(4).randbytes(2000).replace(b"\0", b""),
+    ],
+)
+def test_binary_content_is_refused_whatever_its_name(content: bytes) -> None:
+    for key in ("x", "x.json", "x.csv", "x.log.gz"):
+        assert refusal(content, key) == QuarantineReason.UNKNOWN_FORMAT
+
+
+def test_a_source_without_content_fits_any_group() -> None:
+    for content in (b"", BOM):
+        for forced in (None, Format.CSV, Format.CLOUDTRAIL):
+            assert detect(content, "x.csv", complete=True, forced=forced) is None
+
+
+@pytest.mark.parametrize("forced", list(Format))
+def test_a_forced_format_is_not_questioned(forced: Format) -> None:
+    head = b"#a,b 1\nc,d\n"
+    headed = {Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
+    header = b"#a,b 1" if forced in headed else b""
+    assert found(head, TRAIL_KEY, forced=forced) == Detected(forced, header)
+
+
+def test_a_forced_header_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UnreadableSource, match="malformed"):
+        detect(b"data\n", "x", complete=True, forced=Format.CLOUDFRONT)
+    with pytest.raises(UnreadableSource, match="malformed"):
+        detect(b"a,b,c", "x", complete=False, forced=Format.CSV)
+
+
+@pytest.mark.parametrize("nest", [b"[", b'{"a":'])
+def test_deep_nesting_does_not_stop_detection(nest: bytes) -> None:
+    assert found(nest * 10_000, complete=False).format is Format.JSON_LINES
+    deep = b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+    assert found(deep + b"\n" + deep).format is Format.JSON_LINES
+
+
+def test_outputs_are_named_for_format_and_compression() -> None:
+    assert extension_for(Format.JSON_LINES, Compression.GZIP) == "json.gz"
+    assert extension_for(Format.CLOUDTRAIL, Compression.NONE) == "json"
+    assert extension_for(Format.TEXT, Compression.NONE) == "log"
+    assert extension_for(Format.CSV, Compression.ZSTD) == "csv.zst"
+    assert content_type(Format.CSV, Compression.NONE) == "text/csv"
+    assert content_type(Format.CSV, Compression.GZIP) == "application/gzip"
+    for format in Format:
+        for compression in Compression:
+            assert extension_for(format, compression)
+            assert "/" in content_type(format, compression)

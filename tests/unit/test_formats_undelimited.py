@@ -1,0 +1,135 @@
+"""JSON objects without a newline between them: told apart, put on lines, given back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compactor.errors import UnreadableSource
+from compactor.formats import framer_for
+from compactor.formats.framing import Framed, Framer
+from compactor.model import Compression, Format, QuarantineReason, Signature
+from compactor.restoring import facts_of, restore_slice
+
+UNDELIMITED = Signature(Format.UNDELIMITED_JSON, Compression.NONE)
+BOM = b"\xef\xbb\xbf"
+
+nasty_text = st.text('}{"\\[]a\té\n', max_size=12)
+json_values = st.recursive(
+    st.integers(-9, 9) | nasty_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(nasty_text, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(nasty_text, json_values, max_size=3)
+gaps = st.sampled_from(["", "", "", " ", "\t", " \t ", "\n", "\r\n", "\n\n"])
+sources = st.tuples(
+    st.lists(st.tuples(objects, gaps), max_size=6),
+    st.text(" \r\n", max_size=2),
+    st.booleans(),
+    st.booleans(),
+)
+Source = tuple[list[tuple[dict, str]], str, bool, bool]
+
+
+def framer(output: str) -> Framer:
+    return framer_for(UNDELIMITED, undelimited_output=output)
+
+
+def written(source: Source) -> bytes:
+    found, before, bom, ascii_only = source
+    text = "".join(json.dumps(record, ensure_ascii=ascii_only) + gap for record, gap in found)
+    return (BOM if bom else b"") + (before + text).encode()
+
+
+def join(target: Framer, contents: list[bytes]) -> tuple[bytes, list[Framed]]:
+    output, placed = target.opening(), []
+    for content in contents:
+        framed = target.frame(content)
+        piece = b"".join(framed.slice)
+        assert restore_slice(piece, facts_of(framed)) == content
+        output += framed.separator + piece
+        placed.append(framed)
+    return output + target.closing(), placed
+
+
+@given(st.lists(sources, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_every_object_gets_a_line_of_its_own_and_every_source_comes_back(
+    found: list[Source],
+) -> None:
+    output, framed = join(framer("lines"), [written(source) for source in found])
+    lines = output.split(b"\n")[:-1]
+    expected = [record for records, *_ in found for record, _ in records]
+    assert [json.loads(line) for line in lines if line.strip()] == expected
+    assert sum(f.records for f in framed) == len(lines)
+
+
+@given(st.lists(sources, max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_bytes_left_as_they_are_still_hold_every_object(found: list[Source]) -> None:
+    contents = [written(source) for source in found]
+    output, framed = join(framer("as_is"), contents)
+    stripped = (content.removeprefix(BOM).strip(b" \r\n\t") for content in contents)
+    assert output == b"".join(stripped)
+    assert sum(f.records for f in framed) == sum(len(records) for records, *_ in found)
+    text, decoder, read = output.decode(), json.JSONDecoder(), []
+    while text := text.lstrip():
+        record, end = decoder.raw_decode(text)
+        read.append(record)
+        text = text[end:]
+    assert read == [record for records, *_ in found for record, _ in records]
+
+
+def test_a_source_without_newlines_needs_no_edits() -> None:
+    for content in (b'{"a":1}{"a":2} {"a":3}', b'{"a":1}{"a":2} {"a":3}\r\n'):
+        (framed,) = join(framer("lines"), [content])[1]
+        assert framed.newlines_stand_for == b""
+        assert not framed.edits
+        assert b"".join(framed.slice) == b'{"a":1}\n{"a":2} \n{"a":3}\n'
+
+
+def test_newlines_of_the_source_are_told_from_inserted_ones() -> None:
+    content = b'{"a":1}{"a":\n2}\n{"a":3}{"a":4}'
+    (framed,) = join(framer("lines"), [content])[1]
+    assert b"".join(framed.slice) == b'{"a":1}\n{"a":\n2}\n{"a":3}\n{"a":4}\n'
+    assert [edit.offset for edit in framed.edits] == [7, 24]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"a":1}{"b":"open',
+        b'{"a":1}{"b":"open}',
+        b'{"a":1}{"b":2',
+        b'{"a":1}{"b":"x\\"}',
+        b"text",
+        b'[1]{"a":1}',
+        b'{"a":1}[1]',
+    ],
+)
+@pytest.mark.parametrize("output", ["lines", "as_is"])
+def test_a_source_that_does_not_end_with_a_whole_object_is_refused(
+    content: bytes, output: str
+) -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        framer(output).frame(content)
+    assert caught.value.reason == QuarantineReason.MALFORMED
+
+
+@pytest.mark.parametrize("output", ["lines", "as_is"])
+def test_blank_sources_leave_nothing_behind(output: str) -> None:
+    contents = [b"", b" \r\n", BOM, BOM + b"\n"]
+    joined, framed = join(framer(output), contents)
+    assert joined == b""
+    assert [f.records for f in framed] == [0, 0, 0, 0]
+
+
+def test_deep_nesting_and_long_blanks_are_no_obstacle() -> None:
+    deep = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
+    blank = b" " * 1_000_000
+    content = deep + deep + b'{"b":"}' + blank + b'{"}' + blank + deep
+    (framed,) = join(framer("lines"), [content])[1]
+    assert framed.records == 4
