@@ -71,12 +71,17 @@ class SourceObject:
     size: int
     last_modified: float
     storage_class: str = "STANDARD"
+    _identity: bytes = field(default=b"", init=False, compare=False, repr=False)
 
     @property
     def identity(self) -> bytes:
         """16-byte digest of bucket, key and ETag: what the commit log remembers."""
-        text = "\0".join((self.bucket, self.key, self.etag))
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if not self._identity:
+            text = "\0".join((self.bucket, self.key, self.etag))
+            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16)
+            # Asked for half a dozen times per source; the one field that may be filled in late.
+            object.__setattr__(self, "_identity", digest.digest())
+        return self._identity
 
 
 @dataclass(frozen=True, slots=True)

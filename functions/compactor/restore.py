@@ -2,52 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from compactor import slices
 from compactor.commit_log import Commit
-from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
+from compactor.errors import IntegrityError, ObjectMissing
 from compactor.manifest import ManifestRow
+from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 
 
-def find(
-    commits: Iterator[Commit], key: str, etag: str | None = None
-) -> tuple[Commit, ManifestRow]:
-    """The newest commit that names a source key (and, if given, its ETag).
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which sources to give back.
 
-    Raises:
-        InvalidInput: no commit names it.
+    Attributes:
+        keys: of the sources, in one bucket or in several.
+        etag: without it, the newest object of each key.
+        bucket: without it, any.
     """
-    found = None
+
+    keys: frozenset[str]
+    etag: str | None = None
+    bucket: str | None = None
+
+    def fits(self, source: SourceObject) -> bool:
+        """True when this source is wanted."""
+        same_etag = self.etag in (None, source.etag)
+        return source.key in self.keys and same_etag and self.bucket in (None, source.bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A commit, and those of its rows that are wanted."""
+
+    commit: Commit
+    rows: tuple[ManifestRow, ...]
+
+
+def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
+    """The first commits that name the wanted sources; ends as soon as each key is found.
+
+    Args:
+        commits: valid commits, the newest first.
+        wanted: what to look for.
+    """
+    left = set(wanted.keys)
     for commit in commits:
-        for row in commit.rows:
-            if row.source.key == key and etag in (None, row.source.etag):
-                found = (commit, row)
-    if found is None:
-        raise InvalidInput("KEY", key, "a source key that a commit of this destination names")
-    return found
+        rows = tuple(r for r in commit.rows if r.source.key in left and wanted.fits(r.source))
+        if rows:
+            yield Found(commit, rows)
+        left.difference_update(row.source.key for row in rows)
+        if not left:
+            return
 
 
-def restore(commit: Commit, wanted: ManifestRow, store: ObjectStore) -> Iterator[bytes]:
-    """The plain bytes of one source, exactly as they were before compaction, in pieces.
+def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+    """The found rows with the plain bytes their sources had, in pieces, in manifest order.
 
-    For a server-side copy, the bytes as they were stored. The caller checks size and CRC32
-    against the row as the pieces pass.
+    Of a server-side copy they are the bytes as they were stored. The pieces of one row must
+    be consumed before the next row is asked for; after the last piece they have been checked
+    against the size and the checksum in the manifest.
 
     Raises:
-        IntegrityError: the output is gone or too short.
+        IntegrityError: the output is gone or damaged.
+        UnreadableSource: while iterating, when the output does not decompress.
     """
-    output = commit.output
+    output = found.commit.output
     stored: Iterator[bytes] = iter(())
     if output is not None:
         try:
             stored = store.open(output.bucket, output.key)
         except ObjectMissing:
             raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone") from None
-    for row, pieces in slices.restored(commit, stored):
-        if row is wanted:
-            yield from pieces
+    left = {id(row) for row in found.rows}
+    for row, pieces in slices.restored(found.commit, stored):
+        if id(row) in left:
+            left.remove(id(row))
+            yield row, slices.checked(row, pieces)
+        else:
+            for _ in pieces:
+                continue
+        if not left:
             return
-        for _ in pieces:
-            continue

@@ -21,7 +21,7 @@ from compactor.partitioning import (
 )
 from compactor.uris import S3Uri, SourceLocation, parse_source
 
-__all__ = ["MIB", "CleanUpMode", "Settings"]
+__all__ = ["MIB", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
 
@@ -97,7 +97,7 @@ class Settings:
         if values["date_format"] and values["start"] is None and values["duration"] is None:
             values["duration"] = 1
         if values["s3_state_uri"] is None:
-            values["s3_state_uri"] = _default_state_uri(values["s3_destination_uri"])
+            values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
@@ -190,7 +190,12 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, StrEnum) else value
 
 
-def _default_state_uri(destination_uri: str) -> str:
+def default_state_uri(destination_uri: str) -> str:
+    """Where the state of a destination lies unless a run's input says otherwise.
+
+    Raises:
+        InvalidInput: not a destination, or a whole bucket, which leaves no room for the state.
+    """
     destination = S3Uri.parse("s3_destination_uri", destination_uri)
     if not destination.prefix:
         raise InvalidInput(

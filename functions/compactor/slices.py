@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import zlib
 from collections.abc import Iterable, Iterator
 
 from compactor.codecs import Limits, decompress_stream
@@ -10,6 +13,8 @@ from compactor.errors import IntegrityError
 from compactor.manifest import ManifestRow
 from compactor.model import Compression
 from compactor.restoring import restore_slice
+
+_MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
@@ -42,6 +47,35 @@ def restored(
     for row in commit.rows:
         yield row, _undone(row, reader.slice(row.offset, row.length))
     reader.drain()
+
+
+def checked(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The restored pieces of one source, checked against its manifest row as they pass.
+
+    Raises:
+        IntegrityError: after the last piece, when they are not what was read.
+    """
+    # An ETag is an identifier here, not a defence against an attacker.
+    md5 = hashlib.md5(usedforsecurity=False)
+    size = crc32 = 0
+    for piece in pieces:
+        size += len(piece)
+        crc32 = zlib.crc32(piece, crc32)
+        if row.facts is None:
+            md5.update(piece)
+        yield piece
+    if row.facts is None:
+        _equal(f"copied bytes of {row.source.key}", size, row.source.size)
+        if _MD5.fullmatch(row.source.etag) and md5.hexdigest() != row.source.etag:
+            raise IntegrityError(f"{row.source.key}: its copy does not have its MD5 sum")
+        return
+    _equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
+    _equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
+
+
+def _equal(what: str, found: int, expected: int | None) -> None:
+    if found != expected:
+        raise IntegrityError(f"{what}: {found}, expected {expected}")
 
 
 def _undone(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:

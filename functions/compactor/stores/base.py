@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from compactor.errors import UnreadableSource
-from compactor.model import QuarantineReason, SourceObject
+from compactor.model import QuarantineReason
+from compactor.stores.list_parser import install
 from compactor.stores.requests import RequestCounter
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class S3Base:
     """A boto3 client and the requests made."""
 
     def __init__(self, client: S3Client) -> None:
+        install(client)
         self._client = client
         self.requests = RequestCounter()
 
@@ -45,15 +47,3 @@ def readable_tier(key: str) -> Iterator[None]:
             raise
         detail = f"{key} must be restored from its archive tier before it can be read"
         raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
-
-
-def listed(bucket: str, entry: Any) -> SourceObject:
-    """One entry of ListObjectsV2."""
-    return SourceObject(
-        bucket=bucket,
-        key=entry["Key"],
-        etag=entry["ETag"].strip('"'),
-        size=entry["Size"],
-        last_modified=entry["LastModified"].timestamp(),
-        storage_class=entry.get("StorageClass", "STANDARD"),
-    )

@@ -1,0 +1,87 @@
+"""A worker process that kills itself with SIGKILL at a chosen request.
+
+    python -m tests.support.killed_worker ENDPOINT RUN_ID SETTINGS_JSON [MOMENT NAME NTH]
+
+``NAME`` is a method of the store, ``MOMENT`` is ``before`` or ``after``; without them the
+worker lives. With ``clean_up`` on in the settings, clean-up follows the compaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from math import inf
+from typing import Any
+
+from compactor.cleanup import clean_up
+from compactor.commit import CommitLog
+from compactor.receipts import Counts
+from compactor.run_partition import PartitionRun, record_partition
+from compactor.settings import CleanUpMode, Settings
+from compactor.stores.s3 import S3Store, make_client
+from tests.support.examples import PARTITION
+
+
+class _Now:
+    def now(self) -> float:
+        return time.time()
+
+    def remaining_seconds(self) -> float:
+        return inf
+
+
+class KillingStore:
+    """Passes every call on, and dies at one of them."""
+
+    def __init__(self, store: S3Store, moment: str, name: str, nth: int) -> None:
+        self._store = store
+        self._moment = moment
+        self._name = name
+        self._left = nth
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._store, name)
+        if name != self._name:
+            return attribute
+        return self._reading if name == "read_sources" else self._calling(attribute)
+
+    def _calling(self, method: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._moment == "before" and not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            answer = method(*arguments, **named)
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer
+
+        return call
+
+    def _reading(self, sources: Any) -> Any:
+        for body in self._store.read_sources(sources):
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield body
+
+
+def main() -> None:
+    endpoint, run_id, given, *death = sys.argv[1:]
+    settings = Settings.from_input(json.loads(given))
+    store: Any = S3Store(make_client(endpoint))
+    if death:
+        moment, name, nth = death
+        store = KillingStore(store, moment, name, int(nth))
+    record_partition(
+        PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts()
+    )
+    if settings.clean_up is CleanUpMode.DELETE:
+        log = CommitLog(store, settings, PARTITION)
+        clean_up(log.every_commit(), settings, store, time.time())
+
+
+if __name__ == "__main__":
+    main()
