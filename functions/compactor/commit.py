@@ -89,12 +89,12 @@ class CommitLog:
         void = set()
         entries = []
         for sequence in sorted(commits, reverse=True):
-            if sequence in void:
-                continue
             commit = decode_commit(self._store.get(self._bucket, commits[sequence]))
+            # What a replacement has made void stays void when it is replaced itself.
             if commit.replaces is not None:
                 void.add(commit.replaces)
-            entries.append(sequence)
+            if sequence not in void:
+                entries.append(sequence)
         for sequence in reversed(entries):
             yield decode_commit(self._store.get(self._bucket, commits[sequence]))
 

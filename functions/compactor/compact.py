@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from compactor.restoring import SliceFacts, facts_of
 from compactor.settings import Settings
 
 COPY_PART_BYTES = 5 * 1024**3
+# Only what says how to read the bytes: a whole name may be too long for the key of an output.
+_EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,15 +237,18 @@ def _row(
 def _copy(group: ObjectGroup, store: ObjectStore, destination: Destination) -> PendingOutput:
     """Server-side copy of one large source: no byte of it passes through this worker."""
     (source,) = group.sources
-    name = source.key.rsplit("/", 1)[-1]
-    extension = name[name.index(".", 1) :] if "." in name[1:] else ""
-    key = destination.key(group, extension)
+    extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
+    key = destination.key(group, extension[0] if extension else "")
     upload_id = store.create_upload(destination.bucket, key)
     try:
         parts = tuple(
             store.copy_part(destination.bucket, key, upload_id, number, source, start, length)
             for number, (start, length) in enumerate(copy_ranges(source.size), start=1)
         )
+    except UnreadableSource as error:
+        store.abort_upload(destination.bucket, key, upload_id)
+        quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
     except BaseException:
         store.abort_upload(destination.bucket, key, upload_id)
         raise

@@ -47,6 +47,7 @@ class SkipReason(StrEnum):
     OWN_STATE = "own_state_or_output"
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
     QUARANTINED = "quarantined"
+    UNPARTITIONED = "above_the_partitions"
 
 
 class QuarantineReason(StrEnum):
@@ -167,6 +168,11 @@ class Skipped:
     objects: int
     bytes: int
     examples: tuple[str, ...] = ()
+
+    def plus(self, other: Skipped) -> Skipped:
+        """Both together, with the examples of the first that has any."""
+        examples = self.examples or other.examples
+        return Skipped(self.objects + other.objects, self.bytes + other.bytes, examples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-import zlib
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from isal import isal_zlib
 
 from compactor.commit_log import Commit, Output
 from compactor.manifest import ManifestRow
@@ -143,7 +144,7 @@ class OutputWriter:
     def _take_encoded(self, data: bytes) -> None:
         if not data:
             return
-        self.crc32 = zlib.crc32(data, self.crc32)
+        self.crc32 = isal_zlib.crc32(data, self.crc32)
         self.size += len(data)
         self._encoded.append(data)
         self._encoded_waiting += len(data)

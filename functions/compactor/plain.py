@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
+
+from isal import isal_zlib
 
 from compactor.codecs import Limits, decompress, decompress_stream, detect_compression
 from compactor.errors import UnreadableSource
@@ -65,7 +66,7 @@ class PlainContent:
 
     def _count(self, data: bytes) -> None:
         self.size += len(data)
-        self.crc32 = zlib.crc32(data, self.crc32)
+        self.crc32 = isal_zlib.crc32(data, self.crc32)
 
 
 def read(body: SourceBody, settings: Settings) -> PlainContent:

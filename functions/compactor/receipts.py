@@ -75,6 +75,7 @@ class Receipt:
 def count_commits(counts: Counts, state: LogState, run_id: str) -> list[QuarantineLine]:
     """Fill in what this run committed; returns the first sources it quarantined."""
     lines: list[QuarantineLine] = []
+    counts.quarantined = 0
     mine = [summary for summary in state.summaries.values() if summary.run_id == run_id]
     counts.objects_in = sum(s.sources for s in mine)
     counts.bytes_in = sum(s.source_bytes for s in mine)

@@ -12,7 +12,7 @@ import msgspec
 
 from compactor import layout, receipts
 from compactor.errors import ObjectMissing
-from compactor.model import Partition, Skipped
+from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.receipts import Counts, Receipt
 from compactor.report_html import render
@@ -20,6 +20,12 @@ from compactor.settings import Settings
 
 _READERS = 16
 _SHOWN_CAUSES = 3
+
+
+class DiscoveryLine(msgspec.Struct, frozen=True):
+    """What discovery saw beside the work items."""
+
+    unpartitioned: Skipped
 
 
 class WorkLine(msgspec.Struct, frozen=True):
@@ -95,7 +101,7 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         totals=total(receipt.counts for receipt in found),
         partitions=found,
         oversized=[item.path for item in oversized],
-        skipped=_all_skips(found),
+        skipped=_all_skips(found, _unpartitioned(settings, run.run_id, store)),
         failure=run.failure,
     )
     _store_report(result, settings, store)
@@ -127,22 +133,28 @@ def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Seq
 def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
     partition = Partition(item.bucket, item.prefix, item.path)
     try:
-        return receipts.decode(store.get(*layout.receipt_key(settings, run_id, partition)))
+        receipt = receipts.decode(store.get(*layout.receipt_key(settings, run_id, partition)))
     except ObjectMissing:
         cause = "no receipt: the worker was lost before it could write one"
         return Receipt(item.path, run_id, "failed", error="WorkerLost", cause=cause)
+    if receipt.status == "more":
+        receipt.error, receipt.cause = "WorkerLost", "the last receipt says that work was left"
+    return receipt
 
 
-def _all_skips(found: Iterable[Receipt]) -> dict[str, Skipped]:
-    skipped: dict[str, Skipped] = {}
+def _unpartitioned(settings: Settings, run_id: str, store: ObjectStore) -> Skipped:
+    try:
+        body = store.get(*layout.run_key(settings, run_id, "discovery.json"))
+    except ObjectMissing:
+        return Skipped(0, 0)
+    return msgspec.json.decode(body, type=DiscoveryLine).unpartitioned
+
+
+def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:
+    skipped = {SkipReason.UNPARTITIONED.value: unpartitioned} if unpartitioned.objects else {}
     for receipt in found:
         for reason, one in receipt.skipped.items():
-            before = skipped.get(reason, Skipped(0, 0))
-            skipped[reason] = Skipped(
-                before.objects + one.objects,
-                before.bytes + one.bytes,
-                before.examples or one.examples,
-            )
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
     return skipped
 
 

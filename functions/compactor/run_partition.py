@@ -8,7 +8,7 @@ load the log -> publish what an earlier run left -> list -> plan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from compactor import layout
@@ -17,21 +17,20 @@ from compactor.commit_log import Commit, LogState
 from compactor.compact import Destination, compact
 from compactor.errors import (
     CommitConflict,
-    CompactorError,
     IntegrityError,
+    InvalidInput,
     SourceChanged,
     TransientStoreError,
     UploadLost,
 )
+from compactor.listing import take_listing
 from compactor.model import (
     CompactionPlan,
-    Listing,
     ObjectGroup,
     Partition,
     Signature,
     Skipped,
     SkipReason,
-    SourceObject,
 )
 from compactor.pending import PendingOutput
 from compactor.plan import Knowledge, plan
@@ -41,8 +40,6 @@ from compactor.receipts import Counts, Receipt, add_requests, count_commits, wri
 from compactor.settings import Settings
 from compactor.verify import check_pending
 
-# One SourceObject takes about 0.5 KB: a window holds about 50 MB, whatever the partition.
-LISTING_WINDOW = 100_000
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
 
@@ -116,54 +113,45 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         earlier: counts of the earlier calls for this partition in this run.
 
     Raises:
-        CompactorError: after the receipt says so.
+        Exception: whatever ended it, after the receipt says so.
     """
     started = run.clock.now()
     requests_before = Counter(run.store.requests.snapshot())
     receipt = Receipt(run.partition.path, run.run_id, "failed", counts=earlier)
-    state = LogState()
+    state: LogState | None = None
     try:
         state = run.log.load()
         result = run_partition(run, state)
+        _require_progress(run, result, earlier)
         receipt.status = "done" if result.done else "more"
         receipt.skipped = {reason.value: skipped for reason, skipped in result.skipped.items()}
         earlier.conflicts += result.conflicts
         earlier.changed += result.changed
         earlier.repaired += result.repaired
-    except CompactorError as error:
+    except Exception as error:
         receipt.error, receipt.cause = type(error).__name__, str(error)
         raise
     finally:
-        receipt.quarantined = count_commits(receipt.counts, state, run.run_id)
+        if state is not None:
+            receipt.quarantined = count_commits(receipt.counts, state, run.run_id)
         receipt.counts.calls += 1
         receipt.counts.seconds += run.clock.now() - started
         made = Counter(run.store.requests.snapshot()) - requests_before
         add_requests(receipt.counts, made)
         write(receipt, run.settings, run.partition, run.store)
-    # The receipt counts the commits after the last checkpoint, and so comes before the next.
-    run.log.checkpoint(state)
+    # Receipts count the commits after the last checkpoint, those of earlier calls too.
+    if receipt.status == "done":
+        run.log.checkpoint(state)
     return receipt
 
 
-def take_listing(run: PartitionRun, state: LogState, start_after: str = "") -> Listing:
-    """List a partition, holding only what no commit names, about ``LISTING_WINDOW`` of it."""
-    fresh: list[SourceObject] = []
-    committed_objects = committed_bytes = 0
-    newest = 0.0
-    complete = True
-    where = run.partition
-    for page in run.store.list_objects(where.bucket, where.prefix, start_after=start_after):
-        if len(fresh) >= LISTING_WINDOW:
-            complete = False
-            break
-        for source in page:
-            newest = max(newest, source.last_modified)
-            if state.committed and source.identity in state.committed:
-                committed_objects += 1
-                committed_bytes += source.size
-            else:
-                fresh.append(source)
-    return Listing(where, tuple(fresh), committed_objects, committed_bytes, newest, complete)
+def _require_progress(run: PartitionRun, result: PartitionResult, earlier: Counts) -> None:
+    """A partition that has its third call without a finished group would be called forever."""
+    if result.done or result.groups or result.repaired or earlier.calls < 2:
+        return
+    target = run.settings.target_bytes
+    accepted = "a smaller target, so that one group fits the time of one invocation"
+    raise InvalidInput("target_bytes", target, accepted)
 
 
 class _Worker:
@@ -177,7 +165,7 @@ class _Worker:
     def work(self) -> PartitionResult:
         while not self._out_of_time() and self._settle_log():
             decision, last = self._plan()
-            self._result.skipped = dict(decision.skipped)
+            self._result.skipped = self._left_alone(decision)
             known = len(self._signatures)
             finished = self._run_groups(decision)
             if finished and last and len(self._signatures) == known:
@@ -192,13 +180,28 @@ class _Worker:
         start_after = ""
         skipped: dict[SkipReason, Skipped] = {}
         while True:
-            listing = take_listing(self._run, self._state, start_after)
+            listing = take_listing(
+                self._run.store, self._run.partition, self._state.committed, start_after
+            )
             known = Knowledge(self._state.committed, self._state.quarantined, self._signatures)
             decision = plan(listing, self._run.settings, known, self._run.clock.now())
-            skipped = merged(skipped, decision.skipped)
+            for reason, one in decision.skipped.items():
+                skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
             if decision.groups or listing.complete:
                 return replace(decision, skipped=skipped), listing.complete
             start_after = listing.objects[-1].key
+
+    def _left_alone(self, decision: CompactionPlan) -> dict[SkipReason, Skipped]:
+        """What a plan skips, but for the sources that this very run committed before it."""
+        skipped = dict(decision.skipped)
+        committed = skipped.pop(SkipReason.COMMITTED, Skipped(0, 0))
+        summaries = self._state.summaries.values()
+        own = [one for one in summaries if one.run_id == self._run.run_id]
+        objects = committed.objects - sum(one.sources for one in own)
+        if objects > 0:
+            size = committed.bytes - sum(one.source_bytes for one in own)
+            skipped[SkipReason.COMMITTED] = Skipped(objects, max(0, size), committed.examples)
+        return skipped
 
     def _run_groups(self, decision: CompactionPlan) -> bool:
         """False when the plan is out of date, or time ran out."""
@@ -279,21 +282,6 @@ class _Worker:
     def _out_of_time(self) -> bool:
         needed = self._run.reserve_seconds + 1.5 * self._longest_seconds
         return self._run.deadline.remaining_seconds() < needed
-
-
-def merged(
-    one: Mapping[SkipReason, Skipped], other: Mapping[SkipReason, Skipped]
-) -> dict[SkipReason, Skipped]:
-    """Sums of two sets of skips, reason by reason."""
-    result = dict(one)
-    for reason, skipped in other.items():
-        before = result.get(reason, Skipped(0, 0))
-        result[reason] = Skipped(
-            before.objects + skipped.objects,
-            before.bytes + skipped.bytes,
-            before.examples or skipped.examples,
-        )
-    return result
 
 
 def _drop(pending: PendingOutput, store: ObjectStore) -> None:

@@ -30,13 +30,17 @@ def check_pending(pending: PendingOutput) -> None:
     """
     _check_sources(pending)
     output = pending.output
-    if output is None or output.copied:
+    if output is None:
         return
-    _check_slices(pending.rows)
+    _equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
+    if output.copied:
+        return
+    end = _check_slices(pending.rows)
+    if end > pending.tally.plain_bytes:
+        raise IntegrityError(f"a slice ends at {end}, behind the end of {output.key}")
     owned = sum(row.length for row in pending.rows)
     _equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
     _equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
-    _equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
     if output.format in _LINE_FORMATS:
         _equal("records", pending.tally.newlines - pending.tally.frame_newlines, output.records)
 
@@ -53,7 +57,7 @@ def _check_sources(pending: PendingOutput) -> None:
         )
 
 
-def _check_slices(rows: Sequence[ManifestRow]) -> None:
+def _check_slices(rows: Sequence[ManifestRow]) -> int:
     end = 0
     for row in rows:
         if row.facts is None or row.plain_bytes is None:
@@ -64,6 +68,7 @@ def _check_slices(rows: Sequence[ManifestRow]) -> None:
         expected = _expected_length(row.plain_bytes, row.facts)
         if expected is not None:
             _equal(f"bytes of {row.source.key}", row.length, expected)
+    return end
 
 
 def _expected_length(plain_bytes: int, facts: SliceFacts) -> int | None:

@@ -17,6 +17,7 @@ from compactor.settings import Settings
 
 ITEMS_NAME = "items.json"
 OVERSIZED_NAME = "oversized.json"
+DISCOVERY_NAME = "discovery.json"
 
 # What stores name when a bucket cannot be used; anything else is told as it is.
 _ABOUT_A_BUCKET = frozenset({"bucket", "permission", "region"})
@@ -101,7 +102,9 @@ def to_items_json(items: Sequence[WorkItem]) -> bytes:
 def write_work(
     discovery: Discovery, settings: Settings, run_id: str, store: ObjectStore
 ) -> WorkLists:
-    """Write both lists below the state prefix, through S3 because state holds 256 KiB only.
+    """Write both lists, and what is in neither, below the state prefix.
+
+    Through S3, because the state of a workflow holds 256 KiB only.
 
     Before the first work of its kind the scheme of the partitions is written, too.
 
@@ -115,6 +118,9 @@ def write_work(
         remember_scheme(settings, store)
         for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
             store.put(bucket, key, to_items_json(items), content_type="application/json")
+    bucket, discovery_key = run_key(settings, run_id, DISCOVERY_NAME)
+    rest = json.dumps({"unpartitioned": asdict(discovery.unpartitioned)}).encode()
+    store.put(bucket, discovery_key, rest, content_type="application/json")
     return WorkLists(bucket, items_key, oversized_key)
 
 

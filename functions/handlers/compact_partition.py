@@ -41,10 +41,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         deadline=LambdaDeadline(context),
         run_id=event["run_id"],
     )
-    earlier = counts_from(event.get("counts"))
-    seconds_before = earlier.seconds
-    receipt = record_partition(run, earlier)
-    add_partition_metrics(receipt.counts, receipt.counts.seconds - seconds_before)
+    receipt = record_partition(run, counts_from(event.get("counts")))
+    add_partition_metrics(receipt.counts, counts_from(event.get("counts")))
     logger.info("compacted", path=receipt.path, status=receipt.status)
     return {
         "run_id": event["run_id"],

@@ -61,20 +61,28 @@ def store_for(settings: Settings) -> S3Store:
     return _store(settings.read_concurrency, settings.memory_budget_bytes)
 
 
-def add_partition_metrics(counts: Counts, seconds: float) -> None:
-    """Numbers of one call, in CloudWatch's embedded metric format."""
-    figures = {
-        "ObjectsIn": counts.objects_in,
-        "ObjectsOut": counts.objects_out,
-        "Groups": counts.objects_out,
-        "Conflicts": counts.conflicts,
-        "QuarantinedObjects": counts.quarantined,
-    }
-    for name, value in figures.items():
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
-    metrics.add_metric(name="BytesIn", unit=MetricUnit.Bytes, value=counts.bytes_in)
-    metrics.add_metric(name="BytesOut", unit=MetricUnit.Bytes, value=counts.bytes_out)
-    metrics.add_metric(name="Seconds", unit=MetricUnit.Seconds, value=seconds)
+_FIGURES = (
+    ("ObjectsIn", MetricUnit.Count, "objects_in"),
+    ("ObjectsOut", MetricUnit.Count, "objects_out"),
+    ("Groups", MetricUnit.Count, "objects_out"),
+    ("Conflicts", MetricUnit.Count, "conflicts"),
+    ("QuarantinedObjects", MetricUnit.Count, "quarantined"),
+    ("BytesIn", MetricUnit.Bytes, "bytes_in"),
+    ("BytesOut", MetricUnit.Bytes, "bytes_out"),
+    ("Seconds", MetricUnit.Seconds, "seconds"),
+)
+
+
+def add_partition_metrics(counts: Counts, earlier: Counts) -> None:
+    """Numbers of one call, in CloudWatch's embedded metric format.
+
+    Args:
+        counts: of all calls for the partition in this run.
+        earlier: of those before this one.
+    """
+    for name, unit, attribute in _FIGURES:
+        value = getattr(counts, attribute) - getattr(earlier, attribute)
+        metrics.add_metric(name=name, unit=unit, value=value)
 
 
 Event = dict[str, Any]

@@ -10,9 +10,9 @@ import sys
 from collections import Counter
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from compactor.stores.s3 import make_client
+from scripts.local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
 from tests.support.world import World, records_in
 
@@ -27,20 +27,12 @@ STEPS = {
 }
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    yield f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-    server.stop()
-
-
 class RealWorld:
     """The small world of the simulated tests, on a server, with workers of flesh and blood."""
 
-    def __init__(self, endpoint: str, **given: object) -> None:
-        self.endpoint = endpoint
-        self.client = make_client(endpoint)
+    def __init__(self, s3: EmbeddedS3, **given: object) -> None:
+        self.endpoint = s3.endpoint_url
+        self.client = make_client(self.endpoint)
         self.model = World(settle_seconds=0, open_partition_seconds=0, **given)
         self.model.add_variety()
         self.runs = 0
@@ -94,9 +86,9 @@ class RealWorld:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_worker_killed_at_any_step_is_made_good_by_the_next(endpoint, step):
+def test_a_worker_killed_at_any_step_is_made_good_by_the_next(s3, step):
     cleaning = {"clean_up": "delete", "retention_days": 0} if "clean-up" in step else {}
-    world = RealWorld(endpoint, **cleaning)
+    world = RealWorld(s3, **cleaning)
     assert world.start(*STEPS[step]).wait(60) == -signal.SIGKILL
     world.check()
     assert world.start().wait(60) == 0
@@ -108,8 +100,8 @@ def test_a_worker_killed_at_any_step_is_made_good_by_the_next(endpoint, step):
         assert [key.rsplit("/", 1)[-1] for key in world.bodies("source")] == ["g.log.gz"]
 
 
-def test_a_commit_whose_upload_was_dropped_is_built_again_by_the_next_worker(endpoint):
-    world = RealWorld(endpoint)
+def test_a_commit_whose_upload_was_dropped_is_built_again_by_the_next_worker(s3):
+    world = RealWorld(s3)
     assert world.start(*STEPS["4, committed"]).wait(60) == -signal.SIGKILL
     world.drop_uploads()
     world.check()
@@ -117,8 +109,8 @@ def test_a_commit_whose_upload_was_dropped_is_built_again_by_the_next_worker(end
     world.check(finished=True)
 
 
-def test_workers_at_once_over_one_partition_neither_lose_nor_double(endpoint):
-    world = RealWorld(endpoint)
+def test_workers_at_once_over_one_partition_neither_lose_nor_double(s3):
+    world = RealWorld(s3)
     workers = [world.start() for _ in range(4)]
     while any(worker.poll() is None for worker in workers):
         world.check()

@@ -66,6 +66,7 @@ def test_writing_the_lists_again_gives_the_same_lists() -> None:
     for _ in range(2):
         write_work(Discovery((ITEM,)), settings(depth=1), "run-1", store)
     assert list(store.contents("lake")) == [
+        "_compactor/data/runs/run-1/discovery.json",
         "_compactor/data/runs/run-1/items.json",
         "_compactor/data/runs/run-1/oversized.json",
         "_compactor/data/schemes/00000000000000000001.json",

@@ -8,7 +8,7 @@ a BOM before the content is overlooked.
 | 0 | nothing (or a BOM alone) | any | None: fits any group | |
 | 1 | a NUL in the head, more than 1 in 20 control bytes in its first 4 KiB, or the magic of Parquet, ORC, Avro, Arrow, zip, 7z, bzip2, xz, lz4, snappy, gzip or zstd once more, ELF, an image, PDF | any | refused: UNKNOWN_FORMAT | |
 | 2 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL | |
-| 3 | a valid JSON object and ``}{`` (blanks between allowed) on the first line | any | UNDELIMITED_JSON | |
+| 3 | a valid JSON object and ``}{`` (blanks between allowed) on the first line, within 64 KiB | any | UNDELIMITED_JSON | |
 | 4 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
 | 5 | ``{``, or ``[`` before one of ``{ [ " ]`` | any | JSON_LINES | |
 | 6 | ``#Version:`` line, then ``#Fields:`` line | any | CLOUDFRONT | both lines |
@@ -40,6 +40,7 @@ from compactor.model import Compression, Format, QuarantineReason, Signature
 
 _BLANKS = b" \t\r\n"
 _LOOKED_AT_FOR_CONTROLS = 4096
+_LOOKED_AT_FOR_JSON = 64 << 10
 _MAX_CONTROL_SHARE = 1 / 20
 # Tab to CR, ESC (colours), and Hive's field delimiters 1 to 3 do occur in text.
 _CONTROLS = bytes({*range(4, 9), *range(14, 27), *range(28, 32), 127})
@@ -111,7 +112,7 @@ def detect(head: bytes, key: str, *, complete: bool, forced: Format | None) -> D
         return Detected(forced, _forced_header(forced, head, complete=complete))
     _refuse_binary(head)
     if _JSON_START.match(head):
-        return Detected(_json_format(head, key))
+        return Detected(_json_format(head[:_LOOKED_AT_FOR_JSON], key))
     return _headed(head, key, complete=complete) or Detected(Format.TEXT)
 
 

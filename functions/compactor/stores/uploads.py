@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from compactor.stores.base import S3Base, encoded_crc32, readable_tier
 from compactor.stores.translate import translated
 
 DELETE_PER_REQUEST = 1_000
+# Characters that no XML 1.0 document may hold, and so no body of DeleteObjects.
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class S3Uploads(S3Base):
@@ -115,9 +118,28 @@ class S3Uploads(S3Base):
     def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:
         """See the port."""
         refused: list[tuple[str, str]] = []
-        for start in range(0, len(sources), DELETE_PER_REQUEST):
-            refused += self._delete(sources[start : start + DELETE_PER_REQUEST])
+        together = []
+        for source in sources:
+            if _NOT_IN_XML.search(source.key):
+                refused += self._delete_alone(source)
+            else:
+                together.append(source)
+        for start in range(0, len(together), DELETE_PER_REQUEST):
+            refused += self._delete(together[start : start + DELETE_PER_REQUEST])
         return refused
+
+    def _delete_alone(self, source: SourceObject) -> list[tuple[str, str]]:
+        self.requests.add("DELETE")
+        try:
+            with translated("delete", source.bucket, source.key):
+                self._client.delete_object(
+                    Bucket=source.bucket, Key=source.key, IfMatch=f'"{source.etag}"'
+                )
+        except AlreadyExists:
+            return [(source.key, "PreconditionFailed: it has another ETag")]
+        except ObjectMissing:
+            pass
+        return []
 
     def _delete(self, sources: Sequence[SourceObject]) -> list[tuple[str, str]]:
         self.requests.add("DELETE")

@@ -1,0 +1,12 @@
+"""The workflow on one machine.
+
+engine.run_workflow                what a caller uses: starts, follows and ends
+  engine_process                   one process that interprets the definition
+    interpreter map_run bridges    what moto's interpreter lacks
+    invocations workers            Lambda: functions by name, a process a slot
+      worker                       one handler process
+embedded.embedded_s3               an S3 of our own, seeded at disk speed
+  s3_server s3_web s3_patches      moto's server, made fit for log data
+definition model                   the state machine file, the nouns
+    child wire patching                processes of ours, their messages, moto's parts replaced
+"""

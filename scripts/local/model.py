@@ -1,0 +1,111 @@
+"""What goes into the local engine and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DEFINITION = REPOSITORY / "statemachine" / "compaction.asl.json"
+
+HANDLERS: Mapping[str, str] = {
+    "discover": "handlers.discover",
+    "compact_partition": "handlers.compact_partition",
+    "clean_up": "handlers.clean_up",
+    "report": "handlers.report",
+}
+"""Function name -> module whose ``handler(event, context)`` it runs."""
+
+SUBSTITUTIONS: Mapping[str, str] = {
+    "DiscoverFunctionArn": "discover",
+    "CompactPartitionFunctionArn": "compact_partition",
+    "CleanUpFunctionArn": "clean_up",
+    "ReportFunctionArn": "report",
+}
+"""``${Substitution}`` of the definition -> function name."""
+
+
+class EngineError(Exception):
+    """The local engine itself failed; says what a person can do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How the local engine runs; the defaults are those of the deployed functions.
+
+    Attributes:
+        definition: the state machine file.
+        handler_timeout_seconds: a handler that runs longer is killed and its process replaced.
+        memory_mb: what the handlers' context tells them; not enforced.
+        wait_scale: factor for the waits before retries and of Wait states; 0 skips them.
+        environment: variables for engine and handlers, on top of this process's own. An empty
+            value removes the variable. ``PYTHONPATH`` is put before the project's own.
+        log: receives whatever handlers print, appended; None drops it.
+        bridges: task resource -> ``package.module:callable`` that stands in for a service
+            integration the interpreter lacks; it takes the task's parameters and returns the
+            task's result.
+    """
+
+    definition: Path = DEFINITION
+    handler_timeout_seconds: float = 900.0
+    memory_mb: int = 1769
+    wait_scale: float = 1.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    bridges: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands.
+
+    Attributes:
+        function: the function invoked last, e.g. ``compact_partition``.
+        partitions_total: partitions on the list; 0 until discovery has answered.
+        partitions_done: child executions that succeeded.
+        partitions_failed: child executions that failed for good.
+        invocations: Lambda invocations that have answered, failures included.
+        counts: sums over the partitions of the whole numbers in the ``counts`` that
+            compact_partition answered last.
+    """
+
+    function: str = ""
+    partitions_total: int = 0
+    partitions_done: int = 0
+    partitions_failed: int = 0
+    invocations: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def objects_done(self) -> int:
+        """Source objects compacted so far."""
+        return self.counts.get("objects_in", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowResult:
+    """How an execution ended.
+
+    Attributes:
+        status: ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT`` or ``ABORTED``, as Step Functions says.
+        output: the execution's output when it succeeded.
+        error: error name when it failed.
+        cause: error cause when it failed.
+        seconds: from the start of the execution to its end.
+        progress: the last progress.
+        worker_peak_bytes: largest resident memory any handler process reached.
+        workers_replaced: handler processes that crashed or were killed.
+        events: the execution's history events, without those of child executions.
+    """
+
+    status: str
+    output: Any
+    error: str | None
+    cause: str | None
+    seconds: float
+    progress: Progress
+    worker_peak_bytes: int
+    workers_replaced: int
+    events: tuple[Mapping[str, Any], ...] = ()

@@ -1,0 +1,31 @@
+"""Messages between the local engine's processes: JSON with a 4-byte length before it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import IO, Any
+
+_LENGTH = struct.Struct(">I")
+
+
+def send(stream: IO[bytes], message: Any) -> None:
+    """Write one message and flush it.
+
+    Raises:
+        TypeError: the message holds something JSON has no form for.
+        OSError: the other process is gone.
+    """
+    body = json.dumps(message, separators=(",", ":")).encode("utf-8")
+    stream.write(_LENGTH.pack(len(body)) + body)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any | None:
+    """Read one message; None when the other process is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    body = stream.read(length)
+    return json.loads(body) if len(body) == length else None

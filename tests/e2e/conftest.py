@@ -1,0 +1,58 @@
+"""One embedded S3 for the end-to-end tests, and the real workflow on it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from scripts.local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from scripts.local.engine import run_workflow
+from scripts.local.model import EngineOptions, WorkflowResult
+
+WORKERS = 2
+_names = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[EmbeddedS3]:
+    with embedded_s3() as running:
+        yield running
+
+
+class Workflow:
+    """Sources in a bucket of their own, and the workflow over them."""
+
+    def __init__(self, s3: EmbeddedS3) -> None:
+        self.s3 = s3
+        self.name = f"e2e-{next(_names)}"
+        self.source = f"{self.name}-source"
+        self.lake = f"{self.name}-lake"
+        s3.create_bucket(self.source)
+        s3.create_bucket(self.lake)
+
+    def seed(self, objects: dict[str, bytes]) -> None:
+        long_ago = time.time() - 7 * 86_400
+        s3_objects = (SeedObject(key, body, long_ago) for key, body in objects.items())
+        self.s3.seed(self.source, s3_objects)
+
+    def run(self, **fields: object) -> WorkflowResult:
+        given = {
+            "s3_source_uri": f"s3://{self.source}/logs/",
+            "s3_destination_uri": f"s3://{self.lake}/compacted/",
+            **fields,
+        }
+        return run_workflow(
+            given,
+            run_name=f"run-{next(_names)}",
+            workers=WORKERS,
+            endpoint_url=self.s3.endpoint_url,
+            options=EngineOptions(environment=self.s3.environment, wait_scale=0.1),
+        )
+
+
+@pytest.fixture
+def workflow(s3: EmbeddedS3) -> Workflow:
+    return Workflow(s3)

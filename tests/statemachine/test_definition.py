@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from statelint.linter import Linter  # type: ignore[import-untyped]
+
+from scripts.local.definition import (
+    UnsupportedDefinition,
+    each_state,
+    find_unsupported,
+    load_definition,
+)
+from scripts.local.model import DEFINITION, SUBSTITUTIONS, EngineError
+from tests.statemachine import asl_checks
+
+# statelint 3.1.0 does not know three things the States Language has. The whole message is
+# compared, so that the same fault anywhere else is still found.
+_MAP = "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions"
+_FALSE_ALARMS = {
+    f'Field "Label" not allowed in {_MAP}',
+    f'Field "InputType" not allowed in {_MAP}.ItemReader.ReaderConfig',
+    f"{_MAP}.ToleratedFailurePercentage is 100.0 but should be an Integer",
+}
+
+Machine = dict[str, Any]
+
+
+@pytest.fixture
+def machine() -> Machine:
+    loaded: Machine = json.loads(DEFINITION.read_text(encoding="utf-8"))
+    return loaded
+
+
+def state(machine: Mapping[str, Any], name: str) -> Any:
+    return dict(each_state(machine))[name]
+
+
+def test_the_validator_finds_nothing_but_its_three_known_false_alarms(machine: Machine) -> None:
+    assert set(Linter.validate(machine)) == _FALSE_ALARMS
+
+
+def _aim_nowhere(machine: Machine) -> None:
+    state(machine, "IsThereWork")["Default"] = "Nowhere"
+
+
+def _misspell_a_field(machine: Machine) -> None:
+    report = state(machine, "Report")
+    report["TimeOutSeconds"] = report.pop("TimeoutSeconds")
+
+
+def _aim_a_child_outside(machine: Machine) -> None:
+    state(machine, "CleanUpPartition")["Next"] = "Report"
+
+
+@pytest.mark.parametrize("breakage", [_aim_nowhere, _misspell_a_field, _aim_a_child_outside])
+def test_the_validator_still_bites(machine: Machine, breakage: Callable[[Machine], None]) -> None:
+    breakage(machine)
+
+    assert set(Linter.validate(machine)) > _FALSE_ALARMS
+
+
+@pytest.mark.parametrize("check", asl_checks.CHECKS)
+def test_the_definition_has_none_of_the_faults_validators_miss(
+    machine: Machine, check: Callable[[Mapping[str, Any]], Any]
+) -> None:
+    assert list(check(machine)) == []
+
+
+def _inline(machine: Machine) -> None:
+    state(machine, "CompactPartitions")["ItemProcessor"]["ProcessorConfig"] = {"Mode": "INLINE"}
+
+
+def _unknown_resource(machine: Machine) -> None:
+    state(machine, "Report")["Resource"] = "arn:aws:states:::lambda:call"
+
+
+def _states_all_first(machine: Machine) -> None:
+    state(machine, "Report")["Retry"].insert(0, {"ErrorEquals": ["States.ALL"]})
+
+
+def _express_with_sync(machine: Machine) -> None:
+    config = state(machine, "CompactPartitions")["ItemProcessor"]["ProcessorConfig"]
+    config["ExecutionType"] = "EXPRESS"
+    resource = "arn:aws:states:::elasticmapreduce:addStep.sync"
+    state(machine, "CompactPartition")["Resource"] = resource
+
+
+def _no_comment(machine: Machine) -> None:
+    del state(machine, "UnknownStatus")["Comment"]
+
+
+def _no_timeout(machine: Machine) -> None:
+    del state(machine, "CleanUpPartition")["TimeoutSeconds"]
+
+
+def _mistakes_repeated(machine: Machine) -> None:
+    del state(machine, "Discover")["Retry"][0]
+
+
+def _no_jitter(machine: Machine) -> None:
+    del state(machine, "CompactPartition")["Retry"][1]["JitterStrategy"]
+
+
+def _one_name_twice(machine: Machine) -> None:
+    branch = state(machine, "ProcessPartitions")["Branches"][1]
+    branch["States"]["Report"] = {"Type": "Succeed"}
+
+
+@pytest.mark.parametrize(
+    ("check", "breakage", "finding"),
+    [
+        (asl_checks.distributed_fields_in_inline_maps, _inline, "CompactPartitions: ItemReader"),
+        (
+            asl_checks.unknown_resources,
+            _unknown_resource,
+            "Report: arn:aws:states:::lambda:call",
+        ),
+        (asl_checks.states_all_not_last_and_alone, _states_all_first, "Report: Retry[0]"),
+        (
+            asl_checks.sync_tasks_in_express_children,
+            _express_with_sync,
+            "CompactPartitions: CompactPartition",
+        ),
+        (asl_checks.states_without_comment, _no_comment, "UnknownStatus"),
+        (asl_checks.tasks_without_timeout, _no_timeout, "CleanUpPartition"),
+        (
+            asl_checks.tasks_that_could_repeat_the_callers_mistake,
+            _mistakes_repeated,
+            "Discover",
+        ),
+        (asl_checks.retries_in_step, _no_jitter, "CompactPartition: Retry[1]"),
+        (asl_checks.names_used_twice, _one_name_twice, "Report"),
+    ],
+)
+def test_each_own_check_bites_on_a_definition_broken_its_way(
+    machine: Machine,
+    check: Callable[[Mapping[str, Any]], Any],
+    breakage: Callable[[Machine], None],
+    finding: str,
+) -> None:
+    breakage(machine)
+
+    assert finding in list(check(machine))
+
+
+def test_every_own_check_is_among_those_run() -> None:
+    public = {
+        value
+        for name, value in vars(asl_checks).items()
+        if callable(value) and getattr(value, "__module__", "") == asl_checks.__name__
+    }
+
+    assert public == {*asl_checks.CHECKS}
+
+
+def test_every_substitution_is_filled_in_before_a_local_run() -> None:
+    text = load_definition(DEFINITION)
+
+    assert "${" not in text
+    functions = {
+        found["Parameters"]["FunctionName"].rpartition(":")[2]
+        for _, found in each_state(json.loads(text))
+        if found["Type"] == "Task"
+    }
+    assert functions == {*SUBSTITUTIONS.values()}
+
+
+def test_the_local_engine_finds_nothing_it_cannot_run(machine: Machine) -> None:
+    assert list(find_unsupported(machine)) == []
+
+
+def _nested(machine: Machine) -> None:
+    state(machine, "Report")["Resource"] = "arn:aws:states:::states:startExecution.sync:2"
+
+
+def _change_map(**fields: Any) -> Callable[[Machine], None]:
+    def change(machine: Machine) -> None:
+        state(machine, "CompactPartitions").update(copy.deepcopy(fields))
+
+    return change
+
+
+def _change_reader(**fields: Any) -> Callable[[Machine], None]:
+    def change(machine: Machine) -> None:
+        state(machine, "CompactPartitions")["ItemReader"].update(copy.deepcopy(fields))
+
+    return change
+
+
+def _second_writer(machine: Machine) -> None:
+    other = copy.deepcopy(state(machine, "CompactPartitions"))
+    state(machine, "ProcessPartitions")["Branches"][1]["States"]["Other"] = other
+
+
+def _writer_config(machine: Machine) -> None:
+    state(machine, "CompactPartitions")["ResultWriter"]["WriterConfig"] = {"Transformation": "NONE"}
+
+
+def _express(machine: Machine) -> None:
+    config = state(machine, "CompactPartitions")["ItemProcessor"]["ProcessorConfig"]
+    config["ExecutionType"] = "EXPRESS"
+
+
+@pytest.mark.parametrize(
+    ("breakage", "words"),
+    [
+        (_express, "EXPRESS"),
+        (_nested, "states:startExecution.sync:2"),
+        (_writer_config, "WriterConfig"),
+        (_second_writer, "more than one ResultWriter"),
+        (_change_map(ItemBatcher={"MaxItemsPerBatch": 5}), "ItemBatcher"),
+        (_change_map(ToleratedFailurePercentage=5.0), "ToleratedFailurePercentage"),
+        (_change_map(ToleratedFailureCount=3), "ToleratedFailureCount"),
+        (_change_map(Assign={"a": 1}), "Assign"),
+        (_change_map(QueryLanguage="JSONata"), "JSONata"),
+        (_change_map(InputPath="$.settings"), "InputPath"),
+        (_change_reader(ReaderConfig={"InputType": "JSONL"}), "JSONL"),
+        (_change_reader(ReaderConfig={"InputType": "MANIFEST"}), "MANIFEST"),
+        (_change_reader(Resource="arn:aws:states:::s3:listObjectsV2"), "listObjectsV2"),
+        (lambda machine: machine.update(QueryLanguage="JSONata"), "JSONata"),
+    ],
+)
+def test_what_the_interpreter_would_get_wrong_is_refused(
+    machine: Machine, tmp_path: Path, breakage: Callable[[Machine], None], words: str
+) -> None:
+    breakage(machine)
+    path = tmp_path / "broken.asl.json"
+    path.write_text(json.dumps(machine), encoding="utf-8")
+
+    with pytest.raises(UnsupportedDefinition, match=words):
+        load_definition(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "is no JSON"), ('{"Comment": "${SparkArn}"}', "SparkArn"), (None, "cannot read")],
+)
+def test_a_definition_that_cannot_be_read_says_so(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    path = tmp_path / "odd.asl.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(EngineError, match=words):
+        load_definition(path)

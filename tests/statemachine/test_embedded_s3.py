@@ -1,0 +1,146 @@
+"""The embedded S3: seeding, and the requests answered past moto."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from scripts.local.embedded import EmbeddedS3, SeedObject
+from scripts.local.model import EngineError
+
+KEYS = [
+    "a",
+    "a b+c&d%25<é>.json",
+    "logs/2024/01/01/x.json",
+    "logs/2024/01/02/y.json",
+    "logs/2024/02/01/z.json",
+    "logs/2024/",
+    "logs//odd",
+    "z/last",
+]
+
+
+@pytest.fixture(scope="module")
+def client(s3: EmbeddedS3) -> Any:
+    return boto3.client("s3", endpoint_url=s3.endpoint_url)
+
+
+@pytest.fixture(scope="module")
+def bucket(s3: EmbeddedS3) -> str:
+    objects = [SeedObject(key, key.encode(), 1_600_000_000.0 + n) for n, key in enumerate(KEYS)]
+    assert s3.seed("seeded", objects) == len(KEYS)
+    return "seeded"
+
+
+def test_seeded_objects_look_as_old_as_they_were_said_to_be(client: Any, bucket: str) -> None:
+    for n, key in enumerate(KEYS):
+        got = client.get_object(Bucket=bucket, Key=key)
+        assert got["Body"].read() == key.encode()
+        moment = datetime.datetime.fromtimestamp(1_600_000_000 + n, datetime.UTC)
+        assert got["LastModified"] == moment
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@pytest.mark.parametrize("prefix", ["", "logs/", "logs/2024/01", "nothing"])
+def test_a_listing_holds_every_key_once_in_order_whatever_the_page_size(
+    client: Any, bucket: str, prefix: str, size: int
+) -> None:
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": size}
+    )
+    found = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+
+    assert found == sorted(key for key in KEYS if key.startswith(prefix))
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+def test_a_delimited_listing_holds_objects_and_common_prefixes(
+    client: Any, bucket: str, size: int
+) -> None:
+    pages = list(
+        client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix="logs/2024/", Delimiter="/", PaginationConfig={"PageSize": size}
+        )
+    )
+
+    prefixes = [one["Prefix"] for page in pages for one in page.get("CommonPrefixes", [])]
+    assert prefixes == ["logs/2024/01/", "logs/2024/02/"]
+    assert [one["Key"] for page in pages for one in page.get("Contents", [])] == ["logs/2024/"]
+
+
+def test_a_listing_starts_behind_the_key_given(client: Any, bucket: str) -> None:
+    page = client.list_objects_v2(Bucket=bucket, StartAfter="logs/2024/01/01/x.json")
+
+    assert [entry["Key"] for entry in page["Contents"]] == [
+        "logs/2024/01/02/y.json",
+        "logs/2024/02/01/z.json",
+        "z/last",
+    ]
+
+
+def test_a_listing_follows_writes_overwrites_and_deletes(client: Any, s3: EmbeddedS3) -> None:
+    s3.create_bucket("changing")
+    for key in ("b", "a", "c", "b"):
+        client.put_object(Bucket="changing", Key=key, Body=key.encode())
+    client.delete_object(Bucket="changing", Key="a")
+    client.delete_object(Bucket="changing", Key="never-there")
+
+    page = client.list_objects_v2(Bucket="changing")
+
+    assert [entry["Key"] for entry in page["Contents"]] == ["b", "c"]
+    assert page["KeyCount"] == 2
+
+
+def test_a_get_pinned_to_another_etag_is_refused(client: Any, bucket: str) -> None:
+    etag = client.head_object(Bucket=bucket, Key="a")["ETag"]
+
+    assert client.get_object(Bucket=bucket, Key="a", IfMatch=etag)["Body"].read() == b"a"
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        client.get_object(Bucket=bucket, Key="a", IfMatch='"0"')
+
+
+def test_ranges_and_missing_keys_are_answered_as_s3_does(client: Any, bucket: str) -> None:
+    got = client.get_object(Bucket=bucket, Key="z/last", Range="bytes=2-4")
+
+    assert (got["Body"].read(), got["ContentRange"]) == (b"las", "bytes 2-4/6")
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        client.get_object(Bucket=bucket, Key="nothing")
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        client.list_objects_v2(Bucket="no-such-bucket")
+
+
+def test_of_many_writers_that_want_one_key_absent_exactly_one_wins(
+    client: Any, s3: EmbeddedS3
+) -> None:
+    s3.create_bucket("contested")
+
+    def write(n: int) -> str:
+        try:
+            client.put_object(Bucket="contested", Key=str(n // 8), Body=b"%d" % n, IfNoneMatch="*")
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        return "written"
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = Counter(threads.map(write, range(160)))
+    assert outcomes == {"written": 20, "PreconditionFailed": 140}
+
+
+def test_a_name_that_is_no_bucket_name_is_refused(s3: EmbeddedS3) -> None:
+    with pytest.raises(EngineError, match="'x' is no bucket name"):
+        s3.create_bucket("x")
+
+
+def test_archived_objects_cannot_be_read(client: Any, s3: EmbeddedS3) -> None:
+    s3.seed("archive", [SeedObject("old", b"cold", storage_class="DEEP_ARCHIVE")])
+
+    (entry,) = client.list_objects_v2(Bucket="archive")["Contents"]
+    assert entry["StorageClass"] == "DEEP_ARCHIVE"
+    with pytest.raises(ClientError, match="InvalidObjectState"):
+        client.get_object(Bucket="archive", Key="old")

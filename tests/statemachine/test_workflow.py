@@ -1,0 +1,178 @@
+"""Every path through the state machine, run by the local engine on fake handlers."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+
+from scripts.local.embedded import EmbeddedS3
+from tests.statemachine.conftest import BUCKET, Run
+
+
+def test_every_partition_is_compacted_once_and_the_run_succeeds(run: Run) -> None:
+    ran = run(partitions=4)
+
+    assert ran.result.status == "SUCCEEDED"
+    assert sorted(ran.paths("compact_partition")) == ["00000/", "00001/", "00002/", "00003/"]
+    assert ran.paths("clean_up") == []
+    assert ran.result.output["totals"] == {"partitions": 4, "left": 0}
+    assert ran.result.output["failure"] is None
+
+
+def test_with_nothing_to_do_there_is_still_a_report(run: Run) -> None:
+    ran = run(partitions=0)
+
+    assert ran.result.status == "SUCCEEDED"
+    assert [call["function"] for call in ran.calls] == ["discover", "report"]
+
+
+def test_oversized_partitions_are_left_and_reported_beside_the_others(run: Run) -> None:
+    ran = run(partitions=1, oversized=2)
+
+    assert ran.result.output["totals"] == {"partitions": 1, "left": 2}
+    assert _states(ran.result.events) >= {"CompactPartitions", "LeaveOversized"}
+
+
+def test_no_map_run_is_started_when_every_partition_is_oversized(run: Run) -> None:
+    ran = run(partitions=0, oversized=2)
+
+    assert ran.result.status == "SUCCEEDED"
+    assert _states(ran.result.events) >= {"NoItems", "LeaveOversized", "Report"}
+    assert "CompactPartitions" not in _states(ran.result.events)
+
+
+def test_a_partition_with_more_to_do_is_called_again_until_it_is_done(run: Run) -> None:
+    ran = run(partitions=2, trouble={"compact_partition 00001/": ["more", "more"]})
+
+    assert ran.result.status == "SUCCEEDED"
+    assert ran.steps("compact_partition", "00001/") == ["more", "more", "well"]
+    assert ran.steps("compact_partition", "00000/") == ["well"]
+
+
+def test_clean_up_follows_only_where_the_settings_ask_for_it(run: Run) -> None:
+    ran = run(
+        partitions=2, clean_up="delete", trouble={"compact_partition 00001/": ["IntegrityError"]}
+    )
+
+    assert ran.paths("clean_up") == ["00000/"]
+
+
+def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
+    once = ["TransientStoreError"]
+    ran = run(
+        partitions=1,
+        clean_up="delete",
+        trouble={
+            "discover": once,
+            "compact_partition 00000/": [*once, "SourceChanged"],
+            "clean_up 00000/": once,
+            "report": once,
+        },
+    )
+
+    assert ran.result.status == "SUCCEEDED"
+    assert ran.steps("discover") == ["TransientStoreError", "well"]
+    assert ran.steps("compact_partition", "00000/") == [
+        "TransientStoreError",
+        "SourceChanged",
+        "well",
+    ]
+    assert ran.steps("clean_up", "00000/") == ["TransientStoreError", "well"]
+    assert ran.steps("report") == ["TransientStoreError", "well"]
+
+
+def test_invalid_input_ends_the_run_at_once_with_its_own_error(run: Run) -> None:
+    ran = run(partitions=3, trouble={"discover": ["InvalidInput"] * 9})
+
+    assert (ran.result.status, ran.result.error) == ("FAILED", "InvalidInput")
+    assert json.loads(ran.result.cause or "")["errorMessage"] == "discover : as the script says"
+    assert [call["function"] for call in ran.calls] == ["discover"]
+
+
+def test_one_failing_partition_fails_the_run_after_all_others_are_done(
+    run: Run, s3: EmbeddedS3
+) -> None:
+    ran = run(partitions=5, trouble={"compact_partition 00002/": ["IntegrityError"] * 9})
+
+    assert (ran.result.status, ran.result.error) == ("FAILED", "PartitionsFailed")
+    assert ran.result.cause == "failed: 00002/"
+    assert sorted(ran.paths("compact_partition")) == [f"{n:05}/" for n in range(5)]
+    assert ran.result.progress.partitions_done == 4
+    assert ran.result.progress.partitions_failed == 1
+
+
+def test_the_results_on_s3_name_the_failed_partition_and_its_error(
+    run: Run, s3: EmbeddedS3
+) -> None:
+    ran = run(partitions=3, trouble={"compact_partition 00002/": ["IntegrityError"] * 9})
+
+    client = boto3.client("s3", endpoint_url=s3.endpoint_url)
+    event = next(event for event in ran.result.events if "mapRunStartedEventDetails" in event)
+    map_run = event["mapRunStartedEventDetails"]["mapRunArn"].rpartition(":")[2]
+    home = f"runs/{_execution_name(ran.result.events)}/results/{map_run}"
+    manifest = json.load(client.get_object(Bucket=BUCKET, Key=f"{home}/manifest.json")["Body"])
+    assert [entry["Key"] for entry in manifest["ResultFiles"]["SUCCEEDED"]] == [
+        f"{home}/SUCCEEDED_0.json"
+    ]
+    (failed_key,) = [entry["Key"] for entry in manifest["ResultFiles"]["FAILED"]]
+    (failed,) = json.load(client.get_object(Bucket=BUCKET, Key=failed_key)["Body"])
+    assert failed["Error"] == "IntegrityError"
+    assert json.loads(failed["Input"])["path"] == "00002/"
+
+
+def test_a_partition_that_stays_unreachable_fails_after_its_last_retry(run: Run) -> None:
+    ran = run(partitions=1, trouble={"compact_partition 00000/": ["TransientStoreError"] * 99})
+
+    assert ran.result.error == "PartitionsFailed"
+    assert len(ran.paths("compact_partition")) == 1 + 8
+
+
+def test_a_failed_clean_up_fails_the_partition_but_not_its_neighbours(run: Run) -> None:
+    ran = run(partitions=2, clean_up="delete", trouble={"clean_up 00000/": ["IntegrityError"] * 9})
+
+    assert ran.result.error == "PartitionsFailed"
+    assert sorted(ran.paths("clean_up")) == ["00000/", "00001/"]
+
+
+def test_an_answer_with_an_unknown_status_fails_the_partition(run: Run) -> None:
+    ran = run(partitions=1, trouble={"compact_partition 00000/": ["nonsense"] * 9})
+
+    assert ran.result.error == "PartitionsFailed"
+    assert len(ran.paths("compact_partition")) == 1
+
+
+def test_a_list_that_cannot_be_read_is_reported_and_fails_the_run(run: Run) -> None:
+    ran = run(partitions=1, items_key="no/such/list.json")
+
+    assert (ran.result.status, ran.result.cause) == ("FAILED", "the map run failed")
+    assert ran.paths("compact_partition") == []
+    assert ran.steps("report") == ["well"]
+
+
+def test_a_failing_report_fails_the_run_with_its_own_error(run: Run) -> None:
+    ran = run(partitions=1, trouble={"report": ["IntegrityError"] * 9})
+
+    assert (ran.result.status, ran.result.error) == ("FAILED", "IntegrityError")
+    assert ran.steps("compact_partition", "00000/") == ["well"]
+
+
+def test_state_stays_far_below_its_limit_whatever_the_number_of_partitions(run: Run) -> None:
+    ran = run(partitions=300)
+
+    largest = max(len(json.dumps(event)) for event in ran.result.events)
+    assert ran.result.status == "SUCCEEDED"
+    assert largest < 16 * 1024
+
+
+def _states(events: tuple[object, ...]) -> set[str]:
+    entered = [event.get("stateEnteredEventDetails") for event in events if isinstance(event, dict)]
+    return {details["name"] for details in entered if details}
+
+
+def _execution_name(events: tuple[object, ...]) -> str:
+    for event in events:
+        details = event.get("stateEnteredEventDetails") if isinstance(event, dict) else None
+        if details and details["name"] == "Report":
+            return str(json.loads(details["input"])["run_id"])
+    raise AssertionError("no Report")
