@@ -75,9 +75,7 @@ def main() -> None:
     if death:
         moment, name, nth = death
         store = KillingStore(store, moment, name, int(nth))
-    record_partition(
-        PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts()
-    )
+    record_partition(PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts())
     if settings.clean_up is CleanUpMode.DELETE:
         log = CommitLog(store, settings, PARTITION)
         clean_up(log.every_commit(), settings, store, time.time())

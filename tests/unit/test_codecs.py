@@ -25,7 +25,6 @@ from compactor.codecs import (
     decompress_stream,
     detect_compression,
     encoder,
-    encoder_identity,
 )
 from compactor.errors import UnreadableSource
 from compactor.model import Compression, QuarantineReason
@@ -146,10 +145,6 @@ def test_a_zstd_output_is_one_frame_with_a_checksum() -> None:
     assert member.decompress(encoded) == log_like(3, 1000)
     assert member.eof
     assert not member.unused_data
-
-
-def test_each_encoder_has_an_identity_of_its_own() -> None:
-    assert len({encoder_identity(compression) for compression in Compression}) == len(Compression)
 
 
 @given(

@@ -23,7 +23,7 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
     """A client with retries inside botocore (standard mode, jittered, 5 attempts)."""
     config = Config(
         max_pool_connections=connections,
-        retries={"mode": "standard", "max_attempts": 5},
+        retries={"mode": "standard", "total_max_attempts": 5},
         connect_timeout=5,
         read_timeout=60,
         # Our own CRC32 travels with every part; botocore need not compute another.

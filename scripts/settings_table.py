@@ -1,0 +1,41 @@
+"""The table of settings in README.md, made from the fields themselves.
+
+``python -m scripts.settings_table`` writes it between the markers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compactor.fields import FIELDS
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+BEGIN = "<!-- settings: made by python -m scripts.settings_table -->"
+END = "<!-- /settings -->"
+
+
+def table() -> str:
+    """Markdown, one row a field."""
+    lines = ["| Field | Default | Meaning |", "|---|---|---|"]
+    for spec in FIELDS.values():
+        default = "required" if spec.required else f"`{spec.default_text}`"
+        meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
+        lines.append(f"| `{spec.name}` | {default} | {meaning} |")
+    return "\n".join(lines)
+
+
+def filled(readme: str) -> str:
+    """The text with the table between its markers.
+
+    Raises:
+        ValueError: a marker is missing.
+    """
+    before, _, rest = readme.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise ValueError(f"README.md has no {BEGIN} … {END}")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")

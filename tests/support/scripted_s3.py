@@ -1,0 +1,98 @@
+"""An HTTP server that answers what a test tells it to, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from xml.sax.saxutils import escape
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer. Of the body only ``sent`` bytes are sent, if given, before the end."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sent: int | None = None
+
+
+def refusal(status: int, code: str) -> Answer:
+    """An error as S3 tells it."""
+    body = f"<Error><Code>{escape(code)}</Code><Message>message of {escape(code)}</Message></Error>"
+    return Answer(status, body.encode(), {"Content-Type": "application/xml"})
+
+
+@dataclass
+class ScriptedS3:
+    """Where the server is, what it answers, and what it was asked."""
+
+    url: str = ""
+    answer: Callable[[Asked], Answer] = lambda asked: Answer()
+    asked: list[Asked] = field(default_factory=list)
+
+    def always(self, answer: Answer) -> None:
+        """Give this answer to whatever is asked."""
+        self.answer = lambda asked: answer
+
+    @property
+    def last(self) -> Asked:
+        """The last request."""
+        return self.asked[-1]
+
+
+@contextmanager
+def scripted_s3() -> Iterator[ScriptedS3]:
+    """A server on a free port; it ends with the context."""
+    script = ScriptedS3()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = Asked(self.command, self.path, headers, body)
+            script.asked.append(asked)
+            self.reply(script.answer(asked))
+
+        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = serve  # noqa: N815 - http.server's names
+
+        def reply(self, answer: Answer) -> None:
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer.body[: answer.sent])
+            if answer.sent is not None:
+                self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    script.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield script
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
