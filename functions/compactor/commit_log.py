@@ -37,8 +37,9 @@ _DIGEST_BYTES = 16
 class Output:
     """The output a commit names, with all that is needed to publish it.
 
-    ``crc32`` is that of the whole object as stored, None for a server-side copy. ``size`` is
-    the stored size and ``plain_bytes`` the decompressed size, in bytes.
+    ``crc32`` is that of the whole object as stored, None where S3 copied any part of it.
+    ``size`` is the stored size and ``plain_bytes`` the decompressed size, in bytes. ``records``
+    leaves out those of copied slices; None when all of the output is one copied source.
     """
 
     bucket: str

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
+from compactor.copying import copied_signature, copy_whole
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, extension_for, framer_for
 from compactor.formats.framing import Framer
@@ -21,28 +18,11 @@ from compactor.model import (
     Signature,
     SourceObject,
 )
-from compactor.packing import output_compression, packing_class
-from compactor.pending import OutputWriter, PendingOutput, Tally
+from compactor.packing import output_compression
+from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import SliceFacts, facts_of
 from compactor.settings import Settings
-
-COPY_PART_BYTES = 5 * 1024**3
-# Only what says how to read the bytes: a whole name may be too long for the key of an output.
-_EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names."""
-
-    bucket: str
-    prefix: str
-    stem: str
-
-    def key(self, group: ObjectGroup, extension: str) -> str:
-        """Key of a group's output; the same sources always give the same key."""
-        return f"{self.prefix}{self.stem}-{group.id}{extension}"
 
 
 def compact(
@@ -59,7 +39,7 @@ def compact(
         TransientStoreError: likewise.
     """
     if group.copy:
-        return _copy(group, store, destination)
+        return copy_whole(group, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     while True:
         attempt = _Attempt(group, settings, store, destination, left_out)
@@ -132,6 +112,8 @@ class _Attempt:
         if body.error is not None:
             raise body.error
         source = body.source
+        if self._copy_slice(source):
+            return
         content = plain.read(body, self._settings)
         forced = None if self._settings.format == "auto" else Format(self._settings.format)
         found = detect(content.head, source.key, complete=content.complete, forced=forced)
@@ -145,6 +127,25 @@ class _Attempt:
             self._misfits[source.identity] = signature
             return
         self._frame(source, content)
+
+    def _copy_slice(self, source: SourceObject) -> bool:
+        """Let S3 copy a large source into the output where none of its bytes changes."""
+        signature = copied_signature(source, self._settings, self._store)
+        if signature is None:
+            return False
+        if self._signature is None:
+            self._open_output(signature, source)
+        if signature != self._signature or self._writer is None:
+            return False
+        self._write_opening()
+        appended = int(self._store.read_range(source, source.size - 1, 1) != b"\n")
+        offset = self._writer.plain_bytes
+        self._writer.copy(source)
+        self._writer.write(b"\n" * appended)
+        facts = SliceFacts(None, appended=appended)
+        length = source.size + appended
+        self._rows.append(ManifestRow(source, offset, length, source.size, None, facts))
+        return True
 
     def _open_output(self, signature: Signature, source: SourceObject) -> None:
         settings = self._settings
@@ -212,7 +213,7 @@ class _Attempt:
             size=writer.size,
             crc32=writer.crc32,
             plain_bytes=writer.plain_bytes,
-            records=sum(row.facts.records for row in self._rows if row.facts is not None),
+            records=sum(row.facts.records or 0 for row in self._rows if row.facts is not None),
             format=self._signature.format,
             compression=output_compression(self._settings, self._signature.compression),
         )
@@ -232,44 +233,3 @@ def _row(
     length: int = 0,
 ) -> ManifestRow:
     return ManifestRow(source, offset, length, content.size, content.crc32, facts)
-
-
-def _copy(group: ObjectGroup, store: ObjectStore, destination: Destination) -> PendingOutput:
-    """Server-side copy of one large source: no byte of it passes through this worker."""
-    (source,) = group.sources
-    extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
-    key = destination.key(group, extension[0] if extension else "")
-    upload_id = store.create_upload(destination.bucket, key)
-    try:
-        parts = tuple(
-            store.copy_part(destination.bucket, key, upload_id, number, source, start, length)
-            for number, (start, length) in enumerate(copy_ranges(source.size), start=1)
-        )
-    except UnreadableSource as error:
-        store.abort_upload(destination.bucket, key, upload_id)
-        quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
-        return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
-    except BaseException:
-        store.abort_upload(destination.bucket, key, upload_id)
-        raise
-    output = Output(
-        bucket=destination.bucket,
-        key=key,
-        upload_id=upload_id,
-        parts=parts,
-        size=source.size,
-        crc32=None,
-        plain_bytes=None,
-        records=None,
-        format=None,
-        compression=packing_class(source.key).compression,
-        copied=True,
-    )
-    row = ManifestRow(source, 0, source.size, None, None, None)
-    return PendingOutput(group=group, output=output, rows=(row,))
-
-
-def copy_ranges(size: int) -> Iterator[tuple[int, int]]:
-    """(start, length) of the parts that copy an object: each at most 5 GiB, as S3 allows."""
-    for start in range(0, size, COPY_PART_BYTES):
-        yield start, min(COPY_PART_BYTES, size - start)

@@ -26,9 +26,9 @@ class ManifestRow:
         offset: first byte of the slice in the plain (decompressed) output. For a copied
             output, in the output as stored.
         length: bytes of the slice.
-        plain_bytes: size of the source once decompressed, bytes; None for a copy.
-        crc32: of those bytes; None for a copy.
-        facts: how to undo the framing; None for a copy, whose slice is the source itself.
+        plain_bytes: size of the source once decompressed, bytes; None for a copied output.
+        crc32: of those bytes; None where S3 copied them and nobody read them.
+        facts: how to undo the framing; None for a copied output, which is the source itself.
     """
 
     source: SourceObject
@@ -99,7 +99,7 @@ def from_json(document: Mapping[str, Any], bucket: str) -> tuple[ManifestRow, ..
 
 
 def _facts(document: Mapping[str, Any], n: int, table: Sequence[bytes]) -> SliceFacts | None:
-    if document["records"][n] is None:
+    if document["prefix"][n] is None:
         return None
     newlines = document["newlines"][n]
     return SliceFacts(

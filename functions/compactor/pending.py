@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,12 +13,17 @@ from isal import isal_zlib
 
 from compactor.commit_log import Commit, Output
 from compactor.manifest import ManifestRow
-from compactor.model import ObjectGroup, Quarantined, Signature, StoredPart
+from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
 
 MIB = 1024 * 1024
 # S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
 PART_BYTES = 16 * MIB
+# S3 refuses parts under 5 MiB except the last, and copies of more than 5 GiB in one part.
+MIN_PART_BYTES = 5 * MIB
+COPY_PART_BYTES = 5 * 1024 * MIB
+# Sources at least this large are copied into an output where their bytes need no change.
+COPY_SLICE_BYTES = 16 * MIB
 _BLOCK_BYTES = MIB
 _PARTS_IN_FLIGHT = 2
 
@@ -84,6 +89,19 @@ class PendingOutput:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names."""
+
+    bucket: str
+    prefix: str
+    stem: str
+
+    def key(self, group: ObjectGroup, extension: str) -> str:
+        """Key of a group's output; the same sources always give the same key."""
+        return f"{self.prefix}{self.stem}-{group.id}{extension}"
+
+
 class OutputWriter:
     """Streams encoded bytes into a multipart upload, a few parts in flight.
 
@@ -96,7 +114,7 @@ class OutputWriter:
         self.plain_bytes = 0
         self.newlines = 0
         self.size = 0
-        self.crc32 = 0
+        self.crc32: int | None = 0
         self._store = store
         self._encoder = encoder
         self._upload_id = ""
@@ -144,22 +162,54 @@ class OutputWriter:
     def _take_encoded(self, data: bytes) -> None:
         if not data:
             return
-        self.crc32 = isal_zlib.crc32(data, self.crc32)
+        if self.crc32 is not None:
+            self.crc32 = isal_zlib.crc32(data, self.crc32)
         self.size += len(data)
         self._encoded.append(data)
         self._encoded_waiting += len(data)
         while self._encoded_waiting >= PART_BYTES:
             self._send_part(PART_BYTES)
 
+    def copy(self, source: SourceObject) -> None:
+        """Let S3 copy the bytes of a source, at least ``COPY_SLICE_BYTES``, into this output.
+
+        Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
+        topped up from the head of the source before the rest is copied.
+        """
+        self._encode()
+        start = 0
+        if 0 < self._encoded_waiting < MIN_PART_BYTES:
+            start = MIN_PART_BYTES - self._encoded_waiting
+            self._take_encoded(self._store.read_range(source, 0, start))
+        if self._encoded_waiting:
+            self._send_part(self._encoded_waiting)
+        for at, length in copy_ranges(start, source.size):
+            self._submit(self._store.copy_part, source, at, length)
+        self.plain_bytes += source.size
+        self.size += source.size - start
+        # S3 knows the checksum of what it copied, and we do not.
+        self.crc32 = None
+
     def _send_part(self, size: int) -> None:
-        if not self._upload_id:
-            self._upload_id = self._store.create_upload(self.bucket, self.key)
         joined = b"".join(self._encoded)
         part, rest = joined[:size], joined[size:]
         self._encoded = [rest] if rest else []
         self._encoded_waiting = len(rest)
+        self._submit(self._store.upload_part, part)
+
+    def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
+        if not self._upload_id:
+            self._upload_id = self._store.create_upload(self.bucket, self.key)
         while len(self._in_flight) >= _PARTS_IN_FLIGHT:
             self._stored.append(self._in_flight.popleft().result())
         self._parts += 1
         where = (self.bucket, self.key, self._upload_id, self._parts)
-        self._in_flight.append(self._pool.submit(self._store.upload_part, *where, part))
+        self._in_flight.append(self._pool.submit(store_part, *where, *arguments))
+
+
+def copy_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """(start, length) of the parts that copy these bytes: of equal size, at most 5 GiB each."""
+    count = -(-(end - start) // COPY_PART_BYTES)
+    for number in range(count):
+        first = start + (end - start) * number // count
+        yield first, start + (end - start) * (number + 1) // count - first

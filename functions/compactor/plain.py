@@ -13,6 +13,7 @@ from compactor.ports import SourceBody
 from compactor.settings import Settings
 
 MIB = 1024 * 1024
+_MAGIC_BYTES = 16
 # Plain content up to this size is held whole; beyond it, it is streamed.
 WHOLE_BYTES = 16 * MIB
 # Deflate expands at most 1,032 times: such a source fits WHOLE_BYTES whatever it holds.
@@ -78,7 +79,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     """
     limits = Limits(max_expansion=settings.max_expansion)
     if body.content is not None:
-        compression = detect_compression(body.content[:16])
+        compression = detect_compression(body.content[:_MAGIC_BYTES])
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
         if compression is Compression.GZIP and len(body.content) <= _SURELY_SMALL_GZIP:
@@ -89,8 +90,10 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
     raw = body.chunks()
-    first = next(raw, b"")
-    compression = detect_compression(first[:16])
+    first = b""
+    while len(first) < _MAGIC_BYTES and (chunk := next(raw, None)) is not None:
+        first += chunk
+    compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
     if compression is Compression.NONE:
         return _gather(pieces, compression)

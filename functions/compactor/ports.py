@@ -80,6 +80,10 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
+        """A byte range of a source, read with If-Match. Raises SourceChanged."""
+        ...
+
     def get(self, bucket: str, key: str) -> bytes:
         """A whole small object (state, never sources). Raises ObjectMissing."""
         ...

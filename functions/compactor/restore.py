@@ -70,19 +70,17 @@ def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Ite
         UnreadableSource: while iterating, when the output does not decompress.
     """
     output = found.commit.output
-    stored: Iterator[bytes] = iter(())
-    if output is not None:
-        try:
-            stored = store.open(output.bucket, output.key)
-        except ObjectMissing:
-            raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone") from None
     left = {id(row) for row in found.rows}
-    for row, pieces in slices.restored(found.commit, stored):
-        if id(row) in left:
-            left.remove(id(row))
-            yield row, slices.checked(row, pieces)
-        else:
-            for _ in pieces:
-                continue
-        if not left:
-            return
+    try:
+        stored = iter(()) if output is None else store.open(output.bucket, output.key)
+        for row, pieces in slices.restored(found.commit, stored):
+            if id(row) in left:
+                left.remove(id(row))
+                yield row, slices.checked(row, pieces)
+            else:
+                for _ in pieces:
+                    continue
+            if not left:
+                return
+    except ObjectMissing as error:
+        raise IntegrityError(f"the output of commit {found.commit.sequence} is gone") from error

@@ -11,9 +11,12 @@ __all__ = ["Edit", "SliceFacts", "facts_of", "restore_slice"]
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings."""
+    """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings.
 
-    records: int
+    ``records`` is None for a slice that S3 copied: nobody counted them.
+    """
+
+    records: int | None
     dropped_prefix: bytes = b""
     dropped_suffix: bytes = b""
     appended: int = 0

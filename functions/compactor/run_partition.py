@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from compactor import layout
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit, LogState
-from compactor.compact import Destination, compact
+from compactor.compact import compact
 from compactor.errors import (
     CommitConflict,
     IntegrityError,
@@ -32,7 +32,7 @@ from compactor.model import (
     Skipped,
     SkipReason,
 )
-from compactor.pending import PendingOutput
+from compactor.pending import Destination, PendingOutput
 from compactor.plan import Knowledge, plan
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.publish import publish, withdraw

@@ -14,9 +14,10 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, SourceChanged
 from compactor.model import SourceObject, StoredPart
@@ -174,17 +175,19 @@ class MemoryStore:
             if not source.size:
                 yield SourceBody(source, content=b"")
                 continue
+            if source.size > self._whole_bytes:
+                chunks = _Chunks(partial(self._read, source), self._chunk_bytes)
+                yield SourceBody(source, chunks=chunks.start)
+                chunks.passed = True
+                continue
             try:
-                content = self._read(source)
+                yield SourceBody(source, content=self._read(source))
             except SourceChanged as changed:
                 yield SourceBody(source, error=changed)
-                continue
-            if len(content) <= self._whole_bytes:
-                yield SourceBody(source, content=content)
-                continue
-            chunks = _Chunks(content, self._chunk_bytes)
-            yield SourceBody(source, chunks=chunks.start)
-            chunks.passed = True
+
+    def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
+        with self._request("read_source", source.bucket, source.key) as there:
+            return self._sent(there.pinned(source).body[start : start + length])
 
     def get(self, bucket: str, key: str) -> bytes:
         with self._request("get", bucket, key) as there:
@@ -200,7 +203,7 @@ class MemoryStore:
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
         with self._request("open", bucket, key) as there:
             body = self._sent(there.existing(key).body)
-        yield from _Chunks(body, self._chunk_bytes).start()
+        return _Chunks(lambda: body, self._chunk_bytes).start()
 
     def head(self, bucket: str, key: str) -> ObjectHead | None:
         with self._request("head", bucket, key) as there:
@@ -324,10 +327,10 @@ class MemoryStore:
 
 
 class _Chunks:
-    """A body to be read once, and before the next one is asked for."""
+    """A body to be read once, when asked for, and before the next one is asked for."""
 
-    def __init__(self, body: bytes, size: int) -> None:
-        self._body = body
+    def __init__(self, read: Callable[[], bytes], size: int) -> None:
+        self._read = read
         self._size = size
         self._started = False
         self.passed = False
@@ -338,6 +341,7 @@ class _Chunks:
         return self._pieces()
 
     def _pieces(self) -> Iterator[bytes]:
-        for start in range(0, len(self._body), self._size):
+        body = self._read()
+        for start in range(0, len(body), self._size):
             assert not self.passed, "bodies must be read in order"
-            yield self._body[start : start + self._size]
+            yield body[start : start + self._size]

@@ -42,6 +42,10 @@ class S3Sources(S3Base):
         except (SourceChanged, UnreadableSource) as error:
             return SourceBody(source, error=error)
 
+    def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
+        """See the port."""
+        return self._read(source, start, length)
+
     def _ranges(self, source: SourceObject) -> Iterator[bytes]:
         for start in range(0, source.size, RANGE_BYTES):
             yield self._read(source, start, min(RANGE_BYTES, source.size - start))

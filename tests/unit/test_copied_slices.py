@@ -1,0 +1,103 @@
+"""Large sources whose bytes need no change are copied by S3 into an output among others."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactor.commit import CommitLog
+from compactor.pending import COPY_PART_BYTES, COPY_SLICE_BYTES, MIN_PART_BYTES, copy_ranges
+from compactor.verify import check_commit
+from tests.support.examples import PARTITION
+from tests.support.world import World
+
+BIG = COPY_SLICE_BYTES + 12_345
+
+
+def lines(size: int, letter: bytes, *, newline: bool = True) -> bytes:
+    body = (letter * 99 + b"\n") * (size // 100 + 1)
+    return body[: size - 1] + (b"\n" if newline else letter)
+
+
+def world(*bodies: bytes, suffix: str = "log") -> World:
+    made = World()
+    for number, body in enumerate(bodies):
+        made.put(f"{number}.{suffix}", body)
+    return made
+
+
+def the_output(made: World) -> bytes:
+    made.run()
+    (body,) = made.store.contents("lake", "compacted/").values()
+    (commit,) = CommitLog(made.store, made.settings, PARTITION).every_commit()
+    check_commit(commit, made.store)
+    return body
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        (lines(BIG, b"a"), lines(BIG, b"b")),
+        (lines(100, b"a"), lines(BIG, b"b"), lines(300, b"c")),
+        (lines(MIN_PART_BYTES + 7, b"a"), lines(BIG, b"b"), lines(BIG, b"c"), lines(1, b"d")),
+        (lines(BIG, b"a", newline=False), lines(BIG, b"b", newline=False)),
+        (lines(50, b"a", newline=False), lines(BIG, b"b"), lines(50, b"c", newline=False)),
+    ],
+)
+def test_the_output_is_what_reading_every_source_would_have_made(bodies):
+    made = world(*bodies)
+    wanted = b"".join(body if body.endswith(b"\n") else body + b"\n" for body in bodies)
+    assert the_output(made) == wanted
+    assert made.store.count("copy_part") == sum(len(body) >= COPY_SLICE_BYTES for body in bodies)
+
+
+def test_of_a_copied_source_only_its_ends_are_read():
+    made = world(lines(BIG, b"a"), lines(BIG, b"b"))
+    the_output(made)
+    assert made.store.snapshot()["bytes_read"] < 4 * BIG
+    made = world(lines(BIG, b"a"), lines(BIG, b"b"))
+    before = made.store.count("read_source")
+    the_output(made)
+    assert made.store.count("read_source") > before
+
+
+@pytest.mark.parametrize(
+    ("first", "suffix"),
+    [
+        (b"\xef\xbb\xbf" + lines(BIG, b"a"), "log"),
+        (b"id,name\n" + lines(BIG, b"a"), "csv"),
+    ],
+)
+def test_a_source_that_must_be_edited_is_read_and_not_copied(first, suffix):
+    made = world(first, suffix=suffix)
+    made.run()
+    assert made.store.count("copy_part") == 0
+    made.check()
+
+
+def test_a_source_that_changes_before_its_copy_is_planned_again():
+    made = world(lines(100, b"a"), lines(BIG, b"b"))
+    new = lines(BIG, b"n")
+
+    def overwrite(call):
+        if call.name == "copy_part" and not made.store.contents("source")[call_key].startswith(b"n"):
+            made.put("1.log", new)
+
+    call_key = PARTITION.prefix + "1.log"
+    made.store.hooks.before.append(overwrite)
+    receipt = made.run()
+    assert receipt.counts.changed == 1
+    made.run()
+    bodies = b"".join(made.store.contents("lake", "compacted/").values())
+    assert lines(BIG, b"b") not in bodies
+
+
+@pytest.mark.parametrize("size", [1, COPY_PART_BYTES, COPY_PART_BYTES + 1, 3 * COPY_PART_BYTES - 1])
+def test_copy_ranges_cover_everything_once_within_what_s3_takes(size):
+    end = 0
+    parts = list(copy_ranges(0, size))
+    for start, length in parts:
+        assert start == end
+        assert length <= COPY_PART_BYTES
+        end += length
+    assert end == size
+    assert all(length >= MIN_PART_BYTES for _, length in parts) or len(parts) == 1
