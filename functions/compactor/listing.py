@@ -26,6 +26,7 @@ def take_listing(
     committed_objects = committed_bytes = 0
     newest = 0.0
     complete = True
+    last_key = ""
     pages = store.list_objects(partition.bucket, partition.prefix, start_after=start_after)
     for page in pages:
         if len(fresh) >= LISTING_WINDOW:
@@ -38,4 +39,7 @@ def take_listing(
                 committed_bytes += source.size
             else:
                 fresh.append(source)
-    return Listing(partition, tuple(fresh), committed_objects, committed_bytes, newest, complete)
+        last_key = page[-1].key if page else last_key
+    return Listing(
+        partition, tuple(fresh), committed_objects, committed_bytes, newest, complete, last_key
+    )

@@ -118,6 +118,7 @@ class Listing:
         committed_objects, committed_bytes: the objects that the commit log names.
         newest: the latest arrival among all of them, UNIX seconds; 0.0 when there is none.
         complete: False when listing stopped before the end of the partition.
+        last_key: the last key seen, committed ones included; empty when there was none.
     """
 
     partition: Partition
@@ -126,6 +127,7 @@ class Listing:
     committed_bytes: int = 0
     newest: float = 0.0
     complete: bool = True
+    last_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

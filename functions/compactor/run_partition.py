@@ -189,7 +189,7 @@ class _Worker:
                 skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
             if decision.groups or listing.complete:
                 return replace(decision, skipped=skipped), listing.complete
-            start_after = listing.objects[-1].key
+            start_after = listing.last_key
 
     def _left_alone(self, decision: CompactionPlan) -> dict[SkipReason, Skipped]:
         """What a plan skips, but for the sources that this very run committed before it."""

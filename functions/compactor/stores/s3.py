@@ -38,7 +38,8 @@ class S3Store(S3Listing, S3Sources, S3Objects, S3Uploads):
     """Implements :class:`compactor.ports.ObjectStore`.
 
     Args:
-        client: boto3 S3 client; its endpoint, region and credentials serve all requests.
+        client: boto3 S3 client, whose endpoint, region and credentials serve all requests. It
+            belongs to the store from now on: its listings carry :class:`ListedPage` alone.
         threads: sources read at the same time.
         budget_bytes: bytes of sources fetched or waiting at the same time.
         fast: read sources through obstore, which takes a tenth of boto3's CPU time.

@@ -1,0 +1,228 @@
+"""The proof: every record of every source is in exactly one output.
+
+Nothing here trusts the compactor: objects are listed and read with plain boto3, records are
+told apart by :mod:`scripts.records`, and of the commit logs only the names of sources and
+outputs are taken, with code of its own. What is compared, partition by partition, is the
+multiset of records in the sources with the multiset of records in the outputs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import zstandard
+
+from compactor.uris import S3Uri
+from scripts.console import counted
+from scripts.records import records
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+_READERS = 8
+_ENTRY = re.compile(r"(.*)commits/(\d{20})\.json\.gz", re.DOTALL)
+_SHOWN_KEYS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where sources, outputs and state are."""
+
+    source: S3Uri
+    destination: S3Uri
+    state: S3Uri
+
+
+@dataclass(slots=True)
+class Proof:
+    """What was found.
+
+    Attributes:
+        sources: sources that commits name, and that are still there.
+        left_alone: source objects that no commit names.
+        outputs: objects below the data prefix.
+        records: records in the sources.
+        matched: records that are in the outputs just as often as in the sources.
+        findings: one line for each fault.
+    """
+
+    sources: int = 0
+    left_alone: int = 0
+    outputs: int = 0
+    records: int = 0
+    matched: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """True when nothing is wrong, and there was something to prove."""
+        return not self.findings and self.matched == self.records and self.sources > 0
+
+    @property
+    def line(self) -> str:
+        """The result in one line."""
+        text = (
+            f"{self.matched:,} of {counted(self.records, 'record')} of"
+            f" {counted(self.sources, 'source')} are in exactly one of"
+            f" {counted(self.outputs, 'output')}"
+        )
+        return f"proof: {text}" if self.holds else f"NOT PROVEN: {text}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "holds": self.holds,
+            "line": self.line,
+            "sources": self.sources,
+            "left_alone": self.left_alone,
+            "outputs": self.outputs,
+            "records": self.records,
+            "matched": self.matched,
+            "findings": self.findings,
+        }
+
+
+@dataclass(slots=True)
+class _Named:
+    """What the commit logs name: partition path by (key, ETag), and by output key."""
+
+    sources: dict[tuple[str, str], str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+
+def audit(
+    places: Places, client: S3Client, on_read: Callable[[int, int], None] | None = None
+) -> Proof:
+    """Read everything again and compare.
+
+    Memory grows with the number of different records, about 100 bytes each.
+
+    Args:
+        places: where to look.
+        client: plain boto3.
+        on_read: told how many objects were read, and of how many.
+    """
+    proof = Proof()
+    named = _named(places, client, proof)
+    listed = dict(_listed(places.source, client))
+    sources = {key: path for (key, tag), path in named.sources.items() if listed.get(key) == tag}
+    outputs = dict(_listed(places.destination, client))
+    proof.sources, proof.left_alone = len(sources), len(listed) - len(sources)
+    proof.outputs = len(outputs)
+    _compare_names(named, sources, outputs, proof)
+    known = {key: path for key, path in named.outputs.items() if key in outputs}
+    reader = _Reader(client, proof, on_read, len(sources) + len(known))
+    before = reader.read(places.source.bucket, sources)
+    after = reader.read(places.destination.bucket, known)
+    proof.records = before.total()
+    proof.matched = sum(count for digest, count in before.items() if after[digest] == count)
+    for text, lost in (("lost", before - after), ("doubled or new", after - before)):
+        if lost:
+            proof.findings.append(f"{lost.total():,} records are {text} in the outputs")
+    return proof
+
+
+def _compare_names(
+    named: _Named, sources: Mapping[str, str], outputs: Mapping[str, str], proof: Proof
+) -> None:
+    gone = [key for key, _ in named.sources if key not in sources]
+    _find(proof, "sources that commits name are gone or changed", gone)
+    _find(proof, "outputs that commits name are missing", named.outputs.keys() - outputs.keys())
+    _find(proof, "objects that no commit names", outputs.keys() - named.outputs.keys())
+
+
+def _find(proof: Proof, what: str, keys: Iterable[str]) -> None:
+    found = sorted(keys)
+    if found:
+        proof.findings.append(f"{len(found):,} {what}: {', '.join(found[:_SHOWN_KEYS])}")
+
+
+def _listed(place: S3Uri, client: S3Client) -> Iterable[tuple[str, str]]:
+    """Key and ETag of every object below a prefix."""
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=place.bucket, Prefix=place.prefix
+    )
+    for page in pages:
+        for entry in page.get("Contents", ()):
+            yield entry["Key"], entry["ETag"].strip('"')
+
+
+def _named(places: Places, client: S3Client, proof: Proof) -> _Named:
+    """Read the commit logs, newest entry first, because one may make an older one void."""
+    state = places.state
+    prefix = f"{state.prefix}partitions/"
+    keys = [key for key, _ in _listed(S3Uri(state.bucket, prefix), client)]
+    named, void = _Named(), set[tuple[str, int]]()
+    for key in sorted(keys, reverse=True):
+        match = _ENTRY.fullmatch(key, len(prefix))
+        if match is None or (match[1], int(match[2])) in void:
+            continue
+        body = client.get_object(Bucket=state.bucket, Key=key)["Body"].read()
+        entry = json.loads(gzip.decompress(body))
+        if entry["replaces"] is not None:
+            void.add((match[1], entry["replaces"]))
+        _take(entry, match[1], named, proof)
+    return named
+
+
+def _take(entry: Mapping[str, Any], path: str, named: _Named, proof: Proof) -> None:
+    rows = zip(entry["manifest"]["key"], entry["manifest"]["etag"], strict=True)
+    for row in rows:
+        if row in named.sources:
+            _find(proof, "source is in two commits", [row[0]])
+        named.sources[row] = path
+    if entry["output"] is not None:
+        named.outputs[entry["output"]["key"]] = path
+
+
+class _Reader:
+    """Counts records by digest, several objects at a time."""
+
+    def __init__(
+        self,
+        client: S3Client,
+        proof: Proof,
+        on_read: Callable[[int, int], None] | None,
+        total: int,
+    ) -> None:
+        self._client = client
+        self._proof = proof
+        self._on_read = on_read
+        self._total = total
+        self._done = 0
+
+    def read(self, bucket: str, paths: Mapping[str, str]) -> Counter[bytes]:
+        """Records of these objects, each counted together with its partition."""
+
+        def digests(key: str) -> list[bytes] | str:
+            body = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+            try:
+                return [_digest(paths[key], record) for record in records(key, body)]
+            except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+                return f"{key} cannot be read: {error}"
+
+        counts: Counter[bytes] = Counter()
+        with ThreadPoolExecutor(_READERS) as pool:
+            for found in pool.map(digests, paths):
+                if isinstance(found, str):
+                    self._proof.findings.append(found)
+                else:
+                    counts.update(found)
+                self._done += 1
+                if self._on_read is not None:
+                    self._on_read(self._done, self._total)
+        return counts
+
+
+def _digest(path: str, record: str) -> bytes:
+    text = f"{path}\0{record}".encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(text, digest_size=10).digest()

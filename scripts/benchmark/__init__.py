@@ -1,0 +1,16 @@
+"""``make bench``: how fast one worker is, beside what people use otherwise.
+
+    command      options, and the run as a whole
+    datasets     what is compacted; digests: what must come out again
+    tools        nginx, wrk and s5cmd, fetched into build/ where they are missing
+    front        nginx before the embedded S3: cached reads, latency, faults
+    server       both of them for one data set, and its objects in them
+    clients      who is measured: worker, naive (three Python loops), and two command lines
+    measure      one process: wall time, CPU time, peak memory
+    session      rounds over clients and lanes; every output is read back and compared
+    load         the server's own ceiling
+    results      build/bench.json; table: what README.md shows of it
+
+Client and server share the machine. A lane is one way to reach the server: without latency,
+with latency to the first byte, with latency and faults.
+"""

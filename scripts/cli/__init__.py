@@ -1,0 +1,184 @@
+"""``compactor``: the command line.
+
+    demo       the whole workflow on an embedded S3         scripts/demo.py, scripts/audit.py
+    generate   realistic logs to try it on                  scripts/generator/
+    plan       what a run would do                          cli/plan.py
+    run        the workflow against any S3                  cli/run.py, cli/workflow.py
+    verify     every commit checked against its output      cli/verify.py
+    restore    any source given back from its output        cli/restore.py
+
+Only the module of the command asked for is imported, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from compactor.errors import CompactorError, InvalidInput
+from scripts.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
+
+_EPILOG = """\
+a first look, then your own data:
+  compactor demo
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+  compactor run  s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+
+exit codes: 0 done; 1 failed (what was committed stands, run it again); 2 wrong usage or
+input; 130 interrupted. Errors are one line on standard error.
+"""
+_EXIT_CODES = "exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand; its module has ``add_arguments(parser)`` and ``run(args) -> int``."""
+
+    module: str
+    summary: str
+    examples: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "demo": Command(
+        "scripts.cli.demo",
+        "run the whole workflow on an embedded S3, and prove the result",
+        """\
+  compactor demo                             2,000 generated objects of seven formats
+  compactor demo --source ~/logs             the same on your own logs; they are only read
+  compactor demo --objects 200 --keep        leave the embedded S3 running to look around
+  compactor demo --json | jq .proof          for scripts
+""",
+    ),
+    "generate": Command(
+        "scripts.generator.command",
+        "write realistic, reproducible log objects to S3 or a local directory",
+        """\
+  compactor generate /tmp/logs -f 1000 --format mixed
+  compactor generate s3://my-logs/raw/ -f 5000 -r 50 --format alb --start today-7
+  compactor generate -b my-logs --prefix raw -f 100 --endpoint-url http://127.0.0.1:9000
+""",
+    ),
+    "plan": Command(
+        "scripts.cli.plan",
+        "show what a run would do, and what it would skip and why; writes nothing",
+        """\
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 30
+  compactor plan 's3://my-logs/AWSLogs/*/CloudTrail/*/' s3://my-lake/trail/ \\
+      --date-format %Y/%m/%d --start 2026-01-01 --end 2026-01-31
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --depth 2 --json
+""",
+    ),
+    "run": Command(
+        "scripts.cli.run",
+        "run the workflow on this machine against AWS or any S3-compatible endpoint",
+        """\
+  compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
+  compactor run --input input.json           what the deployed state machine takes
+  compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
+  AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
+""",
+    ),
+    "verify": Command(
+        "scripts.cli.verify",
+        "read every output again and check it against its commit",
+        """\
+  compactor verify s3://my-logs/raw/ s3://my-lake/compacted/
+  compactor verify s3://my-logs/raw/ s3://my-lake/compacted/ --sources
+""",
+    ),
+    "restore": Command(
+        "scripts.cli.restore",
+        "give back source objects from the outputs that hold them",
+        """\
+  compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
+  compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
+""",
+    ),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells mistakes in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (try {self.prog} --help)\n")
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; only the command that ``arguments`` name gets its options."""
+    parser = _Parser(
+        prog="compactor",
+        description="Rewrites many small S3 objects into a few large ones, without losing or"
+        " doubling a record.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    for name, command in COMMANDS.items():
+        one = commands.add_parser(
+            name,
+            help=command.summary,
+            description=command.summary[0].upper() + command.summary[1:] + ".",
+            epilog=f"examples:\n{command.examples}\n{_EXIT_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name == wanted:
+            module = import_module(command.module)
+            module.add_arguments(one)
+            one.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        args = build_parser(arguments).parse_args(arguments)
+        run: Callable[[argparse.Namespace], int] = args.run
+        code = run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _tell("interrupted; what was committed stands")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python must not try to flush the rest at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except Failure as failure:
+        _tell(str(failure))
+        return failure.code
+    except Exception as error:
+        if not _expected(error):
+            raise
+        _tell(f"{type(error).__name__}: {error}")
+        return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
+    return code
+
+
+def _expected(error: Exception) -> bool:
+    """True for what a person can act on; anything else is a defect and shows its traceback."""
+    if isinstance(error, CompactorError | OSError):
+        return True
+    # By name, because importing botocore or the engine takes longer than printing the help.
+    bases = type(error).__mro__
+    return any(b.__name__ == "EngineError" or b.__module__.startswith("botocore.") for b in bases)
+
+
+def _tell(line: str) -> None:
+    print(f"compactor: {' '.join(line.split())}", file=sys.stderr)
+
+
+def _version() -> str:
+    try:
+        return f"compactor {version('s3-compactor')}"
+    except PackageNotFoundError:
+        return "compactor, not installed"

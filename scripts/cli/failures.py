@@ -1,0 +1,20 @@
+"""How a command ends when it did not do what was asked."""
+
+from __future__ import annotations
+
+from compactor.errors import CompactorError
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+class Failure(CompactorError):
+    """Ends the command with one line and an exit code.
+
+    Args:
+        line: told as it is.
+        code: exit code.
+    """
+
+    def __init__(self, line: str, code: int = EXIT_FAILED) -> None:
+        super().__init__(line)
+        self.code = code

@@ -1,0 +1,198 @@
+"""``compactor verify``: every commit checked against what is on S3. Reads only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+
+from compactor.commit_log import Commit
+from compactor.errors import IntegrityError
+from compactor.ports import ObjectStore
+from compactor.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor.verify import check_commit
+from scripts.cli import options
+from scripts.cli.failures import Failure
+from scripts.commit_logs import StoredLog, all_logs
+from scripts.console import Bar, counted, print_error, print_line, progress
+from scripts.source_check import SourceCheck, check_sources
+
+# Commits held at a time: the manifest of one may take tens of megabytes.
+_AT_ONCE = 4
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was looked at, and what is wrong.
+
+    Attributes:
+        records: records in the outputs that hold; those of copies are not counted.
+        current: the sources as they are now, where that was asked for.
+        findings: one line for each fault.
+    """
+
+    commits: int = 0
+    outputs: int = 0
+    sources: int = 0
+    records: int = 0
+    current: SourceCheck | None = None
+    findings: list[str] = field(default_factory=list)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE, DEST, and whether to read the sources as well."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION)
+    parser.add_argument(
+        "--sources",
+        action="store_true",
+        help="also read every source that is still what was compacted, and compare it",
+    )
+    options.add_common(parser)
+    options.add_state(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check every commit in the state, whatever its date.
+
+    Raises:
+        InvalidInput: there is no state, or a bucket cannot be read.
+        Failure: something is wrong; each finding was printed as one line.
+    """
+    settings = Settings.from_input(options.fields_from(args))
+    store = S3Store(make_client(args.endpoint_url))
+    checked = check(settings, store, sources=args.sources)
+    if args.json:
+        print(json.dumps(asdict(checked), indent=2))
+    else:
+        _show(checked)
+    if checked.findings:
+        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}")
+    return 0
+
+
+def check(settings: Settings, store: ObjectStore, *, sources: bool) -> Checked:
+    """Check outputs against commits, and commits against each other.
+
+    Args:
+        settings: source, destination and state.
+        store: where they are.
+        sources: also read the sources that are still there.
+
+    Raises:
+        InvalidInput: there is no state, or a bucket cannot be read.
+    """
+    with progress("listing the commit logs"):
+        logs = all_logs(settings.state, store)
+    work = _Check(settings, store)
+    work.checked.current = SourceCheck() if sources else None
+    with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
+        work.check_logs(logs, bar)
+    with progress("looking for objects that no commit names"):
+        work.find_unnamed()
+    if work.checked.current is not None:
+        work.checked.findings += work.checked.current.findings
+    return work.checked
+
+
+class _Check:
+    def __init__(self, settings: Settings, store: ObjectStore) -> None:
+        self.checked = Checked()
+        self._settings = settings
+        self._store = store
+        self._seen: dict[bytes, str] = {}
+        self._named: set[str] = set()
+        self._all_read = True
+
+    def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            commits = self._commits(logs, bar)
+            while batch := list(islice(commits, _AT_ONCE)):
+                for one, findings in zip(batch, pool.map(self._read, batch), strict=True):
+                    self._count(*one)
+                    self.checked.findings += findings
+                    bar.advance()
+                if self.checked.current is not None:
+                    for current in pool.map(self._read_sources, batch):
+                        self.checked.current.add(current)
+
+    def _commits(self, logs: Sequence[StoredLog], bar: Bar) -> Iterator[tuple[str, Commit]]:
+        for log in logs:
+            name = log.path or "(root)"
+            for sequence in log.missing:
+                self.checked.findings.append(f"{name}: entry {sequence} of its log is gone")
+            try:
+                for commit in log.newest_first(self._store):
+                    yield f"{name} commit {commit.sequence}", commit
+            except IntegrityError as error:
+                self.checked.findings.append(str(error))
+                self._all_read = False
+
+    def _read(self, one: tuple[str, Commit]) -> list[str]:
+        """Findings of one output; runs beside others."""
+        name, commit = one
+        try:
+            check_commit(commit, self._store)
+        except IntegrityError as error:
+            return [f"{name}: {error}"]
+        return []
+
+    def _read_sources(self, one: tuple[str, Commit]) -> SourceCheck:
+        return check_sources(one[1], self._settings, self._store)
+
+    def _count(self, name: str, commit: Commit) -> None:
+        checked = self.checked
+        checked.commits += 1
+        checked.sources += len(commit.rows)
+        self._find_doubles(name, commit)
+        self._find_strays(name, commit)
+        if commit.output is not None:
+            checked.outputs += 1
+            checked.records += commit.output.records or 0
+            self._named.add(commit.output.key)
+
+    def _find_doubles(self, name: str, commit: Commit) -> None:
+        for row in commit.rows:
+            identity = row.source.identity
+            if identity in self._seen:
+                line = f"{name}: {row.source.key} is in {self._seen[identity]} as well"
+                self.checked.findings.append(line)
+            self._seen[identity] = name
+
+    def _find_strays(self, name: str, commit: Commit) -> None:
+        root = self._settings.source.root
+        for source in (row.source for row in commit.rows):
+            if source.bucket != root.bucket or not source.key.startswith(root.prefix):
+                line = f"s3://{source.bucket}/{source.key} does not lie below {root.uri}"
+                self.checked.findings.append(f"{name}: {line}")
+                return
+
+    def find_unnamed(self) -> None:
+        if not self._all_read:
+            # Entries that cannot be read may name any object.
+            return
+        place = self._settings.destination
+        for page in self._store.list_objects(place.bucket, place.prefix):
+            for one in page:
+                if one.key not in self._named and not one.key.endswith("/"):
+                    line = f"s3://{place.bucket}/{one.key}: no commit names this object"
+                    self.checked.findings.append(line)
+
+
+def _show(checked: Checked) -> None:
+    for line in checked.findings:
+        print_error(" ".join(line.split()))
+    verdict = "wrong" if checked.findings else "sound"
+    print_line(
+        f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
+        f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
+    )
+    current = checked.current
+    if current is not None:
+        print_line(
+            f"sources now: {current.equal:,} equal, {current.changed:,} changed or gone since,"
+            f" {current.archived:,} archived"
+        )

@@ -1,0 +1,82 @@
+"""What a person sees: progress on standard error, tables and lines on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+# Where the output is no terminal, rich would cut tables at 80 columns.
+_PLAIN_WIDTH = 160
+
+
+class Bar:
+    """One line of progress; does nothing where nobody would see it."""
+
+    def __init__(self, progress: Progress | None = None, task: TaskID | None = None) -> None:
+        self._progress = progress
+        self._task = task
+
+    def show(self, done: int, total: int | None = None, text: str = "") -> None:
+        """Where the work stands; without a total there is no bar yet."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total or None, text=text)
+
+    def advance(self, amount: int = 1) -> None:
+        """So much more is done."""
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task, amount)
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Bar]:
+    """A progress bar on standard error, gone at the end; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield Bar()
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        yield Bar(shown, shown.add_task(what, total=total, text=""))
+
+
+def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output: the first column to the left, numbers to the right."""
+    # Above the table, not as its title: rich would fold that to the width of a narrow table.
+    print_line(title, "bold")
+    table = Table(header_style="bold")
+    for number, head in enumerate(heads):
+        table.add_column(head, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        # Rich would read [brackets] in keys as markup.
+        table.add_row(*(cell.replace("[", "\\[") for cell in row))
+    _console().print(table)
+
+
+def print_line(text: str, style: str = "") -> None:
+    """One line on standard output, never wrapped or marked up."""
+    _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 object``, ``2 objects``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def print_error(text: str) -> None:
+    """One line on standard error."""
+    print(text, file=sys.stderr)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)

@@ -1,0 +1,73 @@
+"""Sources that are still what was compacted, compared with the manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compactor import plain
+from compactor.commit_log import Commit
+from compactor.errors import SourceChanged, UnreadableSource
+from compactor.manifest import ManifestRow
+from compactor.ports import ObjectStore, SourceBody
+from compactor.settings import Settings
+
+
+@dataclass(slots=True)
+class SourceCheck:
+    """What became of the sources of commits.
+
+    Attributes:
+        equal: still there, with the bytes that the manifest tells.
+        changed: gone, or replaced by another object of the same key.
+        archived: still there, but not to be read before S3 has restored them.
+        findings: one line for each source that is there and differs.
+    """
+
+    equal: int = 0
+    changed: int = 0
+    archived: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, other: SourceCheck) -> None:
+        """Take in another check."""
+        self.equal += other.equal
+        self.changed += other.changed
+        self.archived += other.archived
+        self.findings += other.findings
+
+
+def check_sources(commit: Commit, settings: Settings, store: ObjectStore) -> SourceCheck:
+    """Read the sources of a commit again, each with the ETag it had then."""
+    result = SourceCheck()
+    bodies = store.read_sources(row.source for row in commit.rows)
+    for row, body in zip(commit.rows, bodies, strict=True):
+        if isinstance(body.error, SourceChanged):
+            result.changed += 1
+        elif isinstance(body.error, UnreadableSource):
+            result.archived += 1
+        elif body.error is not None:
+            raise body.error
+        elif fault := _fault(row, body, settings):
+            result.findings.append(f"source {row.source.key}: {fault}")
+        else:
+            result.equal += 1
+    return result
+
+
+def _fault(row: ManifestRow, body: SourceBody, settings: Settings) -> str:
+    """How the bytes differ from the manifest row; empty when they do not."""
+    if row.crc32 is None:
+        # Of a server-side copy the manifest knows size and ETag, and both were asked for.
+        return ""
+    try:
+        content = plain.read(body, settings)
+        for _ in content.chunks():
+            continue
+    except UnreadableSource as error:
+        return f"its manifest has {row.plain_bytes} bytes, but now: {error}"
+    if (content.size, content.crc32) == (row.plain_bytes, row.crc32):
+        return ""
+    return (
+        f"{content.size} bytes with CRC32 {content.crc32}, but its manifest has"
+        f" {row.plain_bytes} bytes with CRC32 {row.crc32}"
+    )

@@ -1,0 +1,106 @@
+"""One run's numbers as a person wants them: before and after."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactor.report_html import human_bytes
+from scripts.console import counted, print_line, print_table
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in numbers; bytes are those stored, seconds are wall time.
+
+    Attributes:
+        status: ``succeeded`` or ``failed``.
+        partitions: partitions with at least one object.
+        records: records in the outputs; those of server-side copies are not counted.
+        skipped: objects left alone, by reason.
+        quarantined: objects left alone because they cannot be read.
+        oversized: partitions left for Spark.
+        report_uri: where the whole report is.
+    """
+
+    run_id: str
+    status: str
+    partitions: int
+    objects_before: int
+    objects_after: int
+    bytes_before: int
+    bytes_after: int
+    records: int
+    seconds: float
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+    oversized: tuple[str, ...] = ()
+    report_uri: str = ""
+
+    @classmethod
+    def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
+        """The numbers of ``report.json``."""
+        totals = report["totals"]
+        return cls(
+            run_id=report["run_id"],
+            status=report["status"],
+            partitions=len(report["partitions"]) + len(report["oversized"]),
+            objects_before=totals["objects_in"],
+            objects_after=totals["objects_out"],
+            bytes_before=totals["bytes_in"],
+            bytes_after=totals["bytes_out"],
+            records=totals["records"],
+            seconds=round(seconds, 2),
+            skipped={reason: one["objects"] for reason, one in report["skipped"].items()},
+            quarantined=totals["quarantined"],
+            oversized=tuple(report["oversized"]),
+            report_uri=report_uri,
+        )
+
+    @property
+    def ratio(self) -> float:
+        """Objects before for each object after; 0.0 when nothing was compacted."""
+        return self.objects_before / self.objects_after if self.objects_after else 0.0
+
+    @property
+    def average_before(self) -> float:
+        """Mean bytes of a source."""
+        return self.bytes_before / self.objects_before if self.objects_before else 0.0
+
+    @property
+    def average_after(self) -> float:
+        """Mean bytes of an output."""
+        return self.bytes_after / self.objects_after if self.objects_after else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, the derived numbers included."""
+        return {
+            **dataclasses.asdict(self),
+            "average_bytes_before": round(self.average_before, 1),
+            "average_bytes_after": round(self.average_after, 1),
+            "compaction_ratio": round(self.ratio, 2),
+        }
+
+
+def print_summary(summary: Summary) -> None:
+    """The table of a run, and a line for whatever it left alone."""
+    rows = (
+        ("Partitions", f"{summary.partitions:,}", ""),
+        ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
+        ("Bytes", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after)),
+        ("Average size", human_bytes(summary.average_before), human_bytes(summary.average_after)),
+        ("Records", f"{summary.records:,}", f"{summary.records:,}"),
+        ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
+        ("Seconds", "", f"{summary.seconds:,.1f}"),
+    )
+    print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
+    for reason, objects in sorted(summary.skipped.items()):
+        print_line(f"left alone: {counted(objects, 'object')}, {reason}")
+    if summary.quarantined:
+        print_line(
+            f"left alone: {counted(summary.quarantined, 'unreadable object')}, see the report"
+        )
+    for path in summary.oversized:
+        print_line(f"left for Spark: {path or '(root)'}")

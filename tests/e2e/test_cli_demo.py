@@ -1,0 +1,100 @@
+"""`compactor demo` as a person starts it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def demo(*words: str, **given) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "scripts.cli", "demo", "--workers", "2", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **{"env": ENVIRONMENT, **given},
+    )
+
+
+def test_the_demo_compacts_real_cloudtrail_objects_into_one(real_cloudtrail, tmp_path):
+    process = demo("--source", str(real_cloudtrail), "--json", "--report-dir", str(tmp_path))
+    out, err = process.communicate(timeout=100)
+    assert (process.returncode, err) == (0, "")
+    document = json.loads(out)
+    assert document["proof"]["holds"]
+    assert document["proof"]["line"] == (
+        "proof: 2,611 of 2,611 records of 44 sources are in exactly one of 1 output"
+    )
+    assert document["summary"]["partitions"] == 1
+    assert document["summary"]["objects_after"] == 1
+    assert json.loads((tmp_path / "report.json").read_text())["totals"]["records"] == 2_611
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
+    process = demo("--objects", "210", "--report-dir", str(tmp_path / "new"))
+    out, err = process.communicate(timeout=100)
+    assert (process.returncode, err) == (0, "")
+    rows = {
+        cells[0].strip(): [cell.strip() for cell in cells[1:]]
+        for cells in (line.strip("│").split("│") for line in out.splitlines() if "│" in line)
+    }
+    assert rows["Partitions"][0] == "21"
+    assert rows["Objects"][0] == "210"
+    assert int(rows["Objects"][1]) >= 21
+    assert rows["Records"][0] == rows["Records"][1]
+    assert f"proof: {rows['Records'][0]} of {rows['Records'][0]} records of 210 sources" in out
+    assert f"report: {tmp_path / 'new' / 'report.html'}" in out
+
+
+def test_a_directory_without_a_readable_log_is_not_called_proven(tmp_path):
+    source = tmp_path / "logs"
+    source.mkdir()
+    (source / "broken.gz").write_bytes(gzip.compress(b"cut off " * 1_000)[:-20])
+    process = demo("--source", str(source), "--report-dir", str(tmp_path))
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 1
+    assert "NOT PROVEN" in out
+    assert err == "compactor: nothing was compacted\n"
+
+
+def processes_with(mark: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if mark in (entry / "environ").read_text(errors="replace"):
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at /proc")
+def test_an_interrupt_ends_the_demo_and_everything_it_started(tmp_path):
+    mark = uuid.uuid4().hex
+    process = demo("--report-dir", str(tmp_path), env={**ENVIRONMENT, "MARK": mark})
+    deadline = time.monotonic() + 60
+    while not any("engine_process" in line for line in processes_with(mark)):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err) == ("", "compactor: interrupted; what was committed stands\n")
+    deadline = time.monotonic() + 10
+    while left := processes_with(mark):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from scripts import cli
+from scripts.cli.failures import Failure
+from scripts.local.definition import UnsupportedDefinition
+from scripts.local.model import EngineError
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """A command that ends as the test says."""
+
+    def ends_with(outcome):
+        def run(args):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+        monkeypatch.setattr(cli, "import_module", lambda name: module)
+        return cli.main(["plan"])
+
+    return ends_with
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "line"),
+    [
+        (InvalidInput("depth", -1, "more"), 2, "InvalidInput: depth: -1 is not accepted"),
+        (IntegrityError("two\nlines"), 1, "IntegrityError: two lines"),
+        (TransientStoreError("slow down"), 1, "TransientStoreError: slow down"),
+        (EngineError("no interpreter"), 1, "EngineError: no interpreter"),
+        (UnsupportedDefinition(["JSONata"]), 1, "UnsupportedDefinition: "),
+        (EndpointConnectionError(endpoint_url="http://x"), 1, "EndpointConnectionError: "),
+        (PermissionError("not yours"), 1, "PermissionError: not yours"),
+        (Failure("PartitionsFailed: a/"), 1, "PartitionsFailed: a/"),
+        (Failure("InvalidInput: depth", 2), 2, "InvalidInput: depth"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_what_a_person_can_act_on_is_one_line_and_an_exit_code(
+    command, capsys, outcome, code, line
+):
+    assert command(outcome) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"compactor: {line}")
+    assert err.count("\n") == 1
+
+
+def test_a_defect_is_not_hidden(command):
+    with pytest.raises(ZeroDivisionError):
+        command(ZeroDivisionError())
+
+
+def test_success_says_nothing_more(command, capsys):
+    assert command(0) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["bogus"],
+        ["plan"],
+        ["plan", "s3://src/b/", "s3://dst/d/", "--no-such-option"],
+        ["run", "s3://src/b/", "s3://dst/d/", "--workers", "0"],
+        ["run", "s3://src/b/", "s3://dst/d/", "--workers", "two"],
+        ["demo", "--objects", "many"],
+        ["restore", "s3://src/b/"],
+    ],
+)
+def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "--help" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["run"], "s3_source_uri"),
+        (["run", "s3://src/b/"], "s3_destination_uri"),
+        (["run", "s3://src/b/", "s3://src/b/c/"], "s3_destination_uri"),
+        (["run", "--input", "/does/not/exist.json"], "--input"),
+        (["run", "s3://src/b/", "s3://dst/d/", "--input", "x.json"], "--input"),
+        (["plan", ".", "s3://dst/d/"], "s3_source_uri"),
+        (["plan", "s3://src/b/", "s3://dst/d/", "--duration", "3"], "duration"),
+        (["verify", "s3://src/b/", "c"], "s3_destination_uri"),
+        (["restore", "s3://dst/d/", "one", "two"], "--output"),
+        (["restore", "s3://dst/d/", "one", "--json"], "--json"),
+        (["restore", "s3://dst/d/", "one", "two", "--etag", "e", "-o", "back"], "--etag"),
+        (["demo", "--source", "/does/not/exist"], "--source"),
+        (["demo", "--objects", "0"], "objects"),
+        (["generate"], "output"),
+    ],
+)
+def test_wrong_input_is_one_line_that_names_the_field(capsys, words, field):
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"compactor: InvalidInput: {field}: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("document", ["", "[]", "{", '"text"'])
+def test_an_input_that_is_no_json_object_is_refused(capsys, tmp_path, document):
+    path = tmp_path / "input.json"
+    path.write_text(document)
+    assert cli.main(["run", "--input", str(path)]) == 2
+    assert "InvalidInput: --input: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_every_command_shows_examples_and_exit_codes(capsys, name):
+    with pytest.raises(SystemExit) as caught:
+        cli.main([name, "--help"])
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert f"  compactor {name} " in out
+    assert "exit codes:" in out
+
+
+def test_help_answers_without_loading_s3_or_the_engine():
+    code = (
+        "import sys\n"
+        "from scripts.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('boto3', 'moto', 'rich', 'obstore') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

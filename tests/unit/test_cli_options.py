@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from compactor.errors import InvalidInput
+from compactor.fields import FIELDS
+from compactor.settings import Settings
+from scripts.cli import options
+
+PLACES = ["s3://source/logs/", "s3://lake/compacted/"]
+
+
+def given(*words: str) -> dict[str, object]:
+    parser = argparse.ArgumentParser()
+    options.add_places(parser, options.SOURCE, options.DESTINATION)
+    options.add_fields(parser)
+    return options.fields_from(parser.parse_args([*PLACES, *words]))
+
+
+def test_without_options_only_the_two_places_are_given():
+    assert given() == {"s3_source_uri": PLACES[0], "s3_destination_uri": PLACES[1]}
+
+
+@pytest.mark.parametrize("name", [n for n in FIELDS if not n.endswith("_uri")])
+def test_every_field_has_an_option_named_like_it(name):
+    spec = FIELDS[name]
+    option = "--" + name.replace("_", "-")
+    if isinstance(spec.default, bool):
+        assert given(option)[name] is True
+    elif isinstance(spec.default, tuple):
+        assert given(option, "*.json")[name] == ["*.json"]
+    else:
+        with pytest.raises(InvalidInput) as caught:
+            given(option, "")
+        assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["--settle-seconds", "60"], "settle_seconds", 60),
+        (["--retention-days", "0.5"], "retention_days", 0.5),
+        (["--retention-days", "7"], "retention_days", 7),
+        (["--date-format", "%Y/%m/%d"], "date_format", "%Y/%m/%d"),
+        (["--output-stem", "2026"], "output_stem", "2026"),
+        (["--include", "*.gz", "--include", "*.json"], "include", ["*.gz", "*.json"]),
+        (["--no-retry-quarantined"], "retry_quarantined", False),
+        (["--state-uri", "s3://state/here/"], "s3_state_uri", "s3://state/here/"),
+        (["--s3-state-uri", "s3://state/here/"], "s3_state_uri", "s3://state/here/"),
+    ],
+)
+def test_an_option_gives_what_the_json_input_has(words, name, value):
+    found = given(*words)[name]
+    assert (type(found), found) == (type(value), value)
+
+
+def test_settings_take_what_the_options_give():
+    words = ["--date-format", "%Y/%m/%d", "--start", "2026-01-01", "--min-objects", "2"]
+    settings = Settings.from_input(given(*words))
+    assert (settings.date_format, settings.start, settings.min_objects) == (
+        "%Y/%m/%d",
+        "2026-01-01",
+        2,
+    )
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5", "1e3", ""])
+def test_a_number_that_is_none_is_refused_with_the_name_of_its_field(text):
+    with pytest.raises(InvalidInput, match="settle_seconds") as caught:
+        given(f"--settle-seconds={text}")
+    assert caught.value.value == text

@@ -1,0 +1,420 @@
+"""Whatever the sources hold: records in are records out, and every source can be given back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from compactor import packing, pending, plain
+from compactor.commit import CommitLog
+from compactor.commit_log import Commit
+from compactor.errors import UnreadableSource
+from compactor.listing import take_listing
+from compactor.model import QuarantineReason
+from compactor.plan import Knowledge, plan
+from compactor.receipts import Receipt
+from compactor.restore import Wanted, find, restore
+from compactor.verify import check_commit
+from tests.support.examples import NOW, PARTITION
+from tests.support.memory_store import Call, MemoryStore
+from tests.support.records import Made, Records, all_records, lines_of_json, made, read_object
+from tests.support.world import World
+
+WRITES = ("create_upload", "upload_part", "copy_part", "complete_upload")
+
+
+class Sources(World):
+    """Generated sources in the world's one partition."""
+
+    def __init__(
+        self, sources: Iterable[Made], store: dict[str, Any] | None = None, **given: Any
+    ) -> None:
+        super().__init__(**given)
+        self.store = MemoryStore(self.clock, **(store or {}))
+        self.store.add_bucket("lake")
+        self.store.add_bucket("source")
+        self.made = {f"{PARTITION.prefix}{n:03}{one.name}": one for n, one in enumerate(sources)}
+        for key, one in reversed(self.made.items()):
+            self.store.seed("source", key, one.stored, last_modified=NOW - 86_400)
+
+    @property
+    def log(self) -> CommitLog:
+        return CommitLog(self.store, self.settings, PARTITION)
+
+    @property
+    def outputs(self) -> dict[str, bytes]:
+        return self.store.contents("lake", "compacted/")
+
+    def commits(self) -> list[Commit]:
+        return list(self.log.every_commit())
+
+    def check_everything(self) -> None:
+        """Compaction, verification, restore and another run, each against the sources."""
+        receipt = self.run()
+        assert receipt.status == "done"
+        self.check_records(receipt)
+        assert sum(check_commit(one, self.store) for one in self.commits()) == len(self.expected())
+        self.check_restore()
+        self.check_idle_again()
+
+    def expected(self) -> list[tuple[str, bytes]]:
+        total: Records = Counter()
+        for one in self.made.values():
+            total += one.records
+        return sorted(total.elements())
+
+    def check_records(self, receipt: Receipt) -> None:
+        assert sorted(all_records(list(self.outputs.items())).elements()) == self.expected()
+        assert receipt.counts.records == len(self.expected())
+        named = Counter(row.source.key for one in self.commits() for row in one.rows)
+        left = Counter(q.source.key for one in self.commits() for q in one.quarantined)
+        assert set(named.values()) | set(left.values()) <= {1}
+        assert set(left) == {key for key, one in self.made.items() if one.damaged}
+        sound = {key for key, one in self.made.items() if not one.damaged}
+        assert set(named) <= sound
+        assert {key for key in sound if self.made[key].stored} <= set(named)
+
+    def check_restore(self) -> None:
+        commits = self.commits()
+        named = {row.source.key for one in commits for row in one.rows}
+        restored = given_back(self, *reversed(commits))
+        assert restored == {key: self.made[key].plain for key in named}
+
+    def check_idle_again(self) -> None:
+        """Another run reads no source and writes no output, and a plan finds nothing."""
+        outputs, reads = self.outputs, self.store.count("read_source")
+        writes = self.store.count(*WRITES)
+        receipt = self.run()
+        assert receipt.status == "done"
+        assert receipt.counts.objects_in == receipt.counts.quarantined == 0
+        assert self.store.count("read_source") == reads
+        assert self.store.count(*WRITES) == writes
+        assert self.outputs == outputs
+        state = self.log.load()
+        listing = take_listing(self.store, PARTITION, state.committed)
+        known = Knowledge(state.committed, state.quarantined)
+        assert plan(listing, self.settings, known, self.clock.now()).empty
+
+
+@contextmanager
+def small_groups(most: int) -> Iterator[None]:
+    with mock.patch.object(packing, "MAX_SOURCES_PER_GROUP", most):
+        yield
+
+
+options = st.fixed_dictionaries(
+    {
+        "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
+        "cloudtrail_output": st.sampled_from(["document", "document", "lines"]),
+        "undelimited_output": st.sampled_from(["lines", "lines", "as_is"]),
+    }
+)
+
+
+@examples(max_examples=300)
+@given(st.lists(made(), min_size=1, max_size=9), options, st.sampled_from([2, 3, 100]))
+def test_records_in_are_records_out_and_every_source_is_given_back(
+    sources: list[Made], given_: dict[str, Any], most: int
+) -> None:
+    with small_groups(most):
+        Sources(sources, **given_).check_everything()
+
+
+@examples(max_examples=120)
+@given(st.lists(made(), min_size=1, max_size=6), options, st.integers(1, 40))
+def test_the_same_sources_give_the_same_keys_and_bytes_however_they_are_read(
+    sources: list[Made], given_: dict[str, Any], chunk: int
+) -> None:
+    first = Sources(sources, **given_)
+    first.run()
+    in_pieces = {"whole_bytes": chunk, "chunk_bytes": chunk, "page_size": 2}
+    second = Sources(sources, in_pieces, **given_)
+    second.run()
+    assert second.outputs == first.outputs
+
+
+@examples(max_examples=120)
+@given(
+    st.lists(made().filter(lambda one: not one.damaged), min_size=1, max_size=6),
+    st.integers(1, 60),
+)
+def test_a_copy_is_its_source_and_the_packed_rest_holds_every_record(
+    sources: list[Made], threshold: int
+) -> None:
+    world = Sources(sources, {"min_part_bytes": 1}, small_object_bytes=threshold)
+    world.run()
+    packed = dict(world.outputs)
+    left = dict(world.made)
+    for commit in world.commits():
+        check_commit(commit, world.store)
+        if commit.output is not None and commit.output.copied:
+            (row,) = commit.rows
+            one = left.pop(row.source.key)
+            assert len(one.stored) >= threshold
+            assert packed.pop(commit.output.key) == one.stored
+            assert given_back(world, commit) == {row.source.key: one.stored}
+    assert all(len(one.stored) < threshold for one in left.values())
+    expected: Records = Counter()
+    for one in left.values():
+        expected += one.records
+    assert all_records(list(packed.items())) == expected
+    world.check_idle_again()
+
+
+def given_back(world: Sources, *newest_first: Commit) -> dict[str, bytes]:
+    named = frozenset(row.source.key for one in newest_first for row in one.rows)
+    return {
+        row.source.key: b"".join(pieces)
+        for found in find(newest_first, Wanted(named))
+        for row, pieces in restore(found, world.store)
+    }
+
+
+# Real data.
+
+
+def test_real_cloudtrail_objects_become_one_document_and_come_back(real_cloudtrail: Path) -> None:
+    paths = sorted(real_cloudtrail.rglob("*.json.gz"))
+    assert len(paths) == 44
+    sources = []
+    for path in paths:
+        stored = path.read_bytes()
+        sources.append(
+            Made(path.name, gzip.decompress(stored), stored, read_object(path.name, stored))
+        )
+    world = Sources(sources)
+    world.check_everything()
+    ((key, body),) = world.outputs.items()
+    assert key.endswith(".json.gz")
+    document = json.loads(gzip.decompress(body))
+    assert list(document) == ["Records"]
+    assert len(document["Records"]) == 2_611
+    before = Counter(
+        json.dumps(record) for one in sources for record in json.loads(one.plain)["Records"]
+    )
+    assert Counter(map(json.dumps, document["Records"])) == before
+
+
+# Sources too large to be held whole.
+
+LIMIT = 64 * 1024
+IN_CHUNKS = {"whole_bytes": 1_000, "chunk_bytes": 10_007, "min_part_bytes": 1}
+
+
+@pytest.fixture
+def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB."""
+    monkeypatch.setattr(plain, "WHOLE_BYTES", LIMIT)
+    monkeypatch.setattr(plain, "_SURELY_SMALL_GZIP", LIMIT // 1032)
+    monkeypatch.setattr(pending, "PART_BYTES", 100_000)
+    monkeypatch.setattr(pending, "_BLOCK_BYTES", 10_000)
+
+
+def of(name: str, content: bytes, **given_: Any) -> Made:
+    stored = content
+    if name.endswith(".gz"):
+        stored = gzip.compress(content, mtime=0)
+    if name.endswith(".zst"):
+        stored = zstandard.ZstdCompressor(write_checksum=True).compress(content)
+    return Made(name, content, stored, read_object(name, stored), **given_)
+
+
+def large_sources(ending: str = "") -> list[Made]:
+    rows = lines_of_json(3_000)
+    table = b"id,name\r\n" + b"".join(b'%d,"a\nb"\r\n' % n for n in range(9_000))
+    return [
+        of(".json" + ending, rows),
+        of(".json" + ending, b"\xef\xbb\xbf" + lines_of_json(2_000, seed=1).rstrip()),
+        of(".json" + ending, lines_of_json(5, seed=2)),
+        of(".csv" + ending, table),
+        of(".csv" + ending, b"\xef\xbb\xbf" + table + b"last,one"),
+        of(".log" + ending, b"\xff\x80 one long line " * 20_000),
+        of(".log" + ending, b"\n" * 70_000),
+    ]
+
+
+@pytest.mark.usefixtures("streaming")
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("compression", ["same", "none", "gzip"])
+def test_streamed_sources_are_compacted_and_given_back_like_others(
+    ending: str, compression: str
+) -> None:
+    world = Sources(large_sources(ending), IN_CHUNKS, compression=compression)
+    world.check_everything()
+    assert world.store.count("upload_part") > len(world.outputs)
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_streamed_sources_give_the_same_bytes_as_whole_ones(
+    ending: str, request: pytest.FixtureRequest
+) -> None:
+    whole = Sources(large_sources(ending), {"whole_bytes": 10**9})
+    whole.run()
+    request.getfixturevalue("streaming")
+    streamed = Sources(large_sources(ending), IN_CHUNKS)
+    with mock.patch.object(plain.PlainContent, "whole", only_if_complete):
+        streamed.run()
+    assert streamed.outputs == whole.outputs
+
+
+def only_if_complete(content: plain.PlainContent, limit: int) -> bytes:
+    assert content.complete, "a source was held whole that could be streamed"
+    return content.head
+
+
+def flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 0x40]) + content[at + 1 :]
+
+
+def damaged(name: str, how: str) -> Made:
+    sound = of(name, lines_of_json(4_000, seed=9))
+    size = len(sound.stored)
+    stored = sound.stored[: size * 3 // 4] if how == "cut" else flipped(sound.stored, size - 6)
+    return Made(name, sound.plain, stored, Counter(), damaged=True)
+
+
+@pytest.mark.usefixtures("streaming")
+@pytest.mark.parametrize("how", ["cut", "flipped"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("name", [".json.gz", ".json.zst"])
+def test_damage_in_the_middle_of_a_streamed_source_leaves_only_that_source_out(
+    name: str, place: int, how: str
+) -> None:
+    others = [of(name, lines_of_json(2_500, seed=1)), of(name, lines_of_json(9, seed=2))]
+    sources = [*others[:place], damaged(name, how), *others[place:]]
+    world = Sources(sources, IN_CHUNKS)
+    world.check_everything()
+    assert len(world.outputs) == 1
+    assert world.store.unfinished_uploads("lake") == {}
+    (commit,) = world.commits()
+    (quarantined,) = commit.quarantined
+    expected = QuarantineReason.TRUNCATED if how == "cut" else QuarantineReason.CORRUPT
+    assert quarantined.reason is expected
+    # Its bytes hang on the others alone.
+    without = Sources(others, IN_CHUNKS)
+    without.run()
+    assert list(world.outputs.values()) == list(without.outputs.values())
+
+
+@pytest.mark.usefixtures("streaming")
+def test_two_damaged_sources_make_the_group_start_again_twice() -> None:
+    sources = [damaged(".json.gz", "cut"), of(".json.gz", lines_of_json(3_000))]
+    sources += [damaged(".json.gz", "flipped"), of(".json.gz", lines_of_json(10, seed=3))]
+    world = Sources(sources, IN_CHUNKS)
+    world.check_everything()
+    # The in-memory store reads no further ahead than it is asked to.
+    assert world.store.count("read_source") == 1 + 2 + 2
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+@pytest.mark.usefixtures("streaming")
+def test_a_document_larger_than_it_may_be_is_left_alone() -> None:
+    records = [{"n": n} for n in range(20_000)]
+    large = json.dumps({"Records": records}).encode()
+    name = "_CloudTrail_x.json"
+    fine = of(name, b'{"Records":[{"n":1}]}')
+    too_large = Made(name, large, large, Counter(), damaged=True)
+    world = Sources([fine, too_large], IN_CHUNKS, max_document_bytes=LIMIT)
+    world.check_everything()
+    (quarantined,) = (q for one in world.commits() for q in one.quarantined)
+    assert quarantined.reason is QuarantineReason.TOO_LARGE
+    allowed = Sources([fine, of(name, large)], IN_CHUNKS, max_document_bytes=len(large))
+    allowed.check_everything()
+
+
+@pytest.mark.usefixtures("streaming")
+def test_a_source_that_expands_beyond_reason_is_left_alone() -> None:
+    bomb = gzip.compress(b"t\n" * 20_000_000, mtime=0)
+    world = Sources(
+        [Made(".log.gz", b"", bomb, Counter(), damaged=True), of(".log.gz", b"fine\n")],
+        IN_CHUNKS,
+        max_expansion=100,
+    )
+    world.check_everything()
+    (quarantined,) = (q for one in world.commits() for q in one.quarantined)
+    assert quarantined.reason is QuarantineReason.BOMB
+
+
+# Server-side copies.
+
+
+def archive(world: World, key: str) -> None:
+    """The source has gone into an archive tier, which its listing does not tell."""
+
+    def refuse(call: Call) -> None:
+        if call.name in ("copy_part", "read_source"):
+            raise UnreadableSource(QuarantineReason.ARCHIVED, f"{key} must be restored first")
+
+    world.store.hooks.before.append(refuse)
+
+
+def test_a_large_source_in_an_archive_tier_is_left_alone_and_asked_for_again_on_demand() -> None:
+    world = Sources([of(".json", lines_of_json(100))], small_object_bytes=1)
+    archive(world, "000.json")
+    receipt = world.run()
+    assert receipt.status == "done"
+    assert [line.reason for line in receipt.quarantined] == ["archived_access_tier"]
+    assert world.outputs == {}
+    assert world.store.unfinished_uploads("lake") == {}
+    world.store.hooks.clear()
+    world.check_idle_again()
+    again = Sources([of(".json", lines_of_json(100))], small_object_bytes=1, retry_quarantined=True)
+    again.store = world.store
+    again.run()
+    assert list(again.outputs.values()) == [lines_of_json(100)]
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        (".json.gz", ".json.gz"),
+        ("-2026.01.02.log", ".02.log"),
+        ("." + "x" * 40 + ".csv", ".csv"),
+        (".a b.json", ".json"),
+        ("no-dot", ""),
+        (".é", ""),
+    ],
+)
+def test_a_copy_keeps_the_short_end_of_its_sources_name(name: str, ending: str) -> None:
+    source = of(name, b"{}\n")
+    world = Sources([source], small_object_bytes=1)
+    world.run()
+    ((key, body),) = world.outputs.items()
+    stem, dot, found = key.rsplit("/", 1)[-1].partition(".")
+    assert (dot + found, body) == (ending, source.stored)
+    assert stem.startswith("compacted-")
+
+
+def test_a_source_larger_than_one_copy_may_be_is_copied_in_ranges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("compactor.pending.COPY_PART_BYTES", 1_000)
+    body = lines_of_json(100)
+    world = Sources([of(".json", body)], {"min_part_bytes": 1}, small_object_bytes=1)
+    world.run()
+    assert list(world.outputs.values()) == [body]
+    assert world.store.count("copy_part") == -(-len(body) // 1_000)
+    assert world.store.count("read_source") == 0
+
+
+def test_sources_of_one_byte_order_mark_or_no_byte_are_accounted_for() -> None:
+    sources: Sequence[Made] = [of(".log", b"\xef\xbb\xbf"), of(".log", b"")]
+    world = Sources(sources)
+    world.check_everything()
+    assert world.outputs == {}
+    (commit,) = world.commits()
+    assert commit.output is None
+    assert len(commit.rows) == 2
