@@ -37,18 +37,17 @@ def copied_signature(
     """What a source is, when S3 can copy it among others; None when it must be read.
 
     It must be large, plain lines before and after, and without a byte order mark. Its head is
-    read to tell, unless the settings name the format.
+    read to tell, even when the settings name the format: they do not name the compression.
     """
     if source.size < COPY_SLICE_BYTES or settings.compression not in ("same", "none"):
         return None
-    if settings.format in COPIED_FORMATS:
-        return Signature(Format(settings.format), Compression.NONE)
-    if settings.format != "auto":
+    if settings.format not in ("auto", *COPIED_FORMATS):
         return None
     head = store.read_range(source, 0, _HEAD_BYTES)
     if head.startswith(BOM_UTF8) or detect_compression(head) is not Compression.NONE:
         return None
-    found = detect(head, source.key, complete=False, forced=None)
+    forced = None if settings.format == "auto" else Format(settings.format)
+    found = detect(head, source.key, complete=False, forced=forced)
     if found is None or found.format not in COPIED_FORMATS:
         return None
     return Signature(found.format, Compression.NONE)

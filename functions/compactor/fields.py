@@ -242,9 +242,9 @@ _SPECS = (
     FieldSpec(
         "read_concurrency",
         _RUN,
-        64,
+        256,
         whole(1, 1_024),
-        "How many objects one worker reads at once.",
+        "How many objects one worker reads at once at most; fewer when S3 asks to slow down.",
     ),
     FieldSpec(
         "memory_budget_bytes",

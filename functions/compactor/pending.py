@@ -25,6 +25,7 @@ COPY_PART_BYTES = 5 * 1024 * MIB
 # Sources at least this large are copied into an output where their bytes need no change.
 COPY_SLICE_BYTES = 16 * MIB
 _BLOCK_BYTES = MIB
+_BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 2
 
 
@@ -105,7 +106,10 @@ class Destination:
 class OutputWriter:
     """Streams encoded bytes into a multipart upload, a few parts in flight.
 
-    Holds at most ``_PARTS_IN_FLIGHT + 1`` parts in memory.
+    One thread encodes, so that compression has a processor of its own while the caller frames
+    and the reader threads read. At most ``_BLOCKS_AHEAD`` blocks wait for it, and at most
+    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size`` and ``crc32`` are complete
+    after :meth:`finish`.
     """
 
     def __init__(self, store: ObjectStore, bucket: str, key: str, encoder: Encoder) -> None:
@@ -115,17 +119,14 @@ class OutputWriter:
         self.newlines = 0
         self.size = 0
         self.crc32: int | None = 0
-        self._store = store
         self._encoder = encoder
-        self._upload_id = ""
+        self._parts = _Parts(store, bucket, key)
         self._plain: list[bytes | memoryview] = []
         self._plain_waiting = 0
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
-        self._parts = 0
-        self._in_flight: deque[Future[StoredPart]] = deque()
-        self._stored: list[StoredPart] = []
-        self._pool = ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="upload")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
+        self._blocks: deque[Future[None]] = deque()
 
     def write(self, data: bytes | memoryview) -> None:
         """Take plain bytes; the memory may be reused only after finish."""
@@ -133,30 +134,58 @@ class OutputWriter:
         self._plain_waiting += len(data)
         self.plain_bytes += len(data)
         if self._plain_waiting >= _BLOCK_BYTES:
-            self._encode()
+            self._pass_on()
+
+    def copy(self, source: SourceObject) -> None:
+        """Let S3 copy the bytes of a source, at least ``COPY_SLICE_BYTES``, into this output.
+
+        Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
+        topped up from the head of the source before the rest is copied.
+        """
+        self._drain()
+        start = 0
+        if 0 < self._encoded_waiting < MIN_PART_BYTES:
+            start = MIN_PART_BYTES - self._encoded_waiting
+            self._take_encoded(self._parts.store.read_range(source, 0, start))
+        if self._encoded_waiting:
+            self._send_part(self._encoded_waiting)
+        for at, length in copy_ranges(start, source.size):
+            self._parts.copy(source, at, length)
+        self.plain_bytes += source.size
+        self.size += source.size - start
+        # S3 knows the checksum of what it copied, and we do not.
+        self.crc32 = None
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
         """Store what is left; returns the upload id and its parts in order."""
-        self._encode()
+        self._drain()
         self._take_encoded(self._encoder.finish())
-        if self._encoded_waiting or not self._parts:
+        if self._encoded_waiting or not self._parts.count:
             self._send_part(self._encoded_waiting)
-        while self._in_flight:
-            self._stored.append(self._in_flight.popleft().result())
-        self._pool.shutdown()
-        return self._upload_id, tuple(self._stored)
+        self._thread.shutdown()
+        return self._parts.finish()
 
     def abort(self) -> None:
         """Drop everything stored so far."""
-        self._pool.shutdown(cancel_futures=True)
-        if self._upload_id:
-            self._store.abort_upload(self.bucket, self.key, self._upload_id)
+        self._thread.shutdown(cancel_futures=True)
+        self._parts.abort()
 
-    def _encode(self) -> None:
-        block = self._plain[0] if len(self._plain) == 1 else b"".join(self._plain)
-        self._plain.clear()
-        self._plain_waiting = 0
-        self.newlines += bytes(block).count(b"\n")
+    def _pass_on(self) -> None:
+        """Hand the waiting plain bytes to the encoding thread."""
+        pieces, self._plain, self._plain_waiting = self._plain, [], 0
+        while len(self._blocks) >= _BLOCKS_AHEAD:
+            self._blocks.popleft().result()
+        self._blocks.append(self._thread.submit(self._encode, pieces))
+
+    def _drain(self) -> None:
+        """Wait until everything written so far is encoded."""
+        self._pass_on()
+        while self._blocks:
+            self._blocks.popleft().result()
+
+    def _encode(self, pieces: list[bytes | memoryview]) -> None:
+        block = b"".join(pieces)
+        self.newlines += block.count(b"\n")
         self._take_encoded(self._encoder.write(block))
 
     def _take_encoded(self, data: bytes) -> None:
@@ -170,40 +199,51 @@ class OutputWriter:
         while self._encoded_waiting >= PART_BYTES:
             self._send_part(PART_BYTES)
 
-    def copy(self, source: SourceObject) -> None:
-        """Let S3 copy the bytes of a source, at least ``COPY_SLICE_BYTES``, into this output.
-
-        Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
-        topped up from the head of the source before the rest is copied.
-        """
-        self._encode()
-        start = 0
-        if 0 < self._encoded_waiting < MIN_PART_BYTES:
-            start = MIN_PART_BYTES - self._encoded_waiting
-            self._take_encoded(self._store.read_range(source, 0, start))
-        if self._encoded_waiting:
-            self._send_part(self._encoded_waiting)
-        for at, length in copy_ranges(start, source.size):
-            self._submit(self._store.copy_part, source, at, length)
-        self.plain_bytes += source.size
-        self.size += source.size - start
-        # S3 knows the checksum of what it copied, and we do not.
-        self.crc32 = None
-
     def _send_part(self, size: int) -> None:
         joined = b"".join(self._encoded)
         part, rest = joined[:size], joined[size:]
         self._encoded = [rest] if rest else []
         self._encoded_waiting = len(rest)
-        self._submit(self._store.upload_part, part)
+        self._parts.upload(part)
+
+
+class _Parts:
+    """The parts of one multipart upload, numbered in the order they are given."""
+
+    def __init__(self, store: ObjectStore, bucket: str, key: str) -> None:
+        self.store = store
+        self.count = 0
+        self._bucket = bucket
+        self._key = key
+        self._upload_id = ""
+        self._in_flight: deque[Future[StoredPart]] = deque()
+        self._stored: list[StoredPart] = []
+        self._pool = ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="upload")
+
+    def upload(self, body: bytes) -> None:
+        self._submit(self.store.upload_part, body)
+
+    def copy(self, source: SourceObject, start: int, length: int) -> None:
+        self._submit(self.store.copy_part, source, start, length)
+
+    def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
+        while self._in_flight:
+            self._stored.append(self._in_flight.popleft().result())
+        self._pool.shutdown()
+        return self._upload_id, tuple(self._stored)
+
+    def abort(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        if self._upload_id:
+            self.store.abort_upload(self._bucket, self._key, self._upload_id)
 
     def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
         if not self._upload_id:
-            self._upload_id = self._store.create_upload(self.bucket, self.key)
+            self._upload_id = self.store.create_upload(self._bucket, self._key)
         while len(self._in_flight) >= _PARTS_IN_FLIGHT:
             self._stored.append(self._in_flight.popleft().result())
-        self._parts += 1
-        where = (self.bucket, self.key, self._upload_id, self._parts)
+        self.count += 1
+        where = (self._bucket, self._key, self._upload_id, self.count)
         self._in_flight.append(self._pool.submit(store_part, *where, *arguments))
 
 

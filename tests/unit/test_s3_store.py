@@ -51,7 +51,8 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def store_on(url: str, *, fast: bool = False) -> S3Store:
-    return S3Store(make_client(url, connections=4), threads=2, fast=fast)
+    client = make_client(url, connections=4)
+    return S3Store(client, threads=2, fast=fast, deadline_seconds=0.5)
 
 
 @pytest.fixture

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 # Segments of ordinary characters, none of them only dots.
 _PLAIN_KEY = re.compile(r"(?:(?!\.{1,2}(?:/|$))[A-Za-z0-9!_.'()=+,:@&;$~ -]+(?:/(?!$)|$))+")
 _AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
+_SLOW_DOWN = re.compile(r"SlowDown|503|429")
 _TIMEOUT_SECONDS = 60
+
+
+class SlowDown(TransientStoreError):
+    """S3 asked for fewer requests at once."""
 
 
 class FastGet:
@@ -54,7 +59,7 @@ class FastGet:
             SourceChanged: it has another ETag, or is gone.
             UnreadableSource: it lies in an archive tier.
             InvalidInput: access denied.
-            TransientStoreError: anything else, after retries.
+            TransientStoreError: anything else; SlowDown where S3 asks for less.
         """
         where = f"get s3://{source.bucket}/{source.key}"
         try:
@@ -72,7 +77,8 @@ class FastGet:
                 raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
             raise InvalidInput("permission", where, "a role that allows this request") from error
         except BaseError as error:
-            raise TransientStoreError(f"{where}: {error}") from error
+            kind = SlowDown if _SLOW_DOWN.search(str(error)) else TransientStoreError
+            raise kind(f"{where}: {error}") from error
 
     def _store(self, bucket: str) -> ObstoreS3:
         store = self._stores.get(bucket)
@@ -95,10 +101,7 @@ class FastGet:
                 "timeout": f"{_TIMEOUT_SECONDS} seconds",
                 "pool_max_idle_per_host": "512",
             },
-            retry_config={
-                "max_retries": 5,
-                "retry_timeout": timedelta(seconds=2 * _TIMEOUT_SECONDS),
-            },
+            retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=_TIMEOUT_SECONDS)},
             **place,
         )
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
+from compactor.stores.limiter import Limiter
 
 # One task fetches a few neighbours: with 4 KB objects the hand-over between threads costs
 # as much as the request itself.
@@ -18,7 +19,12 @@ Fetch = Callable[[SourceObject], SourceBody]
 
 
 def read_ahead(
-    sources: Iterable[SourceObject], fetch: Fetch, *, threads: int, budget_bytes: int
+    sources: Iterable[SourceObject],
+    fetch: Fetch,
+    *,
+    threads: int,
+    budget_bytes: int,
+    limiter: Limiter | None = None,
 ) -> Iterator[SourceBody]:
     """Bodies in the order of ``sources``.
 
@@ -26,6 +32,7 @@ def read_ahead(
     memory stays bounded however slow one request or the consumer is.
     """
     runs = _runs(sources)
+    limiter = limiter or Limiter(threads)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="read")
     waiting: deque[tuple[int, Future[list[SourceBody]]]] = deque()
     held = 0
@@ -34,7 +41,7 @@ def read_ahead(
         while following is not None or waiting:
             while following is not None and (not waiting or held < budget_bytes):
                 size = sum(source.size for source in following)
-                waiting.append((size, pool.submit(_fetch_run, fetch, following)))
+                waiting.append((size, pool.submit(_fetch_run, fetch, following, limiter)))
                 held += size
                 following = next(runs, None)
             size, future = waiting.popleft()
@@ -44,8 +51,24 @@ def read_ahead(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _fetch_run(fetch: Fetch, sources: Sequence[SourceObject]) -> list[SourceBody]:
-    return [fetch(source) for source in sources]
+def _fetch_run(fetch: Fetch, sources: Sequence[SourceObject], limiter: Limiter) -> list[SourceBody]:
+    with limiter.permit(len(sources)):
+        return [fetch(source) for source in sources]
+
+
+def pieces_ahead(pieces: Iterable[Callable[[], bytes]], ahead: int) -> Iterator[bytes]:
+    """Results in order, with ``ahead`` of them asked for before they are needed."""
+    pool = ThreadPoolExecutor(ahead, thread_name_prefix="range")
+    waiting: deque[Future[bytes]] = deque()
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(piece))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _runs(sources: Iterable[SourceObject]) -> Iterator[list[SourceObject]]:

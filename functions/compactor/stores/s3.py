@@ -8,6 +8,7 @@ import boto3
 from botocore.config import Config
 
 from compactor.stores.fast_get import FastGet
+from compactor.stores.limiter import Limiter
 from compactor.stores.listing import S3Listing
 from compactor.stores.objects import S3Objects
 from compactor.stores.sources import S3Sources
@@ -40,9 +41,10 @@ class S3Store(S3Listing, S3Sources, S3Objects, S3Uploads):
     Args:
         client: boto3 S3 client, whose endpoint, region and credentials serve all requests. It
             belongs to the store from now on: its listings carry :class:`ListedPage` alone.
-        threads: sources read at the same time.
+        threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
         fast: read sources through obstore, which takes a tenth of boto3's CPU time.
+        deadline_seconds: how long one source is asked for again and again at most.
     """
 
     def __init__(
@@ -52,8 +54,11 @@ class S3Store(S3Listing, S3Sources, S3Objects, S3Uploads):
         threads: int = 64,
         budget_bytes: int = 64 * MIB,
         fast: bool = True,
+        deadline_seconds: float = 60.0,
     ) -> None:
         super().__init__(client)
         self._threads = threads
         self._budget_bytes = budget_bytes
         self._fast = FastGet(client) if fast else None
+        self._limiter = Limiter(threads)
+        self._deadline_seconds = deadline_seconds
