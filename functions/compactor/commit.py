@@ -65,7 +65,7 @@ class CommitLog:
             except AlreadyExists:
                 self.refresh(state)
                 # A retried PUT may meet the entry that its own first try wrote.
-                if self._is_own(state, commit):
+                if state.commit_ids.get(commit.sequence) == commit.commit_id:
                     return commit
                 self._refuse_conflict(state, draft)
             else:
@@ -117,11 +117,6 @@ class CommitLog:
                     f"but has {sequence}: it was changed by hand"
                 )
             state.add(decode_commit(self._store.get(self._bucket, commits[sequence])))
-
-    @staticmethod
-    def _is_own(state: LogState, commit: Commit) -> bool:
-        summary = state.summaries.get(commit.sequence)
-        return summary is not None and summary.commit_id == commit.commit_id
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}

@@ -30,6 +30,9 @@ from compactor.model import (
 )
 
 LOG_VERSION = 1
+SHOWN_QUARANTINED = 100
+# Runs that may still be under way when a checkpoint is written.
+KEPT_RUNS = 8
 _DIGEST_BYTES = 16
 
 
@@ -90,22 +93,46 @@ class Commit:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CommitSummary:
-    """The numbers of one commit, kept when its rows are let go.
+class QuarantineLine(msgspec.Struct, frozen=True):
+    """One source left alone."""
 
-    ``records`` is None for a server-side copy, whose records were never counted.
+    key: str
+    reason: str
+    detail: str
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """What one run's valid commits add up to, in one partition.
+
+    ``records`` leaves out those of server-side copies, which were never counted. Of the
+    quarantined sources the first ``SHOWN_QUARANTINED`` are told, all are counted.
     """
 
-    commit_id: str
-    run_id: str
-    sources: int
-    source_bytes: int
-    output_bytes: int
-    outputs: int
-    records: int | None
-    copied: bool
-    quarantined: tuple[Quarantined, ...]
+    sources: int = 0
+    source_bytes: int = 0
+    outputs: int = 0
+    output_bytes: int = 0
+    records: int = 0
+    copied: int = 0
+    quarantined: int = 0
+    quarantined_bytes: int = 0
+    lines: list[QuarantineLine] = field(default_factory=list)
+
+    def count(self, commit: Commit, sign: int = 1) -> None:
+        """Add a commit, or with -1 take one away that was replaced."""
+        self.sources += sign * len(commit.rows)
+        self.source_bytes += sign * sum(row.source.size for row in commit.rows)
+        self.quarantined += sign * len(commit.quarantined)
+        self.quarantined_bytes += sign * sum(q.source.size for q in commit.quarantined)
+        if sign > 0:
+            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in commit.quarantined]
+            self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
+        if commit.output is not None:
+            self.outputs += sign
+            self.output_bytes += sign * commit.output.size
+            self.records += sign * (commit.output.records or 0)
+            self.copied += sign * commit.output.copied
 
 
 @dataclass(slots=True)
@@ -119,7 +146,9 @@ class LogState:
         quarantined: identities of the sources left alone.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
-        summaries: the valid commits after the checkpoint in numbers, by sequence.
+        commit_ids: of the entries after the checkpoint, by sequence.
+        runs: totals of the latest runs by run id, the latest last. They are part of the
+            checkpoint, because a run may reach over several.
     """
 
     last: int = 0
@@ -127,19 +156,20 @@ class LogState:
     committed: set[bytes] = field(default_factory=set)
     quarantined: set[bytes] = field(default_factory=set)
     unpublished: dict[int, Commit] = field(default_factory=dict)
-    summaries: dict[int, CommitSummary] = field(default_factory=dict)
+    commit_ids: dict[int, str] = field(default_factory=dict)
+    runs: dict[str, RunTotals] = field(default_factory=dict)
 
     def add(self, commit: Commit) -> None:
         """Take the next entry of the log."""
         self.last = commit.sequence
+        self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
-            replaced = self.unpublished.pop(commit.replaces, None)
-            self.summaries.pop(commit.replaces, None)
-            if replaced is not None:
-                self.committed -= manifest.identities(replaced.rows)
+            self._take_back(self.unpublished.pop(commit.replaces, None))
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
-        self.summaries[commit.sequence] = summarise(commit)
+        totals = self.runs.pop(commit.run_id, None) or RunTotals()
+        totals.count(commit)
+        self.runs[commit.run_id] = totals
         self.committed |= manifest.identities(commit.rows)
         self.quarantined |= {q.source.identity for q in commit.quarantined}
 
@@ -147,21 +177,15 @@ class LogState:
         """The output is readable; the rows are not needed any more."""
         self.unpublished.pop(commit.sequence, None)
 
+    def totals(self, run_id: str) -> RunTotals:
+        """What a run committed here so far."""
+        return self.runs.get(run_id, RunTotals())
 
-def summarise(commit: Commit) -> CommitSummary:
-    """The numbers of one commit."""
-    output = commit.output
-    return CommitSummary(
-        commit_id=commit.commit_id,
-        run_id=commit.run_id,
-        sources=len(commit.rows),
-        source_bytes=sum(row.source.size for row in commit.rows),
-        output_bytes=0 if output is None else output.size,
-        outputs=0 if output is None else 1,
-        records=0 if output is None else output.records,
-        copied=output is not None and output.copied,
-        quarantined=commit.quarantined,
-    )
+    def _take_back(self, replaced: Commit | None) -> None:
+        if replaced is not None:
+            self.committed -= manifest.identities(replaced.rows)
+            if replaced.run_id in self.runs:
+                self.runs[replaced.run_id].count(replaced, -1)
 
 
 def encode_commit(commit: Commit) -> bytes:
@@ -215,6 +239,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "through": state.last,
         "committed": _digests_to_text(state.committed),
         "quarantined": _digests_to_text(state.quarantined),
+        "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
     }
     return _pack(document)
 
@@ -228,6 +253,7 @@ def decode_checkpoint(body: bytes) -> LogState:
         checkpoint=through,
         committed=_digests_from_text(document["committed"]),
         quarantined=_digests_from_text(document["quarantined"]),
+        runs=msgspec.convert(document["runs"], dict[str, RunTotals]),
     )
 
 

@@ -7,8 +7,11 @@ from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing, Uploa
 from compactor.ports import ObjectStore
 
 
-def publish(commit: Commit, store: ObjectStore) -> None:
+def publish(commit: Commit, store: ObjectStore) -> bool:
     """Complete the upload that a commit names; safe to run twice, and by two runs at once.
+
+    Returns:
+        False when the output was readable already, or there is none.
 
     Raises:
         UploadLost: the output is neither readable nor pending.
@@ -17,7 +20,7 @@ def publish(commit: Commit, store: ObjectStore) -> None:
     """
     output = commit.output
     if output is None:
-        return
+        return False
     try:
         store.complete_upload(
             output.bucket, output.key, output.upload_id, output.parts, crc32=output.crc32
@@ -26,6 +29,8 @@ def publish(commit: Commit, store: ObjectStore) -> None:
         # Somebody completed it before us, or our own first try did and its answer was lost.
         if not is_published(output, store):
             raise UploadLost(f"commit {commit.sequence}: no upload for {output.key}") from None
+        return False
+    return True
 
 
 def is_published(output: Output, store: ObjectStore) -> bool:

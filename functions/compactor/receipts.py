@@ -14,20 +14,10 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.commit_log import LogState
+from compactor.commit_log import LogState, QuarantineLine
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
-
-SHOWN_QUARANTINED = 100
-
-
-class QuarantineLine(msgspec.Struct, frozen=True):
-    """One source left alone."""
-
-    key: str
-    reason: str
-    detail: str
 
 
 @dataclass(slots=True)
@@ -74,19 +64,15 @@ class Receipt:
 
 def count_commits(counts: Counts, state: LogState, run_id: str) -> list[QuarantineLine]:
     """Fill in what this run committed; returns the first sources it quarantined."""
-    lines: list[QuarantineLine] = []
-    counts.quarantined = 0
-    mine = [summary for summary in state.summaries.values() if summary.run_id == run_id]
-    counts.objects_in = sum(s.sources for s in mine)
-    counts.bytes_in = sum(s.source_bytes for s in mine)
-    counts.objects_out = sum(s.outputs for s in mine)
-    counts.bytes_out = sum(s.output_bytes for s in mine)
-    counts.records = sum(s.records or 0 for s in mine)
-    counts.copied = sum(s.outputs for s in mine if s.copied)
-    for summary in mine:
-        counts.quarantined += len(summary.quarantined)
-        lines += [QuarantineLine(q.source.key, q.reason, q.detail) for q in summary.quarantined]
-    return lines[:SHOWN_QUARANTINED]
+    totals = state.totals(run_id)
+    counts.objects_in = totals.sources
+    counts.bytes_in = totals.source_bytes
+    counts.objects_out = totals.outputs
+    counts.bytes_out = totals.output_bytes
+    counts.records = totals.records
+    counts.copied = totals.copied
+    counts.quarantined = totals.quarantined
+    return totals.lines
 
 
 def add_requests(counts: Counts, made: Mapping[str, int]) -> None:

@@ -139,9 +139,8 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         made = Counter(run.store.requests.snapshot()) - requests_before
         add_requests(receipt.counts, made)
         write(receipt, run.settings, run.partition, run.store)
-    # Receipts count the commits after the last checkpoint, those of earlier calls too.
-    if receipt.status == "done":
-        run.log.checkpoint(state)
+    # Also when time ran out: the next call need not look at these outputs again.
+    run.log.checkpoint(state)
     return receipt
 
 
@@ -192,15 +191,18 @@ class _Worker:
             start_after = listing.last_key
 
     def _left_alone(self, decision: CompactionPlan) -> dict[SkipReason, Skipped]:
-        """What a plan skips, but for the sources that this very run committed before it."""
+        """What a plan skips, but for what this very run committed or quarantined before it."""
         skipped = dict(decision.skipped)
-        committed = skipped.pop(SkipReason.COMMITTED, Skipped(0, 0))
-        summaries = self._state.summaries.values()
-        own = [one for one in summaries if one.run_id == self._run.run_id]
-        objects = committed.objects - sum(one.sources for one in own)
-        if objects > 0:
-            size = committed.bytes - sum(one.source_bytes for one in own)
-            skipped[SkipReason.COMMITTED] = Skipped(objects, max(0, size), committed.examples)
+        own = self._state.totals(self._run.run_id)
+        for reason, objects, size in (
+            (SkipReason.COMMITTED, own.sources, own.source_bytes),
+            (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
+        ):
+            if reason in skipped:
+                before = skipped.pop(reason)
+                left = Skipped(before.objects - objects, before.bytes - size, before.examples)
+                if left.objects > 0:
+                    skipped[reason] = left
         return skipped
 
     def _run_groups(self, decision: CompactionPlan) -> bool:
@@ -262,12 +264,13 @@ class _Worker:
     def _repair(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
-            publish(commit, self._run.store)
+            repaired = publish(commit, self._run.store)
         except UploadLost:
-            if withdraw(commit, self._run.store):
+            repaired = withdraw(commit, self._run.store)
+            if repaired:
                 self._replace(commit)
         self._state.mark_published(commit)
-        self._result.repaired += 1
+        self._result.repaired += repaired
 
     def _replace(self, commit: Commit) -> None:
         copied = commit.output is not None and commit.output.copied

@@ -9,6 +9,7 @@ from compactor.commit_log import (
     Commit,
     LogState,
     Output,
+    RunTotals,
     decode_checkpoint,
     decode_commit,
     encode_checkpoint,
@@ -68,7 +69,8 @@ def test_a_replaced_commit_counts_for_nothing():
     state.add(a_commit(2, "b", replaces=1))
     assert state.committed == {a_row("b").source.identity}
     assert list(state.unpublished) == [2]
-    assert list(state.summaries) == [2]
+    assert state.totals("run").sources == 1
+    assert state.totals("run").outputs == 1
 
 
 def test_a_commit_made_void_frees_its_sources():
@@ -83,9 +85,11 @@ def test_a_commit_made_void_frees_its_sources():
 
 @given(st.sets(st.binary(min_size=16, max_size=16)), st.sets(st.binary(min_size=16, max_size=16)))
 def test_a_checkpoint_remembers_every_source_and_where_it_ends(committed, quarantined):
-    state = LogState(last=9, committed=committed, quarantined=quarantined)
+    runs = {"run": RunTotals(sources=3, records=7)}
+    state = LogState(last=9, committed=committed, quarantined=quarantined, runs=runs)
     read = decode_checkpoint(encode_checkpoint(state))
     assert (read.last, read.checkpoint) == (9, 9)
     assert read.committed == committed
     assert read.quarantined == quarantined
+    assert read.totals("run") == RunTotals(sources=3, records=7)
     assert encode_checkpoint(read) == encode_checkpoint(state)

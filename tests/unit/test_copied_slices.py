@@ -79,10 +79,11 @@ def test_a_source_that_changes_before_its_copy_is_planned_again():
     new = lines(BIG, b"n")
 
     def overwrite(call):
-        if call.name == "copy_part" and not made.store.contents("source")[call_key].startswith(b"n"):
+        current = made.store.contents("source")[key]
+        if call.name == "copy_part" and not current.startswith(b"n"):
             made.put("1.log", new)
 
-    call_key = PARTITION.prefix + "1.log"
+    key = PARTITION.prefix + "1.log"
     made.store.hooks.before.append(overwrite)
     receipt = made.run()
     assert receipt.counts.changed == 1

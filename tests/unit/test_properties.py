@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from compactor import packing, pending, plain
+from compactor import copying, packing, pending, plain
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
 from compactor.errors import UnreadableSource
@@ -180,6 +181,90 @@ def given_back(world: Sources, *newest_first: Commit) -> dict[str, bytes]:
         for found in find(newest_first, Wanted(named))
         for row, pieces in restore(found, world.store)
     }
+
+
+# Large sources that S3 copies into an output among others.
+
+TINY_PARTS = {"min_part_bytes": 60, "whole_bytes": 40, "chunk_bytes": 30}
+
+
+@contextmanager
+def copies_from(size: int) -> Iterator[None]:
+    """Sources from this size on count as large; parts are tiny, too."""
+    with (
+        mock.patch.object(copying, "COPY_SLICE_BYTES", size),
+        mock.patch.object(pending, "MIN_PART_BYTES", 60),
+        mock.patch.object(pending, "COPY_PART_BYTES", 130),
+        mock.patch.object(pending, "PART_BYTES", 70),
+    ):
+        yield
+
+
+def long_lines(name: str) -> st.SearchStrategy[Made]:
+    """Sources of lines, some of them long, some with a BOM or without a last newline."""
+    line = st.integers(0, 90).map(lambda width: b"t" * width)
+    bodies = st.builds(
+        lambda bom, some, last: bom + b"t\n" + b"\n".join(some) + last,
+        st.sampled_from([b"", b"", b"\xef\xbb\xbf"]),
+        st.lists(line, max_size=9),
+        st.sampled_from([b"\n", b""]),
+    )
+    return bodies.map(lambda body: of(name, body))
+
+
+mixed = st.lists(
+    st.one_of(long_lines(".log"), long_lines(".log"), long_lines(".dat"), long_lines(".log.gz")),
+    min_size=1,
+    max_size=7,
+)
+ways = st.fixed_dictionaries(
+    {
+        "compression": st.sampled_from(["same", "none", "none", "gzip"]),
+        "format": st.sampled_from(["auto", "auto", "text", "json_lines"]),
+    }
+)
+
+
+@examples(max_examples=200)
+@given(mixed, ways)
+def test_copied_slices_give_the_same_outputs_as_reading_would(
+    sources: list[Made], given_: dict[str, Any]
+) -> None:
+    with copies_from(120):
+        copying_some = Sources(sources, TINY_PARTS, **given_)
+        copying_some.run()
+    reading_all = Sources(sources, **given_)
+    reading_all.run()
+    assert copying_some.outputs == reading_all.outputs
+    for commit in copying_some.commits():
+        check_commit(commit, copying_some.store)
+    copying_some.check_restore()
+    copying_some.check_idle_again()
+
+
+@pytest.mark.parametrize("given_", [{"compression": "same"}, {"compression": "none"}])
+@pytest.mark.parametrize("body", [gzip.compress(random.Random(1).randbytes(300), mtime=0)])
+def test_a_large_source_is_not_copied_as_lines_when_it_is_compressed(
+    given_: dict[str, Any], body: bytes
+) -> None:
+    with copies_from(120):
+        world = Sources([Made(".log", b"", body, Counter())], TINY_PARTS, format="text", **given_)
+        world.run()
+    (output,) = world.outputs.values()
+    assert output != body + b"\n"
+    assert world.store.count("copy_part") == 0
+
+
+def test_copying_takes_place_where_it_can() -> None:
+    body = b"t\n" * 100
+    with copies_from(120):
+        world = Sources([of(".log", body), of(".log", b"small\n"), of(".log", body)], TINY_PARTS)
+        world.run()
+    assert world.store.count("copy_part") > 2
+    assert list(world.outputs.values()) == [body + b"small\n" + body]
+    (commit,) = world.commits()
+    assert commit.output is not None
+    assert commit.output.crc32 is None, "nobody here has seen the bytes"
 
 
 # Real data.

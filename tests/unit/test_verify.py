@@ -12,7 +12,7 @@ import pytest
 
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit, Output
-from compactor.compact import Destination, compact
+from compactor.compact import compact
 from compactor.errors import IntegrityError
 from compactor.manifest import ManifestRow
 from compactor.model import (
@@ -25,7 +25,7 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.packing import make_group
-from compactor.pending import PendingOutput
+from compactor.pending import Destination, PendingOutput
 from compactor.restoring import Edit, SliceFacts
 from compactor.verify import check_commit, check_pending
 from tests.support.examples import NOW, PARTITION, settings, source
@@ -177,8 +177,8 @@ IMBALANCES: dict[str, Change] = {
     "a part is missing": lambda p: with_output(p, parts=output_of(p).parts[:-1]),
 }  # fmt: skip
 JOINED: dict[str, Change] = {
-    "a record more": lambda p: with_facts(p, 0, records=facts_of(p, 0).records + 1),
-    "a record less": lambda p: with_facts(p, 0, records=facts_of(p, 0).records - 1),
+    "a record more": lambda p: with_facts(p, 0, records=(facts_of(p, 0).records or 0) + 1),
+    "a record less": lambda p: with_facts(p, 0, records=(facts_of(p, 0).records or 0) - 1),
     "newlines stand for more": lambda p: with_facts(p, 0, newlines_stand_for=b",,"),
 }
 OF_LINES: dict[str, Change] = {
@@ -341,8 +341,6 @@ LIES: dict[str, Callable[[ManifestRow, ManifestRow], tuple[ManifestRow, Manifest
 def test_a_manifest_that_lies_is_found(ending: str, lie: str) -> None:
     world, commit = committed(ending, CONTENTS[ending])
     first, second, *others = commit.rows
-    if ending == "_CloudTrail_.json" and lie == "facts swapped":
-        assert first.facts != second.facts
     rows = (*LIES[lie](first, second), *others)
     assert rows != commit.rows
     refuses(world, replace(commit, rows=rows))
