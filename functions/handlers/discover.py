@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.metrics import MetricUnit
+
 from compactor.commit import CommitLog
 from compactor.discover import discover
 from compactor.model import Partition
@@ -37,6 +39,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
     found = discover(settings, store, SystemClock().now(), committed=committed)
     lists = write_work(found, settings, event["run_id"], store)
+    for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))
     logger.info(
         "discovered",
         partitions=len(found.items),

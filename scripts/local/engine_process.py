@@ -154,7 +154,7 @@ def _tell_the_end(ended: threading.Event) -> None:
         finally:
             ended.set()
 
-    BaseExecutionWorkerCommunication.terminated = terminated  # type: ignore[method-assign]
+    BaseExecutionWorkerCommunication.terminated = terminated  # type: ignore[method-assign]  # a patch of moto
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from statelint.linter import Linter  # type: ignore[import-untyped]
+from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
 from scripts.local.definition import (
     UnsupportedDefinition,
