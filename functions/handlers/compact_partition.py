@@ -19,12 +19,12 @@ from handlers.runtime import (
     logger,
     metrics,
     store_for,
-    tracer,
+    traced,
 )
 
 
 @logger.inject_lambda_context
-@tracer.capture_lambda_handler
+@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.

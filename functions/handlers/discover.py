@@ -18,12 +18,12 @@ from handlers.runtime import (
     logger,
     metrics,
     store_for,
-    tracer,
+    traced,
 )
 
 
 @logger.inject_lambda_context
-@tracer.capture_lambda_handler
+@traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.

@@ -10,11 +10,11 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor import layout
 from compactor.report import RunIdentity, report
 from compactor.settings import Settings
-from handlers.runtime import Event, LambdaContext, logger, metrics, store_for, tracer
+from handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced
 
 
 @logger.inject_lambda_context
-@tracer.capture_lambda_handler
+@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "started_at", "settings", "failure"?}``; return the verdict."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from compactor.stores.limiter import CALM_SECONDS, LEAST, START, Limiter
+from compactor.stores.limiter import LEAST, START, Limiter
 
 
 class Stopwatch:
@@ -23,12 +23,12 @@ def take(limiter: Limiter, watch: Stopwatch, seconds: float, times: int) -> None
 
 def test_the_limit_doubles_while_answers_stay_quick_and_never_exceeds_the_most():
     watch = Stopwatch()
-    limiter = Limiter(100, clock=watch)
+    limiter = Limiter(300, clock=watch)
     assert limiter.limit == START
     take(limiter, watch, 0.025, START)
     assert limiter.limit == 2 * START
     take(limiter, watch, 0.025, 1_000)
-    assert limiter.limit == 100
+    assert limiter.limit == 300
 
 
 def test_the_limit_holds_when_more_reads_only_wait_longer():
@@ -40,27 +40,34 @@ def test_the_limit_holds_when_more_reads_only_wait_longer():
     assert limiter.limit == before
 
 
-def test_slow_down_halves_the_limit_once_for_answers_of_one_moment():
+def test_a_round_with_many_refusals_halves_the_limit():
     watch = Stopwatch()
     limiter = Limiter(256, clock=watch)
+    for _ in range(START // 10):
+        limiter.slow_down()
     take(limiter, watch, 0.025, START)
-    limiter.slow_down()
-    limiter.slow_down()
-    assert limiter.limit == START
-    watch.time += CALM_SECONDS
-    limiter.slow_down()
     assert limiter.limit == START // 2
 
 
-def test_the_limit_never_falls_below_the_least_and_grows_again_slowly():
+def test_a_lone_refusal_is_weather():
+    watch = Stopwatch()
+    limiter = Limiter(512, clock=watch)
+    limiter.slow_down()
+    take(limiter, watch, 0.025, START)
+    assert limiter.limit == 2 * START
+
+
+def test_when_all_are_refused_the_limit_is_halved_at_once_but_never_below_the_least():
     watch = Stopwatch()
     limiter = Limiter(256, clock=watch)
-    for _ in range(20):
+    for _ in range(START):
         limiter.slow_down()
-        watch.time += CALM_SECONDS
+    assert limiter.limit == START // 2
+    for _ in range(1_000):
+        limiter.slow_down()
     assert limiter.limit == LEAST
     take(limiter, watch, 0.025, LEAST)
-    assert limiter.limit == LEAST + 1
+    assert limiter.limit == LEAST + 1, "grows again, slowly"
 
 
 def test_a_failed_read_teaches_nothing_but_gives_its_permit_back():

@@ -1,7 +1,8 @@
 """How many reads run at once: more while answers stay quick, half when S3 says slow down.
 
 Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989), with a fast
-start: the limit doubles until the first sign of trouble, and grows by an eighth after it.
+start: the limit doubles until the first sign of trouble, and grows by an eighth after it. A lone
+503 among thousands of answers is S3's ordinary weather and no such sign.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-START = 32
+START = 128
 LEAST = 4
+# Share of SlowDown among the requests of one round that counts as being asked to slow down.
+WEATHER = 0.05
 # Beyond this much above the quickest round seen, more reads at once would only wait longer.
 PATIENCE = 2.0
-# Several answers of one round say the same thing; the limit is halved once for them.
-CALM_SECONDS = 0.5
 
 
 class Limiter:
@@ -36,8 +37,9 @@ class Limiter:
         self._starting = True
         self._round_left = self._limit
         self._round_seconds = 0.0
+        self._round_requests = 0
+        self._round_refusals = 0
         self._quickest = float("inf")
-        self._calm_until = 0.0
 
     @property
     def limit(self) -> int:
@@ -60,20 +62,17 @@ class Limiter:
             seconds = (self._clock() - started) / max(1, requests)
             with self._free:
                 self._in_use -= 1
+                self._round_requests += requests
                 if good:
                     self._learn(seconds)
                 self._free.notify()
 
     def slow_down(self) -> None:
-        """S3 asked for less: half the limit, once for all answers of the same moment."""
+        """S3 asked for less. Judged at the end of the round, or at once when all are refused."""
         with self._free:
-            now = self._clock()
-            if now < self._calm_until:
-                return
-            self._calm_until = now + CALM_SECONDS
-            self._starting = False
-            self._limit = max(min(LEAST, self._most), self._limit // 2)
-            self._new_round()
+            self._round_refusals += 1
+            if self._round_refusals >= self._limit:
+                self._halve()
 
     def _learn(self, seconds: float) -> None:
         self._round_seconds += seconds
@@ -82,6 +81,9 @@ class Limiter:
             return
         average = self._round_seconds / self._limit
         self._quickest = min(self._quickest, average)
+        if self._round_refusals > WEATHER * self._round_requests:
+            self._halve()
+            return
         if average <= PATIENCE * self._quickest:
             grown = self._limit * 2 if self._starting else self._limit + max(1, self._limit // 8)
             self._limit = min(self._most, grown)
@@ -90,6 +92,13 @@ class Limiter:
             self._starting = False
         self._new_round()
 
+    def _halve(self) -> None:
+        self._starting = False
+        self._limit = max(min(LEAST, self._most), self._limit // 2)
+        self._new_round()
+
     def _new_round(self) -> None:
         self._round_left = self._limit
         self._round_seconds = 0.0
+        self._round_requests = 0
+        self._round_refusals = 0
