@@ -9,7 +9,7 @@ COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo test check format lock clean
+.PHONY: help set-up demo bench test check format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,6 +19,9 @@ set-up: ## Make .venv from the locks (all targets do it first; at once when noth
 
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
+
+bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look
+	@.venv/bin/python -m scripts.benchmark $(ARGS)
 
 test: check ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)

@@ -7,8 +7,8 @@ from collections.abc import Container
 from compactor.model import Listing, Partition, SourceObject
 from compactor.ports import ObjectStore
 
-# One SourceObject takes about 0.5 KB: a window holds about 50 MB, whatever the partition.
-LISTING_WINDOW = 100_000
+# With its row in the manifest a source takes about 1 KB: 50 MB, whatever the partition.
+LISTING_WINDOW = 50_000
 
 
 def take_listing(

@@ -15,8 +15,8 @@ PLAIN_TARGET_BYTES = 512 * MIB
 # Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
 # the packing, and so the group id, independent of what was measured elsewhere.
 ASSUMED_RATIO = 5
-# Keeps the manifest of one commit near 15 MB of JSON (about 1 MB per 7,000 sources).
-MAX_SOURCES_PER_GROUP = 100_000
+# Keeps the manifest of one commit near 7 MB of JSON.
+MAX_SOURCES_PER_GROUP = 50_000
 # Part of every group id: to be raised by any change to the bytes an output gets.
 BYTES_VERSION = "1"
 

@@ -17,7 +17,7 @@ from compactor.model import (
     SkipReason,
     SourceObject,
 )
-from compactor.packing import Packed, pack
+from compactor.packing import pack
 from compactor.settings import Settings
 
 # GLACIER_IR is readable at once and so is not here.
@@ -45,9 +45,8 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     """Choose the groups of one partition.
 
     While a partition is open (its newest object arrived less than ``open_partition_seconds``
-    ago) or its listing is incomplete, only groups that are full are chosen: what comes next
-    may still fill the others. An incomplete listing with no full group yields what it has,
-    so that a run always moves on.
+    ago), only groups that are full are chosen: what comes next may still fill the others. An
+    incomplete listing is a window of its own, with more behind it: everything in it is chosen.
     """
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
@@ -59,20 +58,12 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
             candidates.append(source)
         else:
             skips.add(reason, source)
-    if len(candidates) < settings.min_objects:
+    if listing.complete and len(candidates) < settings.min_objects:
         return skips.plan((), SkipReason.TOO_FEW, candidates)
-    packed = list(pack(candidates, settings, known.signatures))
-    is_open = listing.newest > now - settings.open_partition_seconds
-    groups = _choose(packed, is_open=is_open, complete=listing.complete)
+    is_open = listing.complete and listing.newest > now - settings.open_partition_seconds
+    packed = pack(candidates, settings, known.signatures)
+    groups = tuple(one.group for one in packed if one.full or not is_open)
     return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
-
-
-def _choose(packed: Iterable[Packed], *, is_open: bool, complete: bool) -> tuple[ObjectGroup, ...]:
-    everything = tuple(p.group for p in packed)
-    full = tuple(p.group for p in packed if p.full)
-    if is_open:
-        return full
-    return everything if complete or not full else full
 
 
 class _Rules:

@@ -26,6 +26,7 @@ from compactor.errors import (
 from compactor.listing import take_listing
 from compactor.model import (
     CompactionPlan,
+    Listing,
     ObjectGroup,
     Partition,
     Signature,
@@ -50,7 +51,7 @@ class PartitionResult:
 
     Attributes:
         done: False when time ran out with work left: call again.
-        skipped: of the last plan, by reason.
+        skipped: what was left alone, by reason, but for what this run itself did before.
         conflicts: groups given up because another run committed their sources first.
         changed: groups given up because a source changed while it was read.
         repaired: commits of earlier runs that this one published or replaced.
@@ -157,53 +158,56 @@ class _Worker:
     def __init__(self, run: PartitionRun, state: LogState) -> None:
         self._run = run
         self._state = state
-        self._result = PartitionResult()
+        self._result = PartitionResult(done=False)
         self._signatures: dict[bytes, Signature] = {}
         self._longest_seconds = 0.0
+        self._earlier_calls = replace(state.totals(run.run_id))
 
     def work(self) -> PartitionResult:
-        while not self._out_of_time() and self._settle_log():
-            decision, last = self._plan()
-            self._result.skipped = self._left_alone(decision)
-            known = len(self._signatures)
-            finished = self._run_groups(decision)
-            if finished and last and len(self._signatures) == known:
-                # Commits of other runs may have come in on the way.
-                self._result.done = self._settle_log()
+        listing = None
+        while listing is None or not listing.complete:
+            listing = self._do_window("" if listing is None else listing.last_key)
+            if listing is None:
                 return self._result
-        self._result.done = False
+        # Commits of other runs may have come in on the way.
+        self._result.done = self._settle_log()
+        self._leave_out_earlier_calls()
         return self._result
 
-    def _plan(self) -> tuple[CompactionPlan, bool]:
-        """The next plan that has groups, and whether nothing lies behind it."""
-        start_after = ""
-        skipped: dict[SkipReason, Skipped] = {}
-        while True:
+    def _do_window(self, start_after: str) -> Listing | None:
+        """Compact what is listed next, until nothing of it is left; None when time ran out."""
+        first = True
+        while not self._out_of_time() and self._settle_log():
             listing = take_listing(
                 self._run.store, self._run.partition, self._state.committed, start_after
             )
             known = Knowledge(self._state.committed, self._state.quarantined, self._signatures)
             decision = plan(listing, self._run.settings, known, self._run.clock.now())
-            for reason, one in decision.skipped.items():
-                skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
-            if decision.groups or listing.complete:
-                return replace(decision, skipped=skipped), listing.complete
-            start_after = listing.last_key
+            if first:
+                self._count_skips(decision)
+                first = False
+            known_signatures = len(self._signatures)
+            if self._run_groups(decision) and len(self._signatures) == known_signatures:
+                return listing
+        return None
 
-    def _left_alone(self, decision: CompactionPlan) -> dict[SkipReason, Skipped]:
-        """What a plan skips, but for what this very run committed or quarantined before it."""
-        skipped = dict(decision.skipped)
-        own = self._state.totals(self._run.run_id)
+    def _count_skips(self, decision: CompactionPlan) -> None:
+        skipped = self._result.skipped
+        for reason, one in decision.skipped.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+
+    def _leave_out_earlier_calls(self) -> None:
+        """What earlier calls of this very run committed or quarantined was not skipped by it."""
+        own = self._earlier_calls
         for reason, objects, size in (
             (SkipReason.COMMITTED, own.sources, own.source_bytes),
             (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
         ):
-            if reason in skipped:
-                before = skipped.pop(reason)
+            if reason in self._result.skipped:
+                before = self._result.skipped.pop(reason)
                 left = Skipped(before.objects - objects, before.bytes - size, before.examples)
                 if left.objects > 0:
-                    skipped[reason] = left
-        return skipped
+                    self._result.skipped[reason] = left
 
     def _run_groups(self, decision: CompactionPlan) -> bool:
         """False when the plan is out of date, or time ran out."""

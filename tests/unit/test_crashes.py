@@ -10,7 +10,7 @@ import pytest
 
 from compactor.errors import IntegrityError, TransientStoreError
 from tests.support.examples import PARTITION
-from tests.support.memory_store import Call, Crashed
+from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.support.world import World
 
 DAY = 86_400
@@ -71,6 +71,7 @@ def calls_of_a_run(**given: object) -> int:
 
 
 CALLS = calls_of_a_run()
+PAGES = MemoryStore.__init__.__kwdefaults__ or {}
 
 
 def test_a_run_that_nobody_disturbs_is_finished():
@@ -91,6 +92,34 @@ def test_a_worker_that_dies_at_any_request_is_made_good_by_the_next(number, mome
         made.run()
         finished = True
     assert not finished
+    made.store.hooks.after.append(made.check)
+    made.run()
+    made.must_be_finished()
+
+
+@pytest.fixture
+def small_windows(monkeypatch):
+    monkeypatch.setattr("compactor.listing.LISTING_WINDOW", 2)
+    monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 1})
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_a_partition_larger_than_one_window_is_done_window_by_window():
+    made = world()
+    made.store.hooks.after.append(made.check)
+    receipt = made.run()
+    assert receipt.counts.objects_in == 6, "the empty one is alone in its window"
+    assert receipt.counts.objects_out > 4
+    assert {reason: one.objects for reason, one in receipt.skipped.items()} == {"empty": 1}
+    made.must_be_finished()
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("number", range(1, CALLS + 10))
+def test_a_worker_may_die_in_any_window(number):
+    made = world()
+    with death(made, number):
+        made.run()
     made.store.hooks.after.append(made.check)
     made.run()
     made.must_be_finished()

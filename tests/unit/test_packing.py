@@ -124,7 +124,7 @@ def test_the_target_is_held_against_the_estimated_output(
 
 
 def test_a_group_has_a_bounded_number_of_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MAX_SOURCES_PER_GROUP == 100_000
+    assert MAX_SOURCES_PER_GROUP == 50_000
     monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", 3)
     packed = list(pack([source(f"{n}.json") for n in range(6)], settings(), {}))
     assert [(len(p.group.sources), p.full) for p in packed] == [(3, True), (3, True)]

@@ -213,6 +213,12 @@ def test_every_key_to_be_deleted_carries_its_etag(s3: ScriptedS3, store: S3Store
     ]
 
 
+def test_no_request_deletes_more_than_s3_takes(s3: ScriptedS3, store: S3Store) -> None:
+    s3.always(Answer(body=b"<DeleteResult></DeleteResult>"))
+    assert store.delete_sources(sources(*(f"{n:04}" for n in range(2_001)))) == []
+    assert [asked.body.count(b"<Object>") for asked in s3.asked] == [1_000, 1_000, 1]
+
+
 def test_a_key_that_no_xml_may_hold_is_deleted_by_a_conditional_request(
     s3: ScriptedS3, store: S3Store
 ) -> None:
