@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
@@ -18,13 +20,21 @@ RUN_BYTES = 1024 * 1024
 Fetch = Callable[[SourceObject], SourceBody]
 
 
+class Permits(Protocol):
+    """What one run of requests waits for."""
+
+    def permit(self, requests: int) -> AbstractContextManager[None]:
+        """Held while so many requests are made one after the other."""
+        ...
+
+
 def read_ahead(
     sources: Iterable[SourceObject],
     fetch: Fetch,
     *,
     threads: int,
     budget_bytes: int,
-    limiter: Limiter | None = None,
+    permits: Permits | None = None,
 ) -> Iterator[SourceBody]:
     """Bodies in the order of ``sources``.
 
@@ -32,7 +42,7 @@ def read_ahead(
     memory stays bounded however slow one request or the consumer is.
     """
     runs = _runs(sources)
-    limiter = limiter or Limiter(threads)
+    permits = permits or Limiter(threads)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="read")
     waiting: deque[tuple[int, Future[list[SourceBody]]]] = deque()
     held = 0
@@ -41,7 +51,7 @@ def read_ahead(
         while following is not None or waiting:
             while following is not None and (not waiting or held < budget_bytes):
                 size = sum(source.size for source in following)
-                waiting.append((size, pool.submit(_fetch_run, fetch, following, limiter)))
+                waiting.append((size, pool.submit(_fetch_run, fetch, following, permits)))
                 held += size
                 following = next(runs, None)
             size, future = waiting.popleft()
@@ -51,8 +61,8 @@ def read_ahead(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _fetch_run(fetch: Fetch, sources: Sequence[SourceObject], limiter: Limiter) -> list[SourceBody]:
-    with limiter.permit(len(sources)):
+def _fetch_run(fetch: Fetch, sources: Sequence[SourceObject], permits: Permits) -> list[SourceBody]:
+    with permits.permit(len(sources)):
         return [fetch(source) for source in sources]
 
 

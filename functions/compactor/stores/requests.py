@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 
 class RequestCounter:
@@ -13,11 +14,28 @@ class RequestCounter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
+        self._thread = threading.local()
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count one request, or ``amount`` bytes under ``bytes_read``/``bytes_written``."""
+        held: Counter[str] | None = getattr(self._thread, "held", None)
+        if held is not None:
+            held[name] += amount
+            return
         with self._lock:
             self._counts[name] += amount
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread adds within is counted at its end, under one lock."""
+        held: Counter[str] = Counter()
+        self._thread.held = held
+        try:
+            yield
+        finally:
+            self._thread.held = None
+            with self._lock:
+                self._counts.update(held)
 
     def snapshot(self) -> Mapping[str, int]:
         """A copy of the counts so far."""

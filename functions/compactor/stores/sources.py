@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -48,8 +49,14 @@ class S3Sources(S3Base):
             self._fetch,
             threads=self._threads,
             budget_bytes=self._budget_bytes,
-            limiter=self._limiter,
+            permits=self,
         )
+
+    @contextmanager
+    def permit(self, requests: int) -> Iterator[None]:
+        """One run of reads: waits its turn, and is counted as one."""
+        with self._limiter.permit(requests), self.requests.together():
+            yield
 
     def _fetch(self, source: SourceObject) -> SourceBody:
         if not source.size:
