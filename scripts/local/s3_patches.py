@@ -1,8 +1,8 @@
 """What moto's S3 lacks to hold log data.
 
-moto 5.2.5 walks every key of a bucket for every page of a listing, fails a listing while another
-thread writes, and fails to complete an upload that is gone. This is put right here, and objects
-are stored past the S3 protocol.
+moto 5.2.5 walks every key of a bucket for every page of a listing, and fails a listing while
+another thread writes. This is put right here, and objects are stored past the S3 protocol. Uploads
+are put right in :mod:`scripts.local.multipart_patches`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from moto.s3 import models
-from moto.s3.exceptions import BucketAlreadyExists, InvalidBucketName, NoSuchUpload
+from moto.s3.exceptions import BucketAlreadyExists, InvalidBucketName
 from moto.s3.utils import _VersionedKeyStore
 
+from scripts.local import multipart_patches
 from scripts.local.definition import ACCOUNT, REGION
 from scripts.local.patching import replace
 
@@ -101,23 +102,11 @@ def _list_objects_v2(  # noqa: PLR0917 - the signature is moto's
     return page
 
 
-def _complete_known_upload(before: Any) -> Any:
-    """S3 answers 404 NoSuchUpload where moto fails with 500."""
-
-    def complete(backend: Any, bucket_name: str, multipart_id: str, body: Any) -> Any:
-        if multipart_id not in backend.get_bucket(bucket_name).multiparts:
-            raise NoSuchUpload(multipart_id)
-        return before(backend, bucket_name, multipart_id, body)
-
-    return complete
-
-
 def install() -> None:
     """Apply the patches to this process's moto."""
     replace(models, "_VersionedKeyStore", OrderedKeys)
-    completing = models.S3Backend.complete_multipart_upload
-    replace(models.S3Backend, "complete_multipart_upload", _complete_known_upload(completing))
     replace(models.S3Backend, "list_objects_v2", _list_objects_v2)
+    multipart_patches.install()
 
 
 def store(bucket: str, header: Sequence[Sequence[Any]], body: bytes) -> int:

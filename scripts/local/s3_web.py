@@ -8,6 +8,7 @@ of the one and dozens of the other. Whatever is not plain is left to moto.
 from __future__ import annotations
 
 import base64
+import io
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -50,6 +51,24 @@ def serve_conditionally(application: Application) -> Application:
         if conditional and environ["REQUEST_METHOD"] in ("PUT", "POST", "DELETE"):
             with writing:
                 return application(environ, start_response)
+        return application(environ, start_response)
+
+    return serve
+
+
+def take_bodies(application: Application) -> Application:
+    """Read the body of a PUT at once and into one buffer, where werkzeug copies it thrice.
+
+    A body that ends early is left for werkzeug to find too short.
+    """
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        length = environ.get("CONTENT_LENGTH") or ""
+        if environ["REQUEST_METHOD"] == "PUT" and length.isdecimal():
+            body = environ["wsgi.input"].read(int(length))
+            environ["wsgi.input"] = io.BytesIO(body)
+            if len(body) == int(length):
+                environ["wsgi.input_terminated"] = True
         return application(environ, start_response)
 
     return serve

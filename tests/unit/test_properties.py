@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from compactor import copying, packing, pending, plain
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
-from compactor.errors import UnreadableSource
+from compactor.errors import IntegrityError, TransientStoreError, UnreadableSource
 from compactor.listing import take_listing
-from compactor.model import QuarantineReason
+from compactor.model import QuarantineReason, StoredPart
 from compactor.plan import Knowledge, plan
 from compactor.receipts import Receipt
 from compactor.restore import Wanted, find, restore
@@ -431,6 +431,119 @@ def test_a_source_that_expands_beyond_reason_is_left_alone() -> None:
     world.check_everything()
     (quarantined,) = (q for one in world.commits() for q in one.quarantined)
     assert quarantined.reason is QuarantineReason.BOMB
+
+
+# What is given up leaves nothing behind.
+
+
+def change_at(world: Sources, name: str, key: str, nth: int = 1) -> None:
+    """The source is overwritten at the nth request of this name about it."""
+    seen = 0
+
+    def hook(call: Call) -> None:
+        nonlocal seen
+        seen += (call.name, call.key) == (name, key)
+        if seen == nth and (call.name, call.key) == (name, key):
+            world.store.seed("source", key, b"new\n", last_modified=NOW - 86_400)
+
+    world.store.hooks.before.append(hook)
+
+
+@pytest.mark.usefixtures("streaming")
+def test_a_source_that_changed_after_parts_were_stored_leaves_no_upload_behind() -> None:
+    world = Sources([of(".log", b"t" * 99 + b"\n") for _ in range(3)], IN_CHUNKS)
+    for number, key in enumerate(world.made):
+        world.store.seed("source", key, b"%d\n" % number * 100_000, last_modified=NOW - 86_400)
+    last = list(world.made)[-1]
+    change_at(world, "read_source", last)
+    receipt = world.run()
+    assert receipt.counts.changed == 1
+    assert world.store.count("upload_part") > 3
+    assert world.store.unfinished_uploads("lake") == {}
+    assert b"".join(world.outputs.values()).endswith(b"1\nnew\n")
+
+
+def test_a_large_source_that_changed_leaves_no_upload_behind() -> None:
+    world = Sources([of(".log", b"t\n")], small_object_bytes=1)
+    (key,) = world.made
+    changed = False
+
+    def change(call: Call) -> None:
+        nonlocal changed
+        if call.name == "copy_part" and not changed:
+            changed = True
+            world.store.seed("source", key, b"new\n", last_modified=NOW - 86_400)
+
+    world.store.hooks.before.append(change)
+    receipt = world.run()
+    assert receipt.counts.changed == 1
+    assert world.store.unfinished_uploads("lake") == {}
+    assert list(world.outputs.values()) == [b"new\n"]
+
+
+def test_a_worker_that_loses_the_race_leaves_no_upload_behind() -> None:
+    world = Sources([of(".log", b"a\n"), of(".log", b"b\n")])
+    raced = False
+
+    def race(call: Call) -> None:
+        nonlocal raced
+        if call.name == "create" and not raced:
+            raced = True
+            world.run()
+
+    world.store.hooks.before.append(race)
+    receipt = world.run()
+    assert receipt.counts.conflicts == 1
+    assert world.store.unfinished_uploads("lake") == {}
+    assert list(world.outputs.values()) == [b"a\nb\n"]
+    world.check_idle_again()
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_an_imbalance_stops_the_run_before_anything_is_committed(
+    copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_: dict[str, Any] = {"small_object_bytes": 1} if copied else {}
+    world = Sources([of(".log", b"a\n" * 9), of(".log", b"b\n" * 9)], **given_)
+    upload_part, copy_part = world.store.upload_part, world.store.copy_part
+
+    def short(part: StoredPart) -> StoredPart:
+        return StoredPart(part.number, part.etag, part.size - 1)
+
+    monkeypatch.setattr(world.store, "upload_part", lambda *a: short(upload_part(*a)))
+    monkeypatch.setattr(world.store, "copy_part", lambda *a: short(copy_part(*a)))
+    with pytest.raises(IntegrityError, match="parts"):
+        world.run()
+    assert world.outputs == {}
+    assert world.commits() == []
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+def test_a_group_of_nothing_but_unreadable_sources_makes_no_output() -> None:
+    broken = b'{"Records":[{"a":1}'
+    name = "_CloudTrail_x.json"
+    world = Sources([Made(name, broken, broken, Counter(), damaged=True)])
+    world.check_everything()
+    assert world.outputs == {}
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+def test_sources_that_change_without_end_are_left_to_a_later_call() -> None:
+    world = Sources([of(".log", b"a\n")])
+    (key,) = world.made
+    versions = 0
+
+    def change(call: Call) -> None:
+        nonlocal versions
+        if call.name == "read_source":
+            versions += 1
+            world.store.seed("source", key, b"%d\n" % versions, last_modified=NOW - 86_400)
+
+    world.store.hooks.before.append(change)
+    with pytest.raises(TransientStoreError, match="planned"):
+        world.run()
+    assert versions < 50
+    assert world.outputs == {}
 
 
 # Server-side copies.

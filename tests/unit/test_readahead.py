@@ -102,6 +102,18 @@ def test_several_sources_are_read_at_once_but_no_more_than_threads() -> None:
     assert ledger.most_at_once == 4
 
 
+def test_what_was_used_up_makes_room_for_more() -> None:
+    sources = sized(*[1_000] * 400)
+    ledger = Ledger(sources)
+    for number, body in enumerate(
+        read_ahead(sources, ledger.fetch, threads=4, budget_bytes=40_000)
+    ):
+        ledger.use(body)
+        if number == 200:
+            ledger.most_at_once = 0
+    assert ledger.most_at_once > 1, "the second half was read one after the other"
+
+
 def test_a_source_larger_than_the_budget_is_read_alone() -> None:
     sources = sized(10, 50_000, 10)
     ledger = Ledger(sources)
@@ -166,6 +178,15 @@ def test_an_iteration_given_up_leaves_no_thread_behind() -> None:
     time.sleep(0.02)
     assert ledger.fetched == fetched
     assert fetched < 200_000, "what was not begun is not fetched any more"
+
+
+def test_what_waits_for_a_thread_is_not_read_once_nobody_wants_it() -> None:
+    sources = sized(*[1_000] * 200)
+    ledger = Ledger(sources)
+    bodies = read_ahead(sources, ledger.fetch, threads=1, budget_bytes=100_000)
+    next(bodies)
+    del bodies
+    assert ledger.fetched < 50_000, "only the run under way is read to its end"
 
 
 def test_an_error_of_the_consumer_leaves_no_thread_behind() -> None:

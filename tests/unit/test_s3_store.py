@@ -465,6 +465,55 @@ def test_no_object_and_no_bucket_have_no_head(s3: ScriptedS3, store: S3Store) ->
     assert store.head("bucket", "k") is None
 
 
+def listing(*entries: str, token: str = "") -> Answer:
+    more = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    truncated = f"<IsTruncated>{str(bool(token)).lower()}</IsTruncated>{more}"
+    head = '<?xml version="1.0"?><ListBucketResult><EncodingType>url</EncodingType>'
+    return Answer(body=f"{head}{truncated}{''.join(entries)}</ListBucketResult>".encode())
+
+
+def entry(key: str, kind: str = "STANDARD") -> str:
+    return (
+        f"<Contents><Key>{key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
+        f"<ETag>&quot;{ETAG}&quot;</ETag><Size>7</Size><StorageClass>{kind}</StorageClass>"
+        "<Owner><ID>1</ID><DisplayName>Key</DisplayName></Owner></Contents>"
+    )
+
+
+def test_keys_are_decoded_as_s3_encodes_them(s3: ScriptedS3, store: S3Store) -> None:
+    # S3 writes a blank as "+"; other servers as "%20".
+    s3.always(listing(entry("a+b%2Bc%20d%25/%C3%A9"), entry("x%26%3Cy", "GLACIER")))
+    ((first, second),) = store.list_objects("bucket", "")
+    assert (first.key, second.key) == ("a b+c d%/é", "x&<y")
+    assert (first.bucket, first.etag, first.size) == ("bucket", ETAG, 7)
+    assert first.last_modified == 1_767_323_045.0
+    assert (first.storage_class, second.storage_class) == ("STANDARD", "GLACIER")
+
+
+def test_a_level_is_decoded_as_s3_encodes_it(s3: ScriptedS3, store: S3Store) -> None:
+    prefixes = "<CommonPrefixes><Prefix>p/a+b%2B/</Prefix></CommonPrefixes>"
+    s3.always(listing(entry("p/k"), prefixes))
+    (page,) = store.list_level("bucket", "p/")
+    assert page.prefixes == ("p/a b+/",)
+    assert [one.key for one in page.objects] == ["p/k"]
+    assert "delimiter=%2F" in s3.last.path
+
+
+def test_pages_are_asked_for_by_the_token_of_the_page_before(
+    s3: ScriptedS3, store: S3Store
+) -> None:
+    pages = [listing(entry("a"), token="t+1/=="), listing(token="t2"), listing(entry("c"))]
+    s3.answer = lambda asked: pages[len(s3.asked) - 1]
+    found = list(store.list_objects("bucket", "p", start_after="p0"))
+    assert [[one.key for one in page] for page in found] == [["a"], [], ["c"]]
+    assert [("continuation-token=t%2B1%2F%3D%3D" in asked.path) for asked in s3.asked] == [
+        False,
+        True,
+        False,
+    ]
+    assert "start-after=p0" in s3.asked[0].path
+
+
 # What is counted.
 
 
