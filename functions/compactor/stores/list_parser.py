@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 PAGE = "CompactorPage"
 _CONTENTS = re.compile(r"<Contents>(.*?)</Contents>", re.DOTALL)
+# The order in which S3 and most others write them; the general way serves the rest.
+_USUAL = re.compile(
+    r"<Contents><Key>([^<]*)</Key><LastModified>([^<]*)</LastModified><ETag>([^<]*)</ETag>"
+    r"(?:<Checksum(?:Algorithm|Type)>[^<]*</Checksum(?:Algorithm|Type)>)*<Size>(\d+)</Size>"
+    r"<StorageClass>([^<]*)</StorageClass></Contents>"
+)
 _FIELD = re.compile(r"<(Key|ETag|Size|LastModified|StorageClass)>([^<]*)</")
 _PREFIX = re.compile(r"<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _TRUNCATED = re.compile(r"<IsTruncated>\s*true\s*<", re.IGNORECASE)
@@ -46,17 +52,26 @@ class ListedPage:
 
     def objects(self, bucket: str) -> list[SourceObject]:
         """The objects of the page, in the order listed."""
+        usual = _USUAL.findall(self._text)
+        if len(usual) == self._text.count("<Contents>"):
+            return [self._from_fields(bucket, *fields) for fields in usual]
         return [self._object(bucket, match[1]) for match in _CONTENTS.finditer(self._text)]
 
     def _object(self, bucket: str, entry: str) -> SourceObject:
         found = dict(_FIELD.findall(entry))
+        names = ("Key", "LastModified", "ETag", "Size")
+        storage_class = found.get("StorageClass", "STANDARD")
+        return self._from_fields(bucket, *(found[name] for name in names), storage_class)
+
+    def _from_fields(self, bucket: str, *fields: str) -> SourceObject:
+        key, last_modified, etag, size, storage_class = fields
         return SourceObject(
-            bucket=bucket,
-            key=self._name(found["Key"]),
-            etag=found["ETag"].replace("&quot;", "").replace("&#34;", "").strip('"'),
-            size=int(found["Size"]),
-            last_modified=datetime.fromisoformat(found["LastModified"]).timestamp(),
-            storage_class=found.get("StorageClass", "STANDARD"),
+            bucket,
+            self._name(key),
+            etag.replace("&quot;", "").replace("&#34;", "").strip('"'),
+            int(size),
+            datetime.fromisoformat(last_modified).timestamp(),
+            storage_class,
         )
 
     def _name(self, raw: str) -> str:

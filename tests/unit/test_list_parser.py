@@ -1,0 +1,67 @@
+"""A page of ListObjectsV2, as different servers write it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactor.stores.list_parser import ListedPage
+
+AWS = (
+    "<Contents><Key>{key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
+    "<ETag>&quot;{etag}&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm>"
+    "<ChecksumType>FULL_OBJECT</ChecksumType><Size>7</Size>"
+    "<StorageClass>GLACIER</StorageClass></Contents>"
+)
+WITHOUT_CLASS = (
+    "<Contents>\n  <Key>{key}</Key>\n  <LastModified>2026-01-02T03:04:05.000Z</LastModified>\n"
+    '  <ETag>"{etag}"</ETag>\n  <Size>7</Size>\n</Contents>'
+)
+OWNER_FIRST = (
+    "<Contents><Owner><ID>1</ID></Owner><Size>7</Size><StorageClass>GLACIER</StorageClass>"
+    "<ETag>&#34;{etag}&#34;</ETag><LastModified>2026-01-02T04:04:05+01:00</LastModified>"
+    "<Key>{key}</Key></Contents>"
+)
+
+
+def page(*entries: str, rest: str = "") -> ListedPage:
+    return ListedPage(f"<ListBucketResult>{rest}{''.join(entries)}</ListBucketResult>")
+
+
+@pytest.mark.parametrize("entry", [AWS, WITHOUT_CLASS, OWNER_FIRST])
+def test_an_object_is_read_however_the_server_writes_it(entry):
+    (one,) = page(entry.format(key="a/b.json", etag="e1")).objects("logs")
+    assert (one.bucket, one.key, one.etag, one.size) == ("logs", "a/b.json", "e1", 7)
+    assert one.last_modified == 1767323045.0
+    assert one.storage_class == ("STANDARD" if entry is WITHOUT_CLASS else "GLACIER")
+
+
+def test_entries_of_different_forms_on_one_page_are_all_read_in_order():
+    forms = [AWS, WITHOUT_CLASS, OWNER_FIRST]
+    entries = [form.format(key=f"{n}", etag="e") for n, form in enumerate(forms)]
+    assert [one.key for one in page(*entries).objects("logs")] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("written", "rest", "key"),
+    [
+        ("a%2Bb%26c%0Ad+e", "<EncodingType>url</EncodingType>", "a+b&c\nd e"),
+        ("a+b%41", "", "a+b%41"),
+        ("a&amp;b&lt;c", "", "a&b<c"),
+    ],
+)
+def test_keys_are_decoded_only_where_the_server_says_that_it_encoded_them(written, rest, key):
+    (one,) = page(AWS.format(key=written, etag="e"), rest=rest).objects("logs")
+    assert one.key == key
+
+
+def test_a_token_counts_only_on_a_page_that_is_cut():
+    token = "<NextContinuationToken>a&amp;b</NextContinuationToken>"
+    assert page(rest=f"<IsTruncated>true</IsTruncated>{token}").token == "a&b"
+    assert page(rest=f"<IsTruncated>false</IsTruncated>{token}").token == ""
+
+
+def test_common_prefixes_are_told_apart_from_objects():
+    level = "<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>"
+    both = page(AWS.format(key="x", etag="e"), level + level.replace("a/", "b/"))
+    assert both.prefixes == ("a/", "b/")
+    assert len(both.objects("logs")) == 1
