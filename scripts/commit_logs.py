@@ -49,12 +49,12 @@ class StoredLog:
         """
         void: set[int] = set()
         for sequence in sorted(self.keys, reverse=True):
-            if sequence in void:
-                continue
             commit = self._read(sequence, store)
+            # What a replacement has made void stays void when it is replaced itself.
             if commit.replaces is not None:
                 void.add(commit.replaces)
-            yield commit
+            if sequence not in void:
+                yield commit
 
     def _read(self, sequence: int, store: ObjectStore) -> Commit:
         key = self.keys[sequence]

@@ -76,7 +76,7 @@ def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Ite
         for row, pieces in slices.restored(found.commit, stored):
             if id(row) in left:
                 left.remove(id(row))
-                yield row, slices.checked(row, pieces)
+                yield row, slices.checked(row, pieces, found.commit)
             else:
                 for _ in pieces:
                     continue

@@ -91,7 +91,7 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
 
     Each source is restored through the manifest and compared with the size and CRC32 it had
     when it was read. Of a server-side copy no byte was ever read: its size is compared, and
-    where the source's ETag is an MD5 sum (32 hex digits), the content against it.
+    where the source's ETag is known to be an MD5 sum, the content against it.
 
     Raises:
         IntegrityError: the output is missing, or any byte that a source owns differs.
@@ -103,7 +103,7 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
     try:
         stored = _Counted(store.open(output.bucket, output.key))
         for row, pieces in slices.restored(commit, stored.pieces()):
-            for _ in slices.checked(row, pieces):
+            for _ in slices.checked(row, pieces, commit):
                 continue
     except ObjectMissing:
         raise IntegrityError(f"{where} is gone") from None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.commit_log import Commit, encode_commit
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.restore import Wanted, find
 from compactor.uris import S3Uri
@@ -85,3 +86,13 @@ def test_the_newest_commit_of_an_overwritten_key_is_found_first():
     (older,) = find(commits, Wanted(frozenset({key}), etag=old))
     assert older.commit.sequence == 1
     assert [*find(commits, Wanted(frozenset({key}), bucket="elsewhere"))] == []
+
+
+def test_what_a_replaced_entry_replaced_stays_void():
+    store = store_with()
+    for sequence, replaces in ((1, None), (2, 1), (3, 2)):
+        entry = Commit(sequence, f"id-{sequence}", "run", 0.0, "source", "group", replaces=replaces)
+        key = f"{STATE.prefix}partitions/a/commits/{sequence:020d}.json.gz"
+        store.seed("lake", key, encode_commit(entry), last_modified=0.0)
+    (log,) = all_logs(STATE, store)
+    assert [commit.sequence for commit in log.newest_first(store)] == [3]

@@ -208,3 +208,48 @@ def test_two_checkpoints_of_the_same_entries_are_the_same() -> None:
     log.checkpoint(state)
     log.checkpoint(state)
     assert world.store.contents("lake")[key] == body
+
+
+# Cleaning up.
+
+
+def other_bytes(world: World, key: str) -> None:
+    body = world.store.contents("lake")[key]
+    world.store.seed("lake", key, b"x" * len(body))
+
+
+def longer_without_checksum(world: World, key: str) -> None:
+    body = world.store.contents("lake")[key]
+    world.store.seed("lake", key, body + b"x")
+    bucket = world.store._buckets["lake"]
+    bucket.objects[key] = replace(bucket.objects[key], crc32=None)
+
+
+def gone(world: World, key: str) -> None:
+    world.store.remove("lake", key)
+
+
+@pytest.mark.parametrize("harm", [other_bytes, longer_without_checksum, gone])
+def test_an_output_that_is_not_as_committed_keeps_its_sources(
+    harm: Callable[[World, str], None],
+) -> None:
+    world = world_of(clean_up="delete", retention_days=0)
+    world.run()
+    (key,) = world.store.contents("lake", "compacted/")
+    harm(world, key)
+    result = world.clean_up()
+    assert (result.deleted, result.refused) == (0, ())
+    assert len(result.unsafe) == 1
+    assert key in result.unsafe[0]
+    assert len(world.store.contents("source")) == 2
+
+
+@pytest.mark.parametrize(("seconds", "deleted"), [(86_399, 0), (86_400, 2)])
+def test_retention_is_counted_from_the_commit(seconds: int, deleted: int) -> None:
+    world = world_of(clean_up="delete", retention_days=1)
+    world.run()
+    stored = sum(map(len, world.store.contents("source").values()))
+    world.clock.advance(seconds)
+    result = world.clean_up()
+    assert (result.deleted, result.deleted_bytes) == (deleted, stored if deleted else 0)
+    assert len(world.store.contents("source")) == 2 - deleted

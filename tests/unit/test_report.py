@@ -30,8 +30,8 @@ RUN = RunIdentity("run-1", "2026-01-03T00:00:00Z")
 class Desk:
     """A store with the work list and receipts of one run."""
 
-    def __init__(self, *paths: str, oversized: tuple[str, ...] = ()) -> None:
-        self.settings: Settings = settings()
+    def __init__(self, *paths: str, oversized: tuple[str, ...] = (), **given: Any) -> None:
+        self.settings: Settings = settings(**given)
         self.store = MemoryStore(ManualClock())
         self.store.add_bucket("lake")
         self._write("items.json", to_items_json([item(path) for path in paths]))
@@ -202,7 +202,12 @@ HOSTILE = "<script>alert('\"1\"')</script>&amp;<img src=x onerror=alert(1)>"
 
 
 def hostile_page() -> Page:
-    desk = Desk(HOSTILE + "/", oversized=(HOSTILE,))
+    uris = {
+        "s3_source_uri": f"s3://source/{HOSTILE}",
+        "s3_destination_uri": f"s3://lake/{HOSTILE}x",
+    }
+    desk = Desk(HOSTILE + "/", "", oversized=(HOSTILE,), **uris)
+    desk.receipt("")
     desk.receipt(
         HOSTILE + "/",
         "failed",
@@ -212,10 +217,9 @@ def hostile_page() -> Page:
         skipped={HOSTILE: Skipped(1, 1, (HOSTILE,))},
         quarantined=[QuarantineLine(HOSTILE, HOSTILE, HOSTILE)],
     )
-    desk.settings = settings(
-        s3_source_uri=f"s3://source/{HOSTILE}", s3_destination_uri=f"s3://lake/{HOSTILE}x"
-    )
-    document = msgspec.to_builtins(Desk.report(desk, HOSTILE))
+    found = desk.report(HOSTILE)
+    assert found.totals.requests == {HOSTILE: 1}
+    document = msgspec.to_builtins(found)
     return Page(render({**document, "run_id": HOSTILE, "started_at": HOSTILE, "status": HOSTILE}))
 
 

@@ -369,6 +369,16 @@ def test_a_copy_of_a_multipart_source_has_no_md5_sum_to_be_compared_with() -> No
     (row,) = commit.rows
     multipart = replace(row, source=replace(row.source, etag="0123456789abcdef" * 2 + "-2"))
     assert check_commit(replace(commit, rows=(multipart,)), world.store) == 0
+    longer = replace(multipart, source=replace(multipart.source, size=multipart.source.size + 1))
+    refuses(world, replace(commit, rows=(longer,)))
+
+
+def test_an_etag_of_an_encrypted_source_is_not_taken_for_an_md5_sum() -> None:
+    world, commit = committed(".json", JSON[:1], small_object_bytes=1)
+    (row,) = commit.rows
+    # SSE-KMS: 32 hex digits that are no MD5 sum, and other ones for the copied part.
+    encrypted = replace(row, source=replace(row.source, etag="0123456789abcdef" * 2))
+    assert check_commit(replace(commit, rows=(encrypted,)), world.store) == 0
 
 
 def test_a_commit_without_output_has_nothing_to_be_read() -> None:
