@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,9 @@ def pytest_configure() -> None:
         if name in _LEFT_OUT or name.startswith("AWS_ENDPOINT_URL"):
             del os.environ[name]
     os.environ.update(_ENVIRONMENT)
+    # A job started in the background of a script ignores interrupts, and so would the programs
+    # whose answer to an interrupt is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
