@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shutil
 import tempfile
 import time
@@ -197,8 +196,6 @@ def bench_server(
         TransientStoreError: nginx did not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    # Above 5 MiB moto keeps objects on disk, which makes uploads a quarter slower.
-    os.environ.setdefault("MOTO_S3_DEFAULT_KEY_BUFFER_SIZE", str(1 << 40))
     with (directory / "embedded.log").open("wb") as log, embedded_s3(log) as embedded:
         upstream = embedded.endpoint_url.removeprefix("http://")
         with front(tools, directory / "nginx", upstream, lanes, SOURCE_BUCKET) as running:
