@@ -77,11 +77,11 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         UnreadableSource: corrupt, truncated or suspiciously compressible content; for long
             content only when the damage is reached.
     """
-    limits = Limits(max_expansion=settings.max_expansion)
     if body.content is not None:
-        compression = detect_compression(body.content[:_MAGIC_BYTES])
+        compression = detect_compression(body.content)
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
+        limits = Limits(max_expansion=settings.max_expansion)
         if compression is Compression.GZIP and len(body.content) <= _SURELY_SMALL_GZIP:
             return PlainContent(
                 decompress(body.content, compression, limits=limits), None, compression
@@ -89,6 +89,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         return _gather(decompress_stream([body.content], compression, limits=limits), compression)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
+    limits = Limits(max_expansion=settings.max_expansion)
     raw = body.chunks()
     first = b""
     while len(first) < _MAGIC_BYTES and (chunk := next(raw, None)) is not None:

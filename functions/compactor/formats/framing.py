@@ -18,7 +18,6 @@ one pass: copy up to the offset, leave out ``inserted`` bytes, put in ``original
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
@@ -36,9 +35,8 @@ class Edit(NamedTuple):
     original: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Framed:
-    """What became of one source.
+class Framed(NamedTuple):
+    """What became of one source; made for each, so of a kind that is made quickly.
 
     Attributes:
         separator: bytes put into the output before the slice; no source owns them.

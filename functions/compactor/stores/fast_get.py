@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -29,8 +30,8 @@ from compactor.model import QuarantineReason, SourceObject
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-# Segments of ordinary characters, none of them only dots.
-_PLAIN_KEY = re.compile(r"(?:(?!\.{1,2}(?:/|$))[A-Za-z0-9!_.'()=+,:@&;$~ -]+(?:/(?!$)|$))+")
+# A segment of ordinary characters, not only one or two dots.
+_PLAIN_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9!_.'()=+,:@&;$~ -]+")
 _AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
 _SLOW_DOWN = re.compile(r"SlowDown|503|429")
 _TIMEOUT_SECONDS = 60
@@ -50,7 +51,9 @@ class FastGet:
 
     def takes(self, key: str) -> bool:
         """True for keys that obstore asks for exactly as they are."""
-        return _PLAIN_KEY.fullmatch(key) is not None
+        parent, slash, name = key.rpartition("/")
+        plain_above = not slash or _plain_segments(parent)
+        return plain_above and _PLAIN_SEGMENT.fullmatch(name) is not None
 
     def get(self, source: SourceObject) -> bytes:
         """The whole object, pinned to its ETag.
@@ -61,11 +64,9 @@ class FastGet:
             InvalidInput: access denied.
             TransientStoreError: anything else; SlowDown where S3 asks for less.
         """
-        where = f"get s3://{source.bucket}/{source.key}"
+        store = self._stores.get(source.bucket) or self._store(source.bucket)
         try:
-            answer = obstore.get(
-                self._store(source.bucket), source.key, options={"if_match": f'"{source.etag}"'}
-            )
+            answer = obstore.get(store, source.key, options={"if_match": f'"{source.etag}"'})
             return answer.bytes().to_bytes()
         except PreconditionError:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
@@ -75,17 +76,18 @@ class FastGet:
             if "InvalidObjectState" in str(error):
                 detail = f"{source.key} must be restored from its archive tier first"
                 raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
-            raise InvalidInput("permission", where, "a role that allows this request") from error
+            accepted = "a role that allows this request"
+            raise InvalidInput("permission", _request(source), accepted) from error
         except BaseError as error:
             kind = SlowDown if _SLOW_DOWN.search(str(error)) else TransientStoreError
-            raise kind(f"{where}: {error}") from error
+            raise kind(f"{_request(source)}: {error}") from error
 
     def _store(self, bucket: str) -> ObstoreS3:
-        store = self._stores.get(bucket)
-        if store is None:
-            with self._lock:
-                store = self._stores.setdefault(bucket, self._make(bucket))
-        return store
+        with self._lock:
+            store = self._stores.get(bucket)
+            if store is None:
+                store = self._stores[bucket] = self._make(bucket)
+            return store
 
     def _make(self, bucket: str) -> ObstoreS3:
         endpoint = self._client.meta.endpoint_url
@@ -104,6 +106,16 @@ class FastGet:
             retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=_TIMEOUT_SECONDS)},
             **place,
         )
+
+
+@lru_cache(1024)
+def _plain_segments(parent: str) -> bool:
+    """The same for all segments above the name, which many keys share."""
+    return all(map(_PLAIN_SEGMENT.fullmatch, parent.split("/")))
+
+
+def _request(source: SourceObject) -> str:
+    return f"get s3://{source.bucket}/{source.key}"
 
 
 def _credentials() -> Boto3CredentialProvider:

@@ -31,6 +31,8 @@ _PREFIX = re.compile(r"<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _TRUNCATED = re.compile(r"<IsTruncated>\s*true\s*<", re.IGNORECASE)
 _TOKEN = re.compile(r"<NextContinuationToken>([^<]*)<")
 _URL_ENCODED = re.compile(r"<EncodingType>\s*url\s*<", re.IGNORECASE)
+# What a proxy answers with status 200 may be anything, and is no empty listing.
+_LISTING = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<ListBucketResult[\s>]")
 # What botocore is left with: valid, and empty.
 _NOTHING = b"<ListBucketResult></ListBucketResult>"
 
@@ -90,8 +92,10 @@ def _take_page(
 ) -> None:
     if response_dict["status_code"] != 200:
         return
-    customized_response_dict[PAGE] = ListedPage(response_dict["body"].decode())
-    response_dict["body"] = _NOTHING
+    body = response_dict["body"]
+    if _LISTING.match(body):
+        customized_response_dict[PAGE] = ListedPage(body.decode())
+        response_dict["body"] = _NOTHING
 
 
 def _same(name: str) -> str:
