@@ -17,7 +17,7 @@ import boto3
 import smart_open
 from botocore.config import Config
 
-from scripts.benchmark.clients import Started, Task
+from scripts.benchmark.task import Started, Task
 
 _THREADS = 64
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scripts.benchmark.clients import WORKER, Client, Task
+from scripts.benchmark.clients import WORKER, Client
 from scripts.benchmark.datasets import DataSet
 from scripts.benchmark.front import Lane
 from scripts.benchmark.load import ceiling
@@ -19,6 +19,7 @@ from scripts.benchmark.machine import describe
 from scripts.benchmark.measure import Measured, measure
 from scripts.benchmark.results import Measurement, SetResult
 from scripts.benchmark.server import BUCKET, SOURCE_BUCKET, BenchServer, bench_server
+from scripts.benchmark.task import Task
 from scripts.benchmark.tools import Tools
 from scripts.local.child import python_environment
 from scripts.local.model import REPOSITORY

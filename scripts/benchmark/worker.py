@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from handlers.compact_partition import handler
-from scripts.benchmark.clients import Started, Task
+from scripts.benchmark.task import Started, Task
 
 _LIMIT_SECONDS = 900
 

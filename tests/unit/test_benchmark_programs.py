@@ -9,11 +9,12 @@ import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
 from scripts.benchmark import command
-from scripts.benchmark.clients import CLIENTS, Task, named
+from scripts.benchmark.clients import CLIENTS, named
 from scripts.benchmark.front import Lane, render
 from scripts.benchmark.load import Ceiling, parse
 from scripts.benchmark.measure import measure
 from scripts.benchmark.session import Wanted
+from scripts.benchmark.task import Task
 from scripts.benchmark.tools import Tools, packages_of
 from scripts.benchmark.worker import event_for
 
