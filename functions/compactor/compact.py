@@ -6,7 +6,7 @@ from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.copying import copied_signature, copy_whole
-from compactor.errors import UnreadableSource
+from compactor.errors import SourceChanged, UnreadableSource
 from compactor.formats import detect, extension_for, framer_for
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
@@ -83,6 +83,8 @@ class _Attempt:
         self._frame_bytes = 0
         self._frame_newlines = 0
         self._opened = False
+        # A copied source and its place: whether it ends with a newline matters once bytes follow.
+        self._unended: tuple[SourceObject, int] | None = None
 
     def run(self) -> PendingOutput:
         sources = [s for s in self._group.sources if s.identity not in self._quarantined]
@@ -118,6 +120,7 @@ class _Attempt:
         forced = None if self._settings.format == "auto" else Format(self._settings.format)
         found = detect(content.head, source.key, complete=content.complete, forced=forced)
         if found is None:
+            self._end_copied()
             self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
             return
         signature = Signature(found.format, content.compression, found.header)
@@ -138,14 +141,28 @@ class _Attempt:
         if signature != self._signature or self._writer is None:
             return False
         self._write_opening()
-        appended = int(self._store.read_range(source, source.size - 1, 1) != b"\n")
-        offset = self._writer.plain_bytes
+        self._end_copied()
+        self._unended = (source, self._writer.plain_bytes)
         self._writer.copy(source)
+        return True
+
+    def _end_copied(self, *, last: bool = False) -> None:
+        """Add the newline that a copied source lacks, unless it is the output's last."""
+        if self._unended is None or self._writer is None:
+            return
+        (source, offset), self._unended = self._unended, None
+        appended = 0 if last else int(self._last_byte(source) != b"\n")
         self._writer.write(b"\n" * appended)
         facts = SliceFacts(None, appended=appended)
         length = source.size + appended
         self._rows.append(ManifestRow(source, offset, length, source.size, None, facts))
-        return True
+
+    def _last_byte(self, source: SourceObject) -> bytes:
+        try:
+            return self._store.read_range(source, source.size - 1, 1)
+        except UnreadableSource as error:
+            # It was readable when it was copied; the source at hand is another one.
+            raise SourceChanged(source.key, source.etag, error.detail) from error
 
     def _open_output(self, signature: Signature, source: SourceObject) -> None:
         settings = self._settings
@@ -169,10 +186,12 @@ class _Attempt:
         if streaming is None:
             framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
             self._write_opening()
+            self._end_copied()
             start = self._writer.plain_bytes
             self._writer.write(framed.separator)
         else:
             self._write_opening()
+            self._end_copied()
             start = self._writer.plain_bytes
             for chunk in content.chunks():
                 for piece in streaming.feed(chunk):
@@ -202,6 +221,7 @@ class _Attempt:
         if not self._opened:
             self._writer.abort()
             return None
+        self._end_copied(last=True)
         self._write_frame(self._framer.closing())
         writer = self._writer
         upload_id, parts = writer.finish()

@@ -45,6 +45,10 @@ def _worker(task: Task, tools: Tools) -> list[str]:
     return [sys.executable, "-m", "scripts.benchmark.worker", task.to_json()]
 
 
+def _worker_on_one(task: Task, tools: Tools) -> list[str]:
+    return [*_worker(task, tools), "--one-processor"]
+
+
 def _fastest(task: Task, tools: Tools) -> list[str]:
     return [sys.executable, "-m", "scripts.benchmark.fastest", task.to_json()]
 
@@ -79,6 +83,7 @@ cat {parts}/* >{joined} && {program} --only-show-errors {joined} {target}"""
 
 _ALL = (
     Client(WORKER, "**s3-compactor worker**", _worker),
+    Client("worker-1", "the same on one processor", _worker_on_one),
     Client(SEED, "one object at a time (boto3)", _naive("seed"), 300),
     Client("obstore", "obstore, 256 threads", _fastest),
     Client("boto3", "boto3, 64 threads", _naive("boto3"), 5_000),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.errors import CompactorError, InvalidInput
-from scripts.benchmark import clients, datasets, results, table, tools
+from scripts.benchmark import clients, datasets, results, speeds, table, tools
 from scripts.benchmark.clients import SEED, WORKER, Client
 from scripts.benchmark.front import Lane
 from scripts.benchmark.machine import available_bytes
@@ -103,6 +103,8 @@ def _run(args: argparse.Namespace) -> int:
     print_line(f"Every round: {kept.relative_to(REPOSITORY)}")
     if usual and table.regenerate(REPOSITORY / "README.md", known):
         print_line("README.md: the table between its markers is written anew")
+    if usual and speeds.regenerate(REPOSITORY / "functions/compactor/worker_speed.py", known):
+        print_line("worker_speed.py: its measured table is written anew")
     return _verdict(known[one.name] for one in chosen)
 
 

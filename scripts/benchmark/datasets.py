@@ -76,7 +76,9 @@ _ALL = (
     DataSet("json-4k-gzip", "20,000 x 4 KB JSON lines, gzip", 20_000, 12, gzip=True),
     DataSet("json-4k-many", "100,000 x 4 KB JSON lines", 100_000, 12),
     DataSet("json-100k", "2,000 x 100 KB JSON lines", 2_000, 294),
+    DataSet("json-100k-gzip", "2,000 x 100 KB JSON lines, gzip", 2_000, 294, gzip=True),
     DataSet("cloudtrail", "3,000 CloudTrail, gzip", 3_000, 25, Kind.CLOUDTRAIL, gzip=True),
+    DataSet("cloudtrail-long", "600 long CloudTrail, gzip", 600, 500, Kind.CLOUDTRAIL, gzip=True),
     DataSet("large", "5 x 200 MB JSON lines", 5, 29_400, repeat=20),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -52,6 +53,8 @@ def event_for(task: Task) -> dict[str, Any]:
 def main() -> None:
     """Call the handler until the partition is done."""
     started = Started.now()
+    if "--one-processor" in sys.argv:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     task = Task.from_json(sys.argv[1])
     event = event_for(task)
     answer = handler(event, Context())

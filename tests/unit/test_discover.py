@@ -168,6 +168,12 @@ def test_a_partition_of_exactly_the_limit_is_not_oversized() -> None:
     assert found(store, settings(lambda_max_bytes=249)).items == ()
 
 
+def test_a_partition_that_would_take_one_worker_too_long_is_oversized() -> None:
+    store = a_store(*(f"logs/{n:05}.json" for n in range(10_000)))
+    assert found(store, settings(lambda_max_seconds=1)).items == ()
+    assert found(store, settings(lambda_max_seconds=60)).oversized == ()
+
+
 def test_committed_objects_do_not_make_a_partition_oversized() -> None:
     store = a_store(page_size=10)
     old = [store.seed(SOURCE, f"logs/day/{n:03d}", b"x") for n in range(100)]

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compactor import worker_speed
+from compactor.worker_speed import (
+    CLOUDTRAIL_GZIP,
+    LINES,
+    LINES_GZIP,
+    SPEEDS,
+    WorkerSpeed,
+    speed_for,
+)
+from scripts.benchmark import datasets, speeds
+from scripts.benchmark.results import SetResult
+from tests.unit.test_benchmark_results import WHOLE
+
+
+def test_seconds_grow_with_objects_and_with_bytes() -> None:
+    speed = WorkerSpeed(per_million_objects=200, per_gb=10)
+    assert speed.seconds(1_000_000, 0) == 200
+    assert speed.seconds(0, 3 * 10**9) == 30
+    assert speed.seconds(500_000, 10**9) == 110
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("a/b.json", LINES),
+        ("a/b.csv", LINES),
+        ("a/no-extension", LINES),
+        ("a/b.json.gz", LINES_GZIP),
+        ("a/b.log.zst", LINES_GZIP),
+        ("a/1_CloudTrail_eu-west-1_x.json.gz", CLOUDTRAIL_GZIP),
+        ("a/1_CloudTrail_eu-west-1_x.json", CLOUDTRAIL_GZIP),
+    ],
+)
+def test_a_key_tells_which_speed_counts(key, kind) -> None:
+    assert speed_for(key) is SPEEDS[kind]
+
+
+def measured(name: str, objects: int, object_bytes: int, *seconds: float) -> SetResult:
+    rounds = [
+        replace(
+            WHOLE,
+            data_set=name,
+            round=number,
+            objects=objects,
+            bytes_in=objects * object_bytes,
+            seconds=taken + 0.5,
+            start_seconds=0.5,
+        )
+        for number, taken in enumerate(seconds, 1)
+    ]
+    return SetResult(name, objects, "2026-11-21T10:00:00+00:00", {}, measurements=rounds)
+
+
+def every_set(per_object: float, per_byte: float) -> dict[str, SetResult]:
+    found = {}
+    for small, large in speeds.PAIRS.values():
+        for name, objects, size in ((small, 10_000, 4_000), (large, 1_000, 100_000)):
+            taken = objects * (per_object + size * per_byte)
+            found[name] = measured(name, objects, size, taken, 9 * taken, taken)
+    return found
+
+
+def test_the_table_is_solved_from_two_sets_of_each_kind() -> None:
+    found = speeds.solve(every_set(per_object=1.995e-4, per_byte=1.15e-8))
+    assert found == dict.fromkeys(speeds.PAIRS, WorkerSpeed(per_million_objects=200, per_gb=12))
+
+
+def test_a_kind_that_was_not_measured_leaves_the_table_alone(tmp_path) -> None:
+    module = tmp_path / "worker_speed.py"
+    module.write_text("untouched")
+    results = every_set(1e-4, 1e-8)
+    del results["cloudtrail"]
+    assert set(speeds.solve(results)) == {LINES, LINES_GZIP}
+    assert not speeds.regenerate(module, results)
+    assert module.read_text() == "untouched"
+
+
+def test_the_table_of_the_module_can_be_written_anew(tmp_path) -> None:
+    source = Path(worker_speed.__file__).read_text(encoding="utf-8")
+    module = tmp_path / "worker_speed.py"
+    module.write_text(source)
+    assert speeds.regenerate(module, every_set(per_object=1.995e-4, per_byte=1.15e-8))
+    table = re.findall(r"^    ([A-Z_]+): WorkerSpeed\((.*)\),$", module.read_text(), re.MULTILINE)
+    assert {getattr(worker_speed, name) for name, _ in table} == set(SPEEDS)
+    assert {figures for _, figures in table} == {"per_million_objects=200, per_gb=12"}
+    # The table is all that changed.
+    assert speeds.put_into(module.read_text(), SPEEDS) == source
+
+
+def test_markers_that_are_gone_are_an_error() -> None:
+    with pytest.raises(ValueError, match="no markers"):
+        speeds.put_into("SPEEDS = {}", {})
+
+
+def test_every_pair_names_known_sets_that_differ_in_size_alone() -> None:
+    for small, large in speeds.PAIRS.values():
+        one, other = datasets.SETS[small], datasets.SETS[large]
+        assert (one.kind, one.gzip) == (other.kind, other.gzip)
+        assert one.rows < other.rows
