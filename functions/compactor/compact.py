@@ -7,7 +7,7 @@ from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.copying import copied_signature, copy_whole
 from compactor.errors import SourceChanged, UnreadableSource
-from compactor.formats import detect, extension_for, framer_for
+from compactor.formats import content_type, detect, extension_for, framer_for
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
 from compactor.model import (
@@ -176,7 +176,11 @@ class _Attempt:
             undelimited_output=settings.undelimited_output,
         )
         self._writer = OutputWriter(
-            self._store, self._destination.bucket, key, encoder(compression)
+            self._store,
+            self._destination.bucket,
+            key,
+            encoder(compression),
+            content_type=content_type(signature.format, compression),
         )
 
     def _frame(self, source: SourceObject, content: plain.PlainContent) -> None:

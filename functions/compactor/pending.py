@@ -112,7 +112,15 @@ class OutputWriter:
     after :meth:`finish`.
     """
 
-    def __init__(self, store: ObjectStore, bucket: str, key: str, encoder: Encoder) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        bucket: str,
+        key: str,
+        encoder: Encoder,
+        *,
+        content_type: str = "",
+    ) -> None:
         self.bucket = bucket
         self.key = key
         self.plain_bytes = 0
@@ -120,7 +128,7 @@ class OutputWriter:
         self.size = 0
         self.crc32: int | None = 0
         self._encoder = encoder
-        self._parts = _Parts(store, bucket, key)
+        self._parts = _Parts(store, bucket, key, content_type)
         self._plain: list[bytes | memoryview] = []
         self._plain_waiting = 0
         self._encoded: list[bytes] = []
@@ -210,11 +218,12 @@ class OutputWriter:
 class _Parts:
     """The parts of one multipart upload, numbered in the order they are given."""
 
-    def __init__(self, store: ObjectStore, bucket: str, key: str) -> None:
+    def __init__(self, store: ObjectStore, bucket: str, key: str, content_type: str) -> None:
         self.store = store
         self.count = 0
         self._bucket = bucket
         self._key = key
+        self._content_type = content_type
         self._upload_id = ""
         self._in_flight: deque[Future[StoredPart]] = deque()
         self._stored: list[StoredPart] = []
@@ -239,7 +248,9 @@ class _Parts:
 
     def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
         if not self._upload_id:
-            self._upload_id = self.store.create_upload(self._bucket, self._key)
+            self._upload_id = self.store.create_upload(
+                self._bucket, self._key, content_type=self._content_type
+            )
         while len(self._in_flight) >= _PARTS_IN_FLIGHT:
             self._stored.append(self._in_flight.popleft().result())
         self.count += 1
