@@ -208,10 +208,12 @@ class OutputWriter:
             self._send_part(PART_BYTES)
 
     def _send_part(self, size: int) -> None:
-        joined = b"".join(self._encoded)
-        part, rest = joined[:size], joined[size:]
-        self._encoded = [rest] if rest else []
-        self._encoded_waiting = len(rest)
+        last = memoryview(self._encoded.pop() if self._encoded else b"")
+        cut = len(last) - (self._encoded_waiting - size)
+        # Only the last piece reaches beyond the part: one is sent as soon as it is full.
+        part = b"".join([*self._encoded, last[:cut]])
+        self._encoded = [bytes(last[cut:])] if cut < len(last) else []
+        self._encoded_waiting -= size
         self._parts.upload(part)
 
 

@@ -6,8 +6,8 @@ import contextlib
 import ctypes
 import gc
 
-_M_TRIM_THRESHOLD = -1  # from glibc's malloc.h
-_TRIM_BYTES = 4 * 1024 * 1024
+# Numbers of glibc's malloc.h, and bytes: parts of outputs are mapped, all else is in heaps.
+_OPTIONS = {"M_TRIM_THRESHOLD": (-1, 4 << 20), "M_MMAP_THRESHOLD": (-3, 4 << 20)}
 
 
 def tune() -> None:
@@ -21,4 +21,6 @@ def tune() -> None:
     gc.set_threshold(100_000, 50, 50)
     # Other C libraries have no mallopt, and other platforms no CDLL(None).
     with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in _OPTIONS.values():
+            mallopt(option, value)

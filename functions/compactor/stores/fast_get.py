@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import botocore.session
 import obstore
-from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import (
     BaseError,
     NotFoundError,
@@ -28,6 +28,7 @@ from compactor.errors import InvalidInput, SourceChanged, TransientStoreError, U
 from compactor.model import QuarantineReason, SourceObject
 
 if TYPE_CHECKING:
+    from obstore.store import S3Credential
     from types_boto3_s3.client import S3Client
 
 # A segment of ordinary characters, not only one or two dots.
@@ -96,7 +97,7 @@ class FastGet:
             place |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
         return ObstoreS3(
             bucket,
-            credential_provider=_credentials(),
+            credential_provider=_Credentials(),
             client_options={
                 "allow_http": endpoint.startswith("http://"),
                 "connect_timeout": "5 seconds",
@@ -118,10 +119,24 @@ def _request(source: SourceObject) -> str:
     return f"get s3://{source.bucket}/{source.key}"
 
 
-def _credentials() -> Boto3CredentialProvider:
-    try:
-        # boto3 renews what expires at least ten minutes ahead.
-        return Boto3CredentialProvider(ttl=timedelta(minutes=5))
-    except ValueError as error:
-        accepted = "AWS credentials as boto3 finds them"
-        raise InvalidInput("credentials", str(error), accepted) from None
+class _Credentials:
+    """The credentials that botocore finds, for obstore.
+
+    obstore.auth.boto3 does the same and imports boto3 for it, a third of a worker's start.
+    """
+
+    def __init__(self) -> None:
+        found = botocore.session.get_session().get_credentials()
+        if found is None:
+            raise InvalidInput("credentials", None, "AWS credentials as boto3 finds them")
+        self._found = found
+
+    def __call__(self) -> S3Credential:
+        frozen = self._found.get_frozen_credentials()
+        return {
+            "access_key_id": frozen.access_key or "",
+            "secret_access_key": frozen.secret_key or "",
+            "token": frozen.token,
+            # botocore renews what expires at least ten minutes ahead.
+            "expires_at": datetime.now(UTC) + timedelta(minutes=5),
+        }

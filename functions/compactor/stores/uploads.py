@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import unquote_plus
+
+from isal import isal_zlib
 
 from compactor.errors import AlreadyExists, ObjectMissing, SourceChanged
 from compactor.model import SourceObject, StoredPart
+from compactor.ports import OpenUpload
 from compactor.stores.base import S3Base, encoded_crc32, readable_tier
 from compactor.stores.translate import translated
 
@@ -47,7 +50,7 @@ class S3Uploads(S3Base):
                 UploadId=upload_id,
                 PartNumber=number,
                 Body=bytes(body),
-                ChecksumCRC32=encoded_crc32(zlib.crc32(body)),
+                ChecksumCRC32=encoded_crc32(isal_zlib.crc32(body)),
             )
         return StoredPart(number, answer["ETag"].strip('"'), len(body))
 
@@ -114,6 +117,27 @@ class S3Uploads(S3Base):
                 self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
         except ObjectMissing:
             return
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """See the port."""
+        more: dict[str, Any] = {}
+        while True:
+            self.requests.add("LIST")
+            with translated("list uploads", bucket, prefix):
+                # Control characters of a key cannot stand in XML as they are.
+                page = self._client.list_multipart_uploads(
+                    Bucket=bucket, Prefix=prefix, EncodingType="url", **more
+                )
+            # Not every server knows the encoding; S3 says whether it used it.
+            name = unquote_plus if page.get("EncodingType") == "url" else str
+            for one in page.get("Uploads", ()):
+                yield OpenUpload(name(one["Key"]), one["UploadId"], one["Initiated"].timestamp())
+            if not page.get("IsTruncated"):
+                return
+            more = {
+                "KeyMarker": name(page["NextKeyMarker"]),
+                "UploadIdMarker": page["NextUploadIdMarker"],
+            }
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:
         """See the port."""
