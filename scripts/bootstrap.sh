@@ -53,19 +53,23 @@ up_to_date() {
 }
 
 # pip alone would do, and does where uv cannot reach the package index (uv reads no settings of
-# pip, such as a mirror), but uv needs a sixth of the time.
+# pip, such as a mirror), but uv needs a quarter of the time.
+#
+# pyspark comes as source only. It is built by the setuptools of requirements-bootstrap.txt:
+# isolated, the build would fetch the newest one, which no lock has a hash of.
 install_locks() {
     python=$venv/bin/python
     if "$python" -m pip install --quiet --require-hashes -r requirements-bootstrap.txt &&
-        "$venv/bin/uv" pip sync --quiet --system-certs --python "$python" --require-hashes "$@"
+        "$venv/bin/uv" pip sync --quiet --system-certs --python "$python" --require-hashes \
+            --no-build-isolation "$@"
     then
         return
     fi
-    say "uv could not install the locks; trying pip, which takes about a minute."
+    say "uv could not install the locks; trying pip, which takes about two minutes."
     locks=
     for lock in "$@"; do locks="$locks -r $lock"; done
     # shellcheck disable=SC2086 # one word per lock is meant
-    "$python" -m pip install --quiet --require-hashes $locks
+    "$python" -m pip install --quiet --require-hashes --no-build-isolation $locks
 }
 
 set_up() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -30,6 +31,8 @@ _ENVIRONMENT = {
     "NO_PROXY": _LOOPBACK,
     "no_proxy": _LOOPBACK,
 }
+# Through the environment, because the processes of pytest-xdist inherit what is set here.
+_PROXIES_BEFORE = "COMPACTOR_TEST_PROXIES"
 _LEFT_OUT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_CA_BUNDLE", "ALL_PROXY")
 
 # The same examples on every run, so that a red build is red again; HYPOTHESIS_PROFILE=dev looks
@@ -50,6 +53,8 @@ def pytest_configure() -> None:
     for name in [*os.environ]:
         if name in _LEFT_OUT or name.startswith("AWS_ENDPOINT_URL"):
             del os.environ[name]
+    proxies = {name: os.environ.get(name, "") for name in _ENVIRONMENT if "proxy" in name.lower()}
+    os.environ.setdefault(_PROXIES_BEFORE, json.dumps(proxies))
     os.environ.update(_ENVIRONMENT)
     # A job started in the background of a script ignores interrupts, and so would the programs
     # whose answer to an interrupt is tested.
@@ -60,6 +65,16 @@ def pytest_configure() -> None:
 def repo_root() -> Path:
     """The directory that holds pyproject.toml."""
     return REPO_ROOT
+
+
+@pytest.fixture(scope="session")
+def registry_environment() -> dict[str, str]:
+    """The environment for the one thing that is on no machine of ours: the package registry.
+
+    An empty value means: remove the variable.
+    """
+    before: dict[str, str] = json.loads(os.environ[_PROXIES_BEFORE])
+    return before
 
 
 @pytest.fixture(scope="session")

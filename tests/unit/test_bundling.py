@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import stat
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from compactor.errors import InvalidInput
+from scripts import spark_bundle
+from scripts.bundling import BundleError, Machine, build_application, build_dependencies, write_zip
+from scripts.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
+
+MACHINE = Machine("x86_64", "3.11")
+
+
+def write(directory: Path, contents: dict[str, str]) -> Path:
+    for name, text in contents.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return directory
+
+
+# Archives.
+
+
+def test_an_archive_hangs_on_names_and_contents_alone(tmp_path: Path) -> None:
+    contents = {"b/x.py": "1", "a.py": "2", "b/__pycache__/x.cpython-311.pyc": "3"}
+    first = write(tmp_path / "first", contents)
+    second = write(tmp_path / "second", dict(reversed(contents.items())))
+    os.utime(second / "a.py", (10**9, 10**9))
+    (second / "a.py").chmod(0o700)
+    (second / "b" / "__pycache__" / "y.pyc").write_text("other")
+    write_zip(first, tmp_path / "first.zip")
+    write_zip(second, tmp_path / "out" / "second.zip")
+    assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "out/second.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "first.zip") as read:
+        assert read.namelist() == ["a.py", "b/x.py"]
+        modes = {stat.filemode(one.external_attr >> 16) for one in read.infolist()}
+    assert modes == {"-rw-r--r--"}
+
+
+def test_another_content_gives_another_archive(tmp_path: Path) -> None:
+    archives = []
+    for text in ("1", "2"):
+        write_zip(write(tmp_path / "from", {"a.py": text}), tmp_path / "a.zip")
+        archives.append((tmp_path / "a.zip").read_bytes())
+    assert archives[0] != archives[1]
+
+
+def test_packages_are_copied_side_by_side_without_what_python_left(tmp_path: Path) -> None:
+    one = write(tmp_path / "from" / "one", {"__init__.py": "", "__pycache__/x.pyc": "", "d/e": "e"})
+    two = write(tmp_path / "two", {"m.py": ""})
+    target = write(tmp_path / "target", {"library/__init__.py": ""})
+    build_application([one, two], target)
+    copied = sorted(str(p.relative_to(target)) for p in target.rglob("*") if p.is_file())
+    assert copied == ["library/__init__.py", "one/__init__.py", "one/d/e", "two/m.py"]
+
+
+def test_the_application_holds_both_packages_and_is_the_same_twice(tmp_path: Path) -> None:
+    archives = [tmp_path / "1.zip", tmp_path / "2.zip"]
+    for archive in archives:
+        build_spark_application(archive)
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with zipfile.ZipFile(archives[0]) as read:
+        names = set(read.namelist())
+    assert {"compactor/__init__.py", "compactor/stores/s3.py", "spark/driver.py"} <= names
+    assert {name.split("/")[0] for name in names} == {"compactor", "spark"}
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+# Libraries.
+
+
+def imported(directory: Path) -> set[str]:
+    """Top-level names that modules of a package import while they run."""
+    found = set()
+    for path in directory.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.split(".")[0])
+    return found - set(sys.stdlib_module_names)
+
+
+def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
+    names = set().union(*map(imported, spark_bundle.PACKAGES))
+    # Stubs for type checkers, Spark, which is on the cluster, and what boto3 is made of.
+    names -= {"types_boto3_s3", "compactor", "spark", "pyspark", "py4j", "botocore"}
+    assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "python", "field"),
+    [
+        ("aarch64", "3.11", "architecture"),
+        ("x86_64", "3", "python"),
+        ("x86_64", "3.11.7", "python"),
+        ("arm64", "3.10", "python"),
+    ],
+)
+def test_a_machine_that_nobody_has_is_refused(architecture: str, python: str, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Machine(architecture, python)
+    assert caught.value.field == field
+
+
+def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path, {"precious": "x"})
+    with pytest.raises(InvalidInput, match="empty or not there yet"):
+        build_dependencies(LOCK, tmp_path, MACHINE, roots=["isal"])
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_libraries_that_cannot_be_had_are_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(BundleError, match=r"for x86_64 and Python 3\.11: .*isal") as caught:
+        build_dependencies(LOCK, tmp_path / "deps", MACHINE, roots=["isal"])
+    assert "\n" not in str(caught.value)
+
+
+def test_without_uv_the_error_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BundleError, match="make set-up"):
+        build_dependencies(LOCK, tmp_path / "deps", MACHINE, roots=["isal"])
+
+
+def test_the_command_tells_a_failure_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    assert spark_bundle.main(["--out", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert re.fullmatch(r"spark_bundle: uv could not install .*\n", told.err)
+    assert spark_bundle.main(["--python", "2.7"]) == 2
+    assert "python: '2.7' is not accepted" in capsys.readouterr().err
+
+
+# How they go with the job.
+
+
+def test_the_arguments_lead_to_the_unpacked_libraries(repo_root: Path) -> None:
+    emr = submit_arguments("s3://b/deps.zip", "s3://b/app.zip")
+    assert emr[:4] == ["--archives", "s3://b/deps.zip#deps", "--py-files", "s3://b/app.zip"]
+    serverless = submit_arguments("d.zip", "a.zip", "emr_serverless")
+    with pytest.raises(InvalidInput, match="emr or emr_serverless"):
+        submit_arguments("d.zip", "a.zip", "none")
+    # The workflow passes the same ones.
+    workflow = json.dumps(
+        json.loads((repo_root / "statemachine" / "compaction.asl.json").read_text())
+    )
+    for word in (*emr[5::2], *serverless[5::2], "#deps"):
+        assert word in workflow
