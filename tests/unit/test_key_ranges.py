@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import threading
 import time
@@ -114,8 +115,8 @@ def test_a_listing_that_is_given_up_asks_for_nothing_more() -> None:
     pages = Pages(SPREADS["numbers"])
     objects, token = pages(listing._Place(""))
     ahead = listing._Ranges(pages, fixed=len("logs/")).behind(objects, token)
-    assert list(itertools.islice(ahead, 3))
-    ahead.close()
+    with contextlib.closing(ahead):  # type: ignore[type-var]  # it is a generator
+        assert list(itertools.islice(ahead, 3))
     asked = len(pages.asked)
     time.sleep(0.05)
     assert len(pages.asked) == asked < 60

@@ -1,16 +1,9 @@
-"""What the S3 store asks for, to the letter, and what it makes of S3's answers.
-
-The conditions in these requests are the safety argument; servers for tests ignore some of
-them, so that only the requests themselves can prove them.
-"""
+"""What the S3 store makes of S3's answers."""
 
 from __future__ import annotations
 
-import base64
-import re
 import socket
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,228 +18,21 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
-from compactor.model import SourceObject, StoredPart
-from compactor.ports import SourceBody
-from compactor.stores.s3 import S3Store, make_client
-from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
-
-MIB = 1024 * 1024
-ETAG = "0123456789abcdef0123456789abcdef"
-SOURCE = SourceObject("bucket", "logs/a.json", ETAG, 5, 0.0)
-PARTS = (StoredPart(1, "etag-1", 5 * MIB), StoredPart(2, "etag-2", 7))
-UPLOADED = Answer(headers={"ETag": '"part-etag"'})
-
-
-@pytest.fixture
-def s3() -> Iterator[ScriptedS3]:
-    with scripted_s3() as script:
-        yield script
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """botocore's retries stay, the pauses between them go."""
-    name = "botocore.retries.standard.ExponentialBackoff.delay_amount"
-    monkeypatch.setattr(name, lambda self, context: 0)
-
-
-def store_on(url: str, *, fast: bool = False) -> S3Store:
-    client = make_client(url, connections=4)
-    return S3Store(client, threads=2, fast=fast, deadline_seconds=0.5)
-
-
-@pytest.fixture
-def store(s3: ScriptedS3) -> S3Store:
-    return store_on(s3.url)
-
-
-@pytest.fixture(params=[True, False], ids=["obstore", "boto3"])
-def reader(s3: ScriptedS3, request: pytest.FixtureRequest) -> S3Store:
-    """Both ways to read sources."""
-    return store_on(s3.url, fast=request.param)
-
-
-def crc32_text(content: bytes) -> str:
-    return base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode()
-
-
-def only(bodies: Iterator[SourceBody]) -> SourceBody:
-    (body,) = bodies
-    return body
-
-
-def sends_ranges_of(content: bytes) -> Callable[[Asked], Answer]:
-    """Answers a GET as S3 does, with or without Range."""
-
-    def answer(asked: Asked) -> Answer:
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", asked.headers.get("range", ""))
-        headers = {"ETag": f'"{ETAG}"', "Last-Modified": "Fri, 02 Jan 2026 00:00:00 GMT"}
-        if asked.method == "PUT":
-            return Answer(200, b"", headers)
-        if wanted is None:
-            return Answer(200, content, headers)
-        first, last = int(wanted[1]), int(wanted[2])
-        headers["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
-        return Answer(206, content[first : last + 1], headers)
-
-    return answer
-
-
-# What is asked for.
-
-
-def test_every_get_of_a_source_is_pinned_to_its_etag(s3: ScriptedS3, reader: S3Store) -> None:
-    s3.answer = sends_ranges_of(b"hello")
-    assert only(reader.read_sources([SOURCE])).content == b"hello"
-    (asked,) = s3.asked
-    assert (asked.method, asked.path) == ("GET", "/bucket/logs/a.json")
-    assert asked.headers["if-match"] == f'"{ETAG}"'
-    assert "range" not in asked.headers
-
-
-def test_every_range_of_a_large_source_is_pinned_to_its_etag(
-    s3: ScriptedS3, reader: S3Store
-) -> None:
-    content = bytes(range(256)) * (17 * MIB // 256) + b"the end"
-    s3.answer = sends_ranges_of(content)
-    body = only(reader.read_sources([SourceObject("bucket", "k", ETAG, len(content), 0.0)]))
-    assert body.chunks is not None
-    assert s3.asked == [], "a large source is read when its turn comes"
-    assert b"".join(body.chunks()) == content
-    assert len(s3.asked) == 3
-    assert {asked.headers["if-match"] for asked in s3.asked} == {f'"{ETAG}"'}
-    assert all("range" in asked.headers for asked in s3.asked)
-
-
-def test_a_key_that_the_fast_client_would_change_is_read_as_it_is(s3: ScriptedS3) -> None:
-    store = store_on(s3.url, fast=True)
-    s3.answer = sends_ranges_of(b"hello")
-    for key, path in (("a//b", "a//b"), ("a/../b", "a/../b"), ("é%/+", "%C3%A9%25/%2B")):
-        assert only(store.read_sources([SourceObject("b", key, ETAG, 5, 0.0)])).error is None
-        assert s3.last.path == f"/b/{path}"
-        assert s3.last.headers["if-match"] == f'"{ETAG}"'
-
-
-def test_create_asks_for_absence_and_put_does_not(s3: ScriptedS3, store: S3Store) -> None:
-    store.create("bucket", "k", b"body", content_type="application/json")
-    assert s3.last.method == "PUT"
-    assert s3.last.headers["if-none-match"] == "*"
-    assert s3.last.headers["content-type"] == "application/json"
-    assert s3.last.body == b"body"
-    store.put("bucket", "k", b"body")
-    assert "if-none-match" not in s3.last.headers
-
-
-def test_an_upload_starts_with_a_full_object_crc32(s3: ScriptedS3, store: S3Store) -> None:
-    body = b"<InitiateMultipartUploadResult><UploadId>id</UploadId></InitiateMultipartUploadResult>"
-    s3.always(Answer(body=body))
-    assert store.create_upload("bucket", "out", content_type="application/gzip") == "id"
-    assert s3.last.headers["x-amz-checksum-algorithm"] == "CRC32"
-    assert s3.last.headers["x-amz-checksum-type"] == "FULL_OBJECT"
-    assert s3.last.headers["content-type"] == "application/gzip"
-
-
-def test_a_part_travels_with_its_crc32(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(UPLOADED)
-    part = store.upload_part("bucket", "out", "id", 3, memoryview(b"0123456789")[1:])
-    assert part == StoredPart(3, "part-etag", 9)
-    assert s3.last.headers["x-amz-checksum-crc32"] == crc32_text(b"123456789")
-    assert s3.last.body == b"123456789"
-    assert "partNumber=3" in s3.last.path
-    assert "uploadId=id" in s3.last.path
-
-
-def test_a_copied_part_is_pinned_to_the_etag_of_its_source(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(Answer(body=b'<CopyPartResult><ETag>"copied"</ETag></CopyPartResult>'))
-    part = store.copy_part("lake", "out", "id", 2, SOURCE, 10, 20)
-    assert part == StoredPart(2, "copied", 20)
-    headers = s3.last.headers
-    assert headers["x-amz-copy-source"] == "bucket/logs/a.json"
-    assert headers["x-amz-copy-source-if-match"] == f'"{ETAG}"'
-    assert headers["x-amz-copy-source-range"] == "bytes=10-29"
-
-
-def complete(store: S3Store, crc32: int | None = 0) -> None:
-    store.complete_upload("bucket", "out", "id", PARTS, crc32=crc32)
-
-
-COMPLETED = Answer(
-    body=b"<CompleteMultipartUploadResult><Key>out</Key></CompleteMultipartUploadResult>"
+from compactor.model import SourceObject
+from compactor.stores.s3 import S3Store
+from tests.support.s3_requests import (
+    ETAG,
+    MIB,
+    SOURCE,
+    complete,
+    only,
+    sends_ranges_of,
+    sources,
+    store_on,
 )
+from tests.support.scripted_s3 import Answer, ScriptedS3, refusal
 
-
-def test_completing_asks_for_absence_and_gives_the_full_object_crc32(
-    s3: ScriptedS3, store: S3Store
-) -> None:
-    s3.always(COMPLETED)
-    complete(store, zlib.crc32(b"whole"))
-    assert s3.last.headers["if-none-match"] == "*"
-    assert s3.last.headers["x-amz-checksum-crc32"] == crc32_text(b"whole")
-    assert s3.last.headers["x-amz-checksum-type"] == "FULL_OBJECT"
-    assert re.findall(rb"<(PartNumber|ETag)>([^<]*)<", s3.last.body) == [
-        (b"PartNumber", b"1"),
-        (b"ETag", b'"etag-1"'),
-        (b"PartNumber", b"2"),
-        (b"ETag", b'"etag-2"'),
-    ]
-
-
-def test_completing_a_copy_asks_for_absence_too(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(COMPLETED)
-    complete(store, None)
-    assert s3.last.headers["if-none-match"] == "*"
-    assert "x-amz-checksum-crc32" not in s3.last.headers
-
-
-def sources(*keys: str) -> list[SourceObject]:
-    return [SourceObject("bucket", key, f"etag-of-{key}", 1, 0.0) for key in keys]
-
-
-def test_every_key_to_be_deleted_carries_its_etag(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(Answer(body=b"<DeleteResult></DeleteResult>"))
-    assert store.delete_sources(sources("a", "b")) == []
-    (asked,) = s3.asked
-    assert (asked.method, asked.path) == ("POST", "/bucket?delete")
-    assert re.findall(rb"<Object>(.*?)</Object>", asked.body) == [
-        b'<Key>a</Key><ETag>"etag-of-a"</ETag>',
-        b'<Key>b</Key><ETag>"etag-of-b"</ETag>',
-    ]
-
-
-def test_no_request_deletes_more_than_s3_takes(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(Answer(body=b"<DeleteResult></DeleteResult>"))
-    assert store.delete_sources(sources(*(f"{n:04}" for n in range(2_001)))) == []
-    assert [asked.body.count(b"<Object>") for asked in s3.asked] == [1_000, 1_000, 1]
-
-
-def test_a_key_that_no_xml_may_hold_is_deleted_by_a_conditional_request(
-    s3: ScriptedS3, store: S3Store
-) -> None:
-    answers = {"DELETE": Answer(204), "POST": Answer(body=b"<DeleteResult></DeleteResult>")}
-    s3.answer = lambda asked: answers[asked.method]
-    odd = SourceObject("bucket", "a\x01", ETAG, 1, 0.0)
-    assert store.delete_sources([odd, *sources("b")]) == []
-    assert [(one.method, one.path) for one in s3.asked] == [
-        ("DELETE", "/bucket/a%01"),
-        ("POST", "/bucket?delete"),
-    ]
-    assert s3.asked[0].headers["if-match"] == f'"{ETAG}"'
-    assert b"\x01" not in s3.asked[1].body
-
-
-def test_sources_that_s3_did_not_delete_are_told_and_those_gone_are_not(
-    s3: ScriptedS3, store: S3Store
-) -> None:
-    errors = "".join(
-        f"<Error><Key>{key}</Key><Code>{code}</Code><Message>m</Message></Error>"
-        for key, code in (("a", "PreconditionFailed"), ("b", "NoSuchKey"), ("c", "AccessDenied"))
-    )
-    s3.always(Answer(body=f"<DeleteResult>{errors}</DeleteResult>".encode()))
-    refused = store.delete_sources(sources("a", "b", "c", "d"))
-    assert refused == [("a", "PreconditionFailed: m"), ("c", "AccessDenied: m")]
-
-
-# What is made of the answers.
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 ASK: dict[str, Callable[[S3Store], Any]] = {
     "list": lambda store: list(store.list_objects("bucket", "p/")),
@@ -514,16 +300,13 @@ def test_pages_are_asked_for_by_the_token_of_the_page_before(
     assert "start-after=p0" in s3.asked[0].path
 
 
-# What is counted.
-
-
-def test_requests_and_bytes_are_counted(s3: ScriptedS3, reader: S3Store) -> None:
-    s3.answer = sends_ranges_of(b"hello")
-    only(reader.read_sources([SOURCE]))
-    reader.put("bucket", "k", b"123")
-    reader.get("bucket", "k")
-    list(reader.open("bucket", "k"))
-    reader.head("bucket", "k")
-    assert dict(reader.requests.snapshot()) == {
-        "GET": 3, "PUT": 1, "HEAD": 1, "bytes_read": 15, "bytes_written": 3,
-    }  # fmt: skip
+def test_sources_that_s3_did_not_delete_are_told_and_those_gone_are_not(
+    s3: ScriptedS3, store: S3Store
+) -> None:
+    errors = "".join(
+        f"<Error><Key>{key}</Key><Code>{code}</Code><Message>m</Message></Error>"
+        for key, code in (("a", "PreconditionFailed"), ("b", "NoSuchKey"), ("c", "AccessDenied"))
+    )
+    s3.always(Answer(body=f"<DeleteResult>{errors}</DeleteResult>".encode()))
+    refused = store.delete_sources(sources("a", "b", "c", "d"))
+    assert refused == [("a", "PreconditionFailed: m"), ("c", "AccessDenied: m")]
