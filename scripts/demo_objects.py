@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ _DAYS = 3
 # Late objects arrive up to three days after their events: with these days all has settled.
 _FIRST_DAY = "today-8"
 _DAY_SECONDS = 86_400
+# One partition of its own gets a fifth of all objects; each of the others about a 26th.
+_BUSY = "busy"
+_BUSY_SHARE = 5
+_OVERSIZED_SHARE = 10
 # The embedded S3 holds everything in memory.
 _MOST_BYTES = 2 * 1024**3
 _ABOVE_DATE = re.compile(r".*?(?=\d{4}/\d\d/\d\d/)")
@@ -39,24 +44,36 @@ class Seed:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def generated(count: int) -> Seed:
+def generated(count: int, *, oversized: bool = False) -> Seed:
     """Logs of all seven formats over three days, each format below a prefix of its own.
+
+    Args:
+        count: objects in all.
+        oversized: put a fifth of them into one partition, and let the run's limit for one
+            worker be half of that.
 
     Raises:
         InvalidInput: not a number of objects that can be generated.
     """
     start = parse_start(_FIRST_DAY)
-    spec = GeneratorSpec(objects=count, rows=25, formats=tuple(LogFormat), start=start, days=_DAYS)
-    fields = {
+    busy = count // _BUSY_SHARE if oversized else 0
+    mixed = GeneratorSpec(
+        objects=count - busy, rows=25, formats=tuple(LogFormat), start=start, days=_DAYS
+    )
+    objects = _with_prefixes(mixed, [one.value for one in mixed.formats])
+    fields: dict[str, Any] = {
         "s3_source_uri": SOURCE_URI + "*/",
         "date_format": "%Y/%m/%d",
         "start": start.isoformat(),
     }
-    return Seed(_with_prefixes(spec), count, fields)
+    if busy:
+        spec = GeneratorSpec(objects=busy, rows=25, start=start, days=1)
+        objects = itertools.chain(objects, _with_prefixes(spec, [_BUSY]))
+        fields["lambda_max_objects"] = max(1, count // _OVERSIZED_SHARE)
+    return Seed(objects, count, fields)
 
 
-def _with_prefixes(spec: GeneratorSpec) -> Iterator[SeedObject]:
-    names = [one.value for one in spec.formats]
+def _with_prefixes(spec: GeneratorSpec, names: Sequence[str]) -> Iterator[SeedObject]:
     for number, one in enumerate(generate(spec)):
         above = f"{SOURCE_PREFIX}{names[number % len(names)]}/"
         key = _ABOVE_DATE.sub(above, one.key, count=1)

@@ -19,9 +19,11 @@ class Summary:
         status: ``succeeded`` or ``failed``.
         partitions: partitions with at least one object.
         records: records in the outputs; those of server-side copies are not counted.
+        rejected: records that do not fit the schema of their Parquet output, kept beside it.
         skipped: objects left alone, by reason.
         quarantined: objects left alone because they cannot be read.
         oversized: partitions left for Spark.
+        spark: partitions that went to Spark; they are in all other numbers.
         report_uri: where the whole report is.
     """
 
@@ -33,10 +35,12 @@ class Summary:
     bytes_before: int
     bytes_after: int
     records: int
+    rejected: int
     seconds: float
     skipped: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
     oversized: tuple[str, ...] = ()
+    spark: tuple[str, ...] = ()
     report_uri: str = ""
 
     @classmethod
@@ -52,10 +56,12 @@ class Summary:
             bytes_before=totals["bytes_in"],
             bytes_after=totals["bytes_out"],
             records=totals["records"],
+            rejected=totals["rejected"],
             seconds=round(seconds, 2),
             skipped={reason: one["objects"] for reason, one in report["skipped"].items()},
             quarantined=totals["quarantined"],
             oversized=tuple(report["oversized"]),
+            spark=tuple(report["spark"]),
             report_uri=report_uri,
         )
 
@@ -91,7 +97,7 @@ def print_summary(summary: Summary) -> None:
         ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
         ("Bytes", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after)),
         ("Average size", human_bytes(summary.average_before), human_bytes(summary.average_after)),
-        ("Records", f"{summary.records:,}", f"{summary.records:,}"),
+        ("Records", f"{summary.records + summary.rejected:,}", f"{summary.records:,}"),
         ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
         ("Seconds", "", f"{summary.seconds:,.1f}"),
     )
@@ -102,5 +108,9 @@ def print_summary(summary: Summary) -> None:
         print_line(
             f"left alone: {counted(summary.quarantined, 'unreadable object')}, see the report"
         )
+    for path in summary.spark:
+        print_line(f"by Spark: {path or '(root)'}")
+    if summary.rejected:
+        print_line(f"rejected: {counted(summary.rejected, 'record')} that do not fit the schema")
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")

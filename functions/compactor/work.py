@@ -18,6 +18,7 @@ from compactor.settings import Settings
 ITEMS_NAME = "items.json"
 OVERSIZED_NAME = "oversized.json"
 DISCOVERY_NAME = "discovery.json"
+SETTINGS_NAME = "settings.json"
 
 # What stores name when a bucket cannot be used; anything else is told as it is.
 _ABOUT_A_BUCKET = frozenset({"bucket", "permission", "region"})
@@ -86,11 +87,16 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class WorkLists:
-    """Where the lists of work items lie."""
+    """Where the lists of work items lie, beside the settings of the run."""
 
     bucket: str
     items_key: str
     oversized_key: str
+
+    @property
+    def run_uri(self) -> str:
+        """The prefix below which everything of this run lies; all that the Spark job is told."""
+        return f"s3://{self.bucket}/{self.items_key.removesuffix(ITEMS_NAME)}"
 
 
 def to_items_json(items: Sequence[WorkItem]) -> bytes:
@@ -102,7 +108,7 @@ def to_items_json(items: Sequence[WorkItem]) -> bytes:
 def write_work(
     discovery: Discovery, settings: Settings, run_id: str, store: ObjectStore
 ) -> WorkLists:
-    """Write both lists, and what is in neither, below the state prefix.
+    """Write both lists, what is in neither, and the settings below the state prefix.
 
     Through S3, because the state of a workflow holds 256 KiB only.
 
@@ -118,9 +124,12 @@ def write_work(
         remember_scheme(settings, store)
         for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
             store.put(bucket, key, to_items_json(items), content_type="application/json")
-    bucket, discovery_key = run_key(settings, run_id, DISCOVERY_NAME)
-    rest = json.dumps({"unpartitioned": asdict(discovery.unpartitioned)}).encode()
-    store.put(bucket, discovery_key, rest, content_type="application/json")
+    for name, document in (
+        (SETTINGS_NAME, settings.to_dict()),
+        (DISCOVERY_NAME, {"unpartitioned": asdict(discovery.unpartitioned)}),
+    ):
+        bucket, key = run_key(settings, run_id, name)
+        store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")
     return WorkLists(bucket, items_key, oversized_key)
 
 

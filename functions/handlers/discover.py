@@ -55,6 +55,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         "item_count": len(found.items),
         "oversized": {"bucket": lists.bucket, "key": lists.oversized_key},
         "oversized_count": len(found.oversized),
+        "run_uri": lists.run_uri,
         "max_concurrency": settings.max_concurrency,
         "results": {
             "bucket": lists.bucket,

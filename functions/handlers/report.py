@@ -8,7 +8,7 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.report import RunIdentity, report
+from compactor.report import RunIdentity, failure_text, report
 from compactor.settings import Settings
 from handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced
 
@@ -17,11 +17,18 @@ from handlers.runtime import Event, LambdaContext, logger, metrics, store_for, t
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", "started_at", "settings", "failure"?}``; return the verdict."""
+    """Tell how a run went.
+
+    Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?}``; returns the
+    verdict.
+    """
     settings = Settings.from_input(event["settings"])
-    failure = event.get("failure") or {}
-    text = ": ".join(str(failure[name]) for name in ("Error", "Cause") if failure.get(name))
-    identity = RunIdentity(event["run_id"], event["started_at"], text)
+    identity = RunIdentity(
+        event["run_id"],
+        event["started_at"],
+        failure_text(event.get("failure")),
+        failure_text(event.get("spark_failure")),
+    )
     result = report(identity, settings, store_for(settings))
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
@@ -34,5 +41,6 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         "totals": msgspec.to_builtins(result.totals),
         "failed_partitions": len(result.failed),
         "oversized_partitions": len(result.oversized),
+        "spark_partitions": len(result.spark),
         "cause": result.cause,
     }

@@ -27,6 +27,7 @@ from scripts.demo_objects import (
     generated,
 )
 from scripts.local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from scripts.local.spark_submit import SparkMissing, find_spark
 from scripts.summary import print_summary
 
 _REPORT_DIRECTORY = Path("build", "demo")
@@ -67,7 +68,12 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: an option is at fault.
         Failure: the run failed, or the proof did.
     """
-    seed = generated(args.objects) if args.source is None else from_directory(args.source)
+    missing = ""
+    if args.source is None:
+        missing = _missing_for_spark()
+        seed = generated(args.objects, oversized=not missing)
+    else:
+        seed = from_directory(args.source)
     given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
     settings = Settings.from_input(given)
     with embedded_s3() as server, _environment(server.environment):
@@ -80,12 +86,23 @@ def run(args: argparse.Namespace) -> int:
         pages = _leave_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
         _show(execution, proof, pages, as_json=args.json)
+        if missing and not args.json:
+            print_line(f"without a Spark step, for there is {missing}")
         if args.keep:
             _keep(server)
     execution.check()
     if not proof.holds:
         raise Failure("; ".join(proof.findings) or "nothing was compacted")
     return 0
+
+
+def _missing_for_spark() -> str:
+    """Why no partition can go to Spark on this machine; empty when one can."""
+    try:
+        find_spark()
+    except SparkMissing as error:
+        return error.what
+    return ""
 
 
 @contextmanager

@@ -89,7 +89,8 @@ def execute(
             done = at.partitions_done + at.partitions_failed
             failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
             text = f"{done:,}/{at.partitions_total:,} partitions, {at.objects_done:,} objects"
-            bar.show(done, at.partitions_total, text + failed)
+            spark = f", Spark: {at.spark}" if at.spark else ""
+            bar.show(done, at.partitions_total, text + failed + spark)
 
         result = run_workflow(
             given,

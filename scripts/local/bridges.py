@@ -2,7 +2,7 @@
 
 A stand-in is a function ``(parameters) -> result`` found by the task's resource. Whatever it
 raises fails the task: with the exception's class name as error, or with the error and cause
-of a :class:`BridgeError`.
+of a :class:`BridgeError`, whose error may be one of Step Functions' own (``States.TaskFailed``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from moto.stepfunctions.parser.api import HistoryEventType
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import (
     CustomErrorName,
 )
+from moto.stepfunctions.parser.asl.component.common.error_name.error_name import ErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEvent
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import (
+    StatesErrorName,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (  # noqa: E501 - moto's own module path
     StateTaskService,
 )
@@ -100,7 +104,13 @@ class _BridgedTask(StateTaskService):
         event_details: Any = {"taskFailedEventDetails": details}
         return FailureEvent(
             env=env,
-            error_name=CustomErrorName(error),
+            error_name=_error_name(error),
             event_type=HistoryEventType.TaskFailed,
             event_details=event_details,
         )
+
+
+def _error_name(error: str) -> ErrorName:
+    if error.startswith("States."):
+        return StatesErrorName.from_name(error)
+    return CustomErrorName(error)

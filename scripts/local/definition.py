@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scripts.local.model import SUBSTITUTIONS, EngineError
+from scripts.local.model import SUBSTITUTIONS, VALUES, EngineError
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -62,9 +62,11 @@ def load_definition(path: Path, bridged: Collection[str] = ()) -> str:
 
 
 def _substitute(match: re.Match[str]) -> str:
-    if match[1] not in SUBSTITUTIONS:
-        raise EngineError(f"nothing is known to put in place of {match[0]} of the definition")
-    return function_arn(SUBSTITUTIONS[match[1]])
+    if match[1] in SUBSTITUTIONS:
+        return function_arn(SUBSTITUTIONS[match[1]])
+    if match[1] in VALUES:
+        return VALUES[match[1]]
+    raise EngineError(f"nothing is known to put in place of {match[0]} of the definition")
 
 
 def each_state(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

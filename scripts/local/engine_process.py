@@ -22,7 +22,7 @@ from typing import IO, Any, NoReturn
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
-from scripts.local import bridges, interpreter
+from scripts.local import bridges, emr, interpreter
 from scripts.local.definition import ACCOUNT, REGION
 from scripts.local.invocations import Functions
 from scripts.local.model import EngineError, Progress
@@ -108,6 +108,7 @@ def _execute(
         stand_ins=bridges.load(order["bridges"]),
         on_child=functions.note_child,
     )
+    emr.tell(functions.note_spark, functions.note_spark_ended)
     started = time.monotonic()
     execution = _run(order)
     return {

@@ -36,7 +36,8 @@ class Functions:
         self._limits = {"timeout_seconds": timeout_seconds, "memory_mb": memory_mb}
         self._on_progress = on_progress
         self._lock = threading.Lock()
-        self._counts: dict[str, dict[str, int]] = {}
+        # By the path of the partition; None is the Spark job.
+        self._counts: dict[str | None, dict[str, int]] = {}
         self.progress = Progress()
 
     def invoke(self, arn: str, event: Any) -> Answer:
@@ -63,6 +64,24 @@ class Functions:
                 now = dataclasses.replace(now, partitions_failed=now.partitions_failed + 1)
             self._publish(now)
 
+    def note_spark(self, line: str) -> None:
+        """The Spark job has told where it stands."""
+        self._note(spark=line)
+
+    def note_spark_ended(self, partitions: Mapping[str, Any]) -> None:
+        """The Spark job has ended, and left these counts."""
+        with self._lock:
+            now = self.progress
+            self._publish(
+                dataclasses.replace(
+                    now,
+                    partitions_done=now.partitions_done + partitions.get("done", 0),
+                    partitions_failed=now.partitions_failed + partitions.get("failed", 0),
+                    counts=self._add_counts(None, partitions),
+                    spark="",
+                )
+            )
+
     def _note(self, **changes: Any) -> None:
         with self._lock:
             self._publish(dataclasses.replace(self.progress, **changes))
@@ -72,21 +91,18 @@ class Functions:
         with self._lock:
             now = dataclasses.replace(self.progress, invocations=self.progress.invocations + 1)
             if name == "discover" and "item_count" in payload:
-                now = dataclasses.replace(now, partitions_total=payload["item_count"])
+                now = dataclasses.replace(now, partitions_total=_partitions(payload))
             if name == "compact_partition":
-                now = dataclasses.replace(now, counts=self._add_counts(payload))
+                path = (payload.get("partition") or {}).get("path", "")
+                counts = self._add_counts(path, payload.get("counts") or {})
+                now = dataclasses.replace(now, counts=counts)
             self._publish(now)
 
-    def _add_counts(self, payload: Mapping[str, Any]) -> dict[str, int]:
-        """The sums with this answer's counts in the place of the partition's earlier ones."""
-        path = (payload.get("partition") or {}).get("path", "")
-        counts = {
-            name: value
-            for name, value in (payload.get("counts") or {}).items()
-            if isinstance(value, int)
-        }
-        earlier = self._counts.get(path, {})
-        self._counts[path] = {**earlier, **counts}
+    def _add_counts(self, worker: str | None, given: Mapping[str, Any]) -> dict[str, int]:
+        """The sums with these counts in the place of the same worker's earlier ones."""
+        counts = {name: value for name, value in given.items() if isinstance(value, int)}
+        earlier = self._counts.get(worker, {})
+        self._counts[worker] = {**earlier, **counts}
         sums = dict(self.progress.counts)
         for name, value in counts.items():
             sums[name] = sums.get(name, 0) + value - earlier.get(name, 0)
@@ -95,3 +111,10 @@ class Functions:
     def _publish(self, progress: Progress) -> None:
         self.progress = progress
         self._on_progress(progress)
+
+
+def _partitions(found: Mapping[str, Any]) -> int:
+    """How many partitions the run will work on, of those that discovery found."""
+    if found.get("settings", {}).get("spark_engine", "none") == "none":
+        return int(found["item_count"])
+    return int(found["item_count"]) + int(found.get("oversized_count", 0))

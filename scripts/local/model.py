@@ -26,6 +26,40 @@ SUBSTITUTIONS: Mapping[str, str] = {
 }
 """``${Substitution}`` of the definition -> function name."""
 
+VALUES: Mapping[str, str] = {
+    "AwsRegion": "us-east-1",
+    # Its last segment names the script of this checkout that takes its place.
+    "SparkScriptUri": "s3://local/spark/compact_partitions.py",
+    "SparkAppZipUri": "s3://local/spark/app.zip",
+    "SparkDepsZipUri": "s3://local/spark/deps.zip",
+    "SparkLogUri": "s3://local/logs/",
+    "SparkTimeoutSeconds": "43200",
+    "EmrReleaseLabel": "emr-spark-8.1.0",
+    "EmrPrimaryInstanceType": "m6g.xlarge",
+    "EmrCoreInstanceType": "m6g.xlarge",
+    "EmrCoreInstanceCount": "2",
+    "EmrSubnetId": "subnet-0local",
+    "EmrServiceRole": "local-emr-service",
+    "EmrInstanceProfile": "local-emr-nodes",
+    "EmrSecurityConfiguration": "local",
+    "EmrIdleTimeoutSeconds": "900",
+    "EmrCreateTimeoutSeconds": "1800",
+    "EmrTerminateTimeoutSeconds": "1800",
+    "EmrServerlessApplicationId": "00local",
+    "EmrServerlessJobRoleArn": "arn:aws:iam::123456789012:role/local-emr-serverless",
+}
+"""``${Substitution}`` of the definition -> text that does no harm on this machine."""
+
+BRIDGES: Mapping[str, str] = {
+    "arn:aws:states:::elasticmapreduce:createCluster.sync": "scripts.local.emr:create_cluster",
+    "arn:aws:states:::elasticmapreduce:addStep.sync": "scripts.local.emr:add_step",
+    "arn:aws:states:::elasticmapreduce:terminateCluster.sync": (
+        "scripts.local.emr:terminate_cluster"
+    ),
+    "arn:aws:states:::emr-serverless:startJobRun.sync": "scripts.local.emr:start_job_run",
+}
+"""Task resource -> ``package.module:callable`` that stands in for it by default."""
+
 
 class EngineError(Exception):
     """The local engine itself failed; says what a person can do about it."""
@@ -45,7 +79,8 @@ class EngineOptions:
         log: receives whatever handlers print, appended; None drops it.
         bridges: task resource -> ``package.module:callable`` that stands in for a service
             integration the interpreter lacks; it takes the task's parameters and returns the
-            task's result.
+            task's result. By default EMR and EMR Serverless have one, which runs the job with
+            the Spark of this machine.
     """
 
     definition: Path = DEFINITION
@@ -54,7 +89,7 @@ class EngineOptions:
     wait_scale: float = 1.0
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
-    bridges: Mapping[str, str] = field(default_factory=dict)
+    bridges: Mapping[str, str] = field(default_factory=lambda: dict(BRIDGES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +98,14 @@ class Progress:
 
     Attributes:
         function: the function invoked last, e.g. ``compact_partition``.
-        partitions_total: partitions on the list; 0 until discovery has answered.
-        partitions_done: child executions that succeeded.
-        partitions_failed: child executions that failed for good.
+        partitions_total: partitions on the lists; 0 until discovery has answered. Oversized
+            ones count unless they are left.
+        partitions_done: child executions that succeeded, and partitions that Spark did.
+        partitions_failed: child executions and partitions at Spark that failed for good.
         invocations: Lambda invocations that have answered, failures included.
         counts: sums over the partitions of the whole numbers in the ``counts`` that
-            compact_partition answered last.
+            compact_partition answered last, and what Spark did, once it has ended.
+        spark: the last progress line of the Spark job; empty while there is none.
     """
 
     function: str = ""
@@ -77,6 +114,7 @@ class Progress:
     partitions_failed: int = 0
     invocations: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
+    spark: str = ""
 
     @property
     def objects_done(self) -> int:

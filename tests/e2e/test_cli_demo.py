@@ -14,7 +14,20 @@ from pathlib import Path
 
 import pytest
 
+from scripts.local.spark_submit import SparkMissing, find_spark
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+# Java is not found there, so neither is Spark.
+WITHOUT_SPARK = {**ENVIRONMENT, "JAVA_HOME": os.devnull}
+
+
+@pytest.fixture
+def spark():
+    """Skips a test where Spark cannot run."""
+    try:
+        return find_spark()
+    except SparkMissing as error:
+        pytest.skip(str(error))
 
 
 def demo(*words: str, **given) -> subprocess.Popen[str]:
@@ -42,20 +55,45 @@ def test_the_demo_compacts_real_cloudtrail_objects_into_one(real_cloudtrail, tmp
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
-def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
-    process = demo("--objects", "210", "--report-dir", str(tmp_path / "new"))
-    out, err = process.communicate(timeout=100)
-    assert (process.returncode, err) == (0, "")
-    rows = {
+def table(out: str) -> dict[str, list[str]]:
+    """The cells of the table by the first of their row."""
+    return {
         cells[0].strip(): [cell.strip() for cell in cells[1:]]
         for cells in (line.strip("│").split("│") for line in out.splitlines() if "│" in line)
     }
+
+
+def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
+    directory = str(tmp_path / "new")
+    process = demo("--objects", "210", "--report-dir", directory, env=WITHOUT_SPARK)
+    out, err = process.communicate(timeout=100)
+    assert (process.returncode, err) == (0, "")
+    rows = table(out)
     assert rows["Partitions"][0] == "21"
     assert rows["Objects"][0] == "210"
     assert int(rows["Objects"][1]) >= 21
     assert rows["Records"][0] == rows["Records"][1]
     assert f"proof: {rows['Records'][0]} of {rows['Records'][0]} records of 210 sources" in out
     assert f"report: {tmp_path / 'new' / 'report.html'}" in out
+    assert out.splitlines()[-1].startswith("without a Spark step, for there is no ")
+    assert "by Spark" not in out
+
+
+@pytest.mark.slow
+def test_the_demo_shows_one_oversized_partition_done_by_spark(spark, tmp_path):
+    process = demo("--objects", "210", "--report-dir", str(tmp_path))
+    out, err = process.communicate(timeout=200)
+    assert (process.returncode, err) == (0, "")
+    rows = table(out)
+    assert rows["Partitions"][0] == "22"
+    assert rows["Objects"][0] == "210"
+    (line,) = [line for line in out.splitlines() if line.startswith("by Spark: ")]
+    assert line.startswith("by Spark: busy/")
+    assert f"proof: {rows['Records'][0]} of {rows['Records'][0]} records of 210 sources" in out
+    assert "left out of the proof" not in out
+    assert "without a Spark step" not in out
+    (path,) = json.loads((tmp_path / "report.json").read_text())["spark"]
+    assert line == f"by Spark: {path}"
 
 
 def test_a_directory_without_a_readable_log_is_not_called_proven(tmp_path):
@@ -81,12 +119,10 @@ def processes_with(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at /proc")
-def test_an_interrupt_ends_the_demo_and_everything_it_started(tmp_path):
-    mark = uuid.uuid4().hex
-    process = demo("--report-dir", str(tmp_path), env={**ENVIRONMENT, "MARK": mark})
-    deadline = time.monotonic() + 60
-    while not any("engine_process" in line for line in processes_with(mark)):
+def interrupt(process: subprocess.Popen[str], mark: str, *, once_there: str) -> None:
+    """Interrupt the demo as soon as it runs a certain program; nothing of it may be left."""
+    deadline = time.monotonic() + 100
+    while not any(once_there in line for line in processes_with(mark)):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.1)
@@ -94,7 +130,27 @@ def test_an_interrupt_ends_the_demo_and_everything_it_started(tmp_path):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert (out, err) == ("", "compactor: interrupted; what was committed stands\n")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 20
     while left := processes_with(mark):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
+
+
+looks_at_proc = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="there is no /proc to look at"
+)
+
+
+@looks_at_proc
+def test_an_interrupt_ends_the_demo_and_everything_it_started(tmp_path):
+    mark = uuid.uuid4().hex
+    process = demo("--report-dir", str(tmp_path), env={**WITHOUT_SPARK, "MARK": mark})
+    interrupt(process, mark, once_there="engine_process")
+
+
+@pytest.mark.slow
+@looks_at_proc
+def test_an_interrupt_ends_the_demos_spark_job_too(spark, tmp_path):
+    mark = uuid.uuid4().hex
+    process = demo("--report-dir", str(tmp_path), env={**ENVIRONMENT, "MARK": mark})
+    interrupt(process, mark, once_there="pyspark.daemon")

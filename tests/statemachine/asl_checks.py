@@ -19,12 +19,16 @@ _DISTRIBUTED_ONLY = {
     "ToleratedFailurePercentage",
     "ToleratedFailurePercentagePath",
 }
-# The integrations this project uses or is about to; a new one is added on purpose.
-_RESOURCES = {
-    "arn:aws:states:::lambda:invoke",
-    "arn:aws:states:::elasticmapreduce:addStep.sync",
-    "arn:aws:states:::emr-serverless:startJobRun.sync",
-}
+_LAMBDA = "arn:aws:states:::lambda:invoke"
+_CREATE = "arn:aws:states:::elasticmapreduce:createCluster.sync"
+_ADD_STEP = "arn:aws:states:::elasticmapreduce:addStep.sync"
+_TERMINATE = "arn:aws:states:::elasticmapreduce:terminateCluster.sync"
+_START_JOB_RUN = "arn:aws:states:::emr-serverless:startJobRun.sync"
+# The integrations this project uses; a new one is added on purpose.
+_RESOURCES = {_LAMBDA, _CREATE, _ADD_STEP, _TERMINATE, _START_JOB_RUN}
+_JOBS = {_ADD_STEP, _START_JOB_RUN}
+# What an error of any kind matches, or one of any kind but a time-out.
+_ANY_ERROR = {"States.ALL", "States.TaskFailed"}
 
 
 def distributed_fields_in_inline_maps(machine: Machine) -> Iterator[str]:
@@ -65,15 +69,71 @@ def states_without_comment(machine: Machine) -> Iterator[str]:
 
 def tasks_without_timeout(machine: Machine) -> Iterator[str]:
     for name, state in each_state(machine):
-        if state.get("Type") == "Task" and "TimeoutSeconds" not in state:
+        if state.get("Type") == "Task" and not {"TimeoutSeconds", "TimeoutSecondsPath"} & {*state}:
             yield name
 
 
 def tasks_that_could_repeat_the_callers_mistake(machine: Machine) -> Iterator[str]:
     never = {"ErrorEquals": ["IntegrityError", "InvalidInput"], "MaxAttempts": 0}
     for name, state in each_state(machine):
-        if state.get("Type") == "Task" and state.get("Retry", [None])[0] != never:
+        if state.get("Resource") == _LAMBDA and state.get("Retry", [None])[0] != never:
             yield name
+
+
+def tasks_without_retry(machine: Machine) -> Iterator[str]:
+    for name, state in each_state(machine):
+        if state.get("Type") == "Task" and not state.get("Retry"):
+            yield name
+
+
+def jobs_that_are_repeated_when_they_fail(machine: Machine) -> Iterator[str]:
+    for name, state in each_state(machine):
+        for place, rule in enumerate(state.get("Retry", [])):
+            if state.get("Resource") in _JOBS and _ANY_ERROR & {*rule["ErrorEquals"]}:
+                yield f"{name}: Retry[{place}]"
+
+
+def created_clusters_that_may_live_on(machine: Machine) -> Iterator[str]:
+    """Ways from a created cluster to an end that pass no terminateCluster, by their last state."""
+    for branch in _machines(machine):
+        for name, state in branch["States"].items():
+            if state.get("Resource") == _CREATE:
+                for path in _ways(branch["States"], state["Next"], (name,)):
+                    yield " -> ".join(path)
+
+
+def _machines(machine: Machine) -> Iterator[Machine]:
+    """The machine itself, and every one inside it."""
+    yield machine
+    for _, state in each_state(machine):
+        yield from state.get("Branches", ())
+        yield from (state[name] for name in ("ItemProcessor", "Iterator") if name in state)
+
+
+def _ways(
+    states: Mapping[str, Any], name: str, before: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    """Every way from a state to an end that meets no terminateCluster on it."""
+    state, path = states[name], (*before, name)
+    if state.get("Resource") == _TERMINATE or name in before:
+        return
+    following = _following(state)
+    if "Next" not in state and "Choices" not in state:
+        yield path
+    if state.get("Type") in {"Task", "Map", "Parallel"} and not _catches_all(state):
+        yield (*path, "an error that nobody catches")
+    for other in following:
+        yield from _ways(states, other, path)
+
+
+def _following(state: Mapping[str, Any]) -> list[str]:
+    rules = (*state.get("Choices", ()), *state.get("Catch", ()))
+    named = [state.get("Next"), state.get("Default"), *(rule["Next"] for rule in rules)]
+    return [name for name in named if name is not None]
+
+
+def _catches_all(state: Mapping[str, Any]) -> bool:
+    return any("States.ALL" in rule["ErrorEquals"] for rule in state.get("Catch", ()))
 
 
 def retries_in_step(machine: Machine) -> Iterator[str]:
@@ -98,6 +158,9 @@ CHECKS: tuple[Callable[[Machine], Iterator[str]], ...] = (
     states_without_comment,
     tasks_without_timeout,
     tasks_that_could_repeat_the_callers_mistake,
+    tasks_without_retry,
+    jobs_that_are_repeated_when_they_fail,
+    created_clusters_that_may_live_on,
     retries_in_step,
     names_used_twice,
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from scripts.local.definition import (
     find_unsupported,
     load_definition,
 )
-from scripts.local.model import DEFINITION, SUBSTITUTIONS, EngineError
+from scripts.local.model import BRIDGES, DEFINITION, SUBSTITUTIONS, VALUES, EngineError
 from tests.statemachine import asl_checks
 
 # statelint 3.1.0 does not know three things the States Language has. The whole message is
@@ -102,6 +103,26 @@ def _mistakes_repeated(machine: Machine) -> None:
     del state(machine, "Discover")["Retry"][0]
 
 
+def _no_retry(machine: Machine) -> None:
+    del state(machine, "AddStep")["Retry"]
+
+
+def _failed_job_repeated(machine: Machine) -> None:
+    state(machine, "AddStep")["Retry"].append({"ErrorEquals": ["States.TaskFailed"]})
+
+
+def _cluster_kept_after_the_step(machine: Machine) -> None:
+    state(machine, "AddStep")["Next"] = "SparkDone"
+
+
+def _cluster_kept_after_a_failure(machine: Machine) -> None:
+    state(machine, "AddStep")["Catch"][0]["Next"] = "SparkFailed"
+
+
+def _cluster_kept_after_an_error_not_caught(machine: Machine) -> None:
+    state(machine, "AddStep")["Catch"][0]["ErrorEquals"] = ["States.Timeout"]
+
+
 def _no_jitter(machine: Machine) -> None:
     del state(machine, "CompactPartition")["Retry"][1]["JitterStrategy"]
 
@@ -133,6 +154,27 @@ def _one_name_twice(machine: Machine) -> None:
             _mistakes_repeated,
             "Discover",
         ),
+        (asl_checks.tasks_without_retry, _no_retry, "AddStep"),
+        (
+            asl_checks.jobs_that_are_repeated_when_they_fail,
+            _failed_job_repeated,
+            "AddStep: Retry[1]",
+        ),
+        (
+            asl_checks.created_clusters_that_may_live_on,
+            _cluster_kept_after_the_step,
+            "CreateCluster -> AddStep -> SparkDone",
+        ),
+        (
+            asl_checks.created_clusters_that_may_live_on,
+            _cluster_kept_after_a_failure,
+            "CreateCluster -> AddStep -> SparkFailed",
+        ),
+        (
+            asl_checks.created_clusters_that_may_live_on,
+            _cluster_kept_after_an_error_not_caught,
+            "CreateCluster -> AddStep -> an error that nobody catches",
+        ),
         (asl_checks.retries_in_step, _no_jitter, "CompactPartition: Retry[1]"),
         (asl_checks.names_used_twice, _one_name_twice, "Report"),
     ],
@@ -153,25 +195,40 @@ def test_every_own_check_is_among_those_run() -> None:
         value
         for name, value in vars(asl_checks).items()
         if callable(value) and getattr(value, "__module__", "") == asl_checks.__name__
+        if not value.__name__.startswith("_")
     }
 
     assert public == {*asl_checks.CHECKS}
 
 
 def test_every_substitution_is_filled_in_before_a_local_run() -> None:
-    text = load_definition(DEFINITION)
+    text = load_definition(DEFINITION, BRIDGES)
 
     assert "${" not in text
     functions = {
         found["Parameters"]["FunctionName"].rpartition(":")[2]
         for _, found in each_state(json.loads(text))
-        if found["Type"] == "Task"
+        if found.get("Resource") == "arn:aws:states:::lambda:invoke"
     }
     assert functions == {*SUBSTITUTIONS.values()}
 
 
+def test_no_substitution_is_known_that_the_definition_does_not_have() -> None:
+    text = DEFINITION.read_text(encoding="utf-8")
+
+    assert {*SUBSTITUTIONS, *VALUES} == {*re.findall(r"\$\{(\w+)\}", text)}
+
+
 def test_the_local_engine_finds_nothing_it_cannot_run(machine: Machine) -> None:
-    assert list(find_unsupported(machine)) == []
+    assert list(find_unsupported(machine, BRIDGES)) == []
+
+
+def test_a_service_without_a_stand_in_is_refused(machine: Machine) -> None:
+    assert list(find_unsupported(machine, ())) == [
+        f"state {name}: Resource {task['Resource']} has neither support nor a bridge"
+        for name, task in each_state(machine)
+        if task.get("Resource") in BRIDGES
+    ]
 
 
 def _nested(machine: Machine) -> None:
@@ -233,7 +290,7 @@ def test_what_the_interpreter_would_get_wrong_is_refused(
     path.write_text(json.dumps(machine), encoding="utf-8")
 
     with pytest.raises(UnsupportedDefinition, match=words):
-        load_definition(path)
+        load_definition(path, BRIDGES)
 
 
 @pytest.mark.parametrize(

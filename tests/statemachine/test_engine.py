@@ -15,8 +15,9 @@ import pytest
 
 from scripts.local.embedded import EmbeddedS3
 from scripts.local.engine import Engine, engine_environment, run_workflow
-from scripts.local.model import DEFINITION, EngineError, EngineOptions
+from scripts.local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
 from tests.statemachine.conftest import BUCKET, FAKES, Run
+from tests.statemachine.stand_ins import START_JOB_RUN
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -190,7 +191,7 @@ def test_a_bridge_stands_in_for_a_service_the_interpreter_lacks(
 
 
 def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
-    bridges = {"arn:aws:states:::emr-serverless:startJobRun.sync": "scripts.local:nothing"}
+    bridges = {**BRIDGES, START_JOB_RUN: "scripts.local:nothing"}
 
     with pytest.raises(EngineError, match="is not there"):
         run(partitions=0, options={"bridges": bridges})

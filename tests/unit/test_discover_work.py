@@ -57,6 +57,16 @@ def test_both_lists_are_json_arrays_below_the_state_prefix() -> None:
     assert [WorkItem.from_dict(one) for one in oversized] == [BIG]
 
 
+def test_the_settings_lie_beside_the_lists_and_the_run_is_where_both_are() -> None:
+    store = a_store()
+    wanted = settings(depth=1, emr_cluster_id="j-1")
+    lists = write_work(Discovery((ITEM,), (BIG,)), wanted, "run-1", store)
+    assert lists.run_uri == "s3://lake/_compactor/data/runs/run-1/"
+    prefix = lists.run_uri.removeprefix("s3://lake/")
+    assert Settings.from_input(json.loads(store.get("lake", f"{prefix}settings.json"))) == wanted
+    assert lists.oversized_key == f"{prefix}oversized.json"
+
+
 def test_no_work_is_an_empty_array() -> None:
     assert json.loads(to_items_json(())) == []
 
@@ -69,6 +79,7 @@ def test_writing_the_lists_again_gives_the_same_lists() -> None:
         "_compactor/data/runs/run-1/discovery.json",
         "_compactor/data/runs/run-1/items.json",
         "_compactor/data/runs/run-1/oversized.json",
+        "_compactor/data/runs/run-1/settings.json",
         "_compactor/data/schemes/00000000000000000001.json",
     ]
 

@@ -155,6 +155,7 @@ def test_discover_tells_where_the_work_lists_lie(
     assert told == [{"WorkItems": 2, "OversizedPartitions": 0}]
     assert (found["run_id"], found["started_at"], found["work"]) == ("run-1", STARTED, True)
     assert (found["item_count"], found["oversized_count"]) == (2, 0)
+    assert found["run_uri"] == f"s3://{logs.lake}/_compactor/compacted/runs/run-1/"
     assert found["max_concurrency"] == 100
     assert [(i["path"], i["objects"]) for i in logs.items(found)] == [("a/", 5), ("b/", 2)]
     again = answer_of(
@@ -331,6 +332,28 @@ def test_what_ended_the_workflow_is_the_cause_of_its_report(
     event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
     verdict = answer_of(report.handler, {**event, "failure": failure})
     assert (verdict["status"], verdict["cause"]) == ("failed" if cause else "succeeded", cause)
+
+
+def test_a_spark_failure_is_told_with_the_jobs_own_line(place: Place) -> None:
+    found = place.discover()
+    line = json.dumps({"error": "SchemaClash", "cause": "column id: int and string"}).encode()
+    place.s3.put_object(
+        Bucket=place.lake, Key="_compactor/compacted/runs/run-1/spark-error.json", Body=line
+    )
+    event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
+    failure = {"Error": "States.TaskFailed", "Cause": "Unknown Error."}
+    verdict = answer_of(report.handler, {**event, "failure": None, "spark_failure": failure})
+    assert verdict["status"] == "failed"
+    assert verdict["cause"] == "Spark: SchemaClash: column id: int and string"
+
+
+def test_partitions_for_spark_are_counted_apart(logs: Place) -> None:
+    found = logs.discover(lambda_max_objects=4)
+    assert (found["item_count"], found["oversized_count"]) == (1, 1)
+    event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
+    verdict = answer_of(report.handler, event)
+    assert (verdict["spark_partitions"], verdict["oversized_partitions"]) == (1, 0)
+    assert verdict["failed_partitions"] == 2
 
 
 class Later(runtime.SystemClock):

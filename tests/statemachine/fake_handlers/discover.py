@@ -13,7 +13,13 @@ from tests.statemachine.fake_handlers.script import act
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Write the list to S3 and tell where it is."""
     order = event["input"]
-    settings = {"clean_up": order.get("clean_up", "keep"), "trouble": {}, **order}
+    settings = {
+        "clean_up": "keep",
+        "spark_engine": "none",
+        "emr_cluster_id": None,
+        "trouble": {},
+        **order,
+    }
     act("discover", "", settings, context)
     bucket, run = order["bucket"], f"runs/{event['run_id']}"
     partitions = [
@@ -31,6 +37,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "item_count": len(partitions),
         "oversized": {"bucket": bucket, "key": f"{run}/oversized.json"},
         "oversized_count": oversized,
+        "run_uri": f"s3://{bucket}/{run}/",
         "max_concurrency": order.get("max_concurrency", 100),
         "results": {"bucket": bucket, "prefix": f"{run}/results"},
         "work": bool(partitions or oversized),
