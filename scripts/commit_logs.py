@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import msgspec
-
-from compactor.commit_log import Commit, decode_commit
-from compactor.errors import IntegrityError, InvalidInput
+from compactor.commit import newest_first
+from compactor.commit_log import Commit
+from compactor.errors import InvalidInput
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings import default_state_uri
@@ -19,7 +17,6 @@ from compactor.uris import S3Uri
 
 # The rest of a key below the state's "partitions/", as compactor.layout.commit_key makes it.
 _ENTRY = re.compile(r"(.*)commits/(\d{20})\.json\.gz", re.DOTALL)
-_DAMAGE = (ValueError, KeyError, TypeError, IndexError, OSError, EOFError, zlib.error)
 
 
 @dataclass(slots=True)
@@ -47,22 +44,7 @@ class StoredLog:
         Raises:
             IntegrityError: an entry cannot be read.
         """
-        void: set[int] = set()
-        for sequence in sorted(self.keys, reverse=True):
-            commit = self._read(sequence, store)
-            # What a replacement has made void stays void when it is replaced itself.
-            if commit.replaces is not None:
-                void.add(commit.replaces)
-            if sequence not in void:
-                yield commit
-
-    def _read(self, sequence: int, store: ObjectStore) -> Commit:
-        key = self.keys[sequence]
-        body = store.get(self.bucket, key)
-        try:
-            return decode_commit(body)
-        except (*_DAMAGE, msgspec.MsgspecError) as error:
-            raise IntegrityError(f"s3://{self.bucket}/{key} is damaged: {error}") from error
+        return newest_first(store, self.bucket, self.keys)
 
 
 def state_from(args: argparse.Namespace) -> S3Uri:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compactor.commit_log import Commit
+from compactor.columnar import Columnar
+from compactor.commit_log import Commit, Output
 from compactor.errors import IntegrityError
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
@@ -70,6 +71,8 @@ def _require_output(commit: Commit, store: ObjectStore) -> None:
     if output is None:
         # Sources without any content have no output; nothing of them can be lost.
         return
+    if output.columnar is not None:
+        _require_rows(output, output.columnar, store)
     head = store.head(output.bucket, output.key)
     if head is None:
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing; its sources stay")
@@ -82,6 +85,24 @@ def _require_output(commit: Commit, store: ObjectStore) -> None:
         raise IntegrityError(
             f"s3://{output.bucket}/{output.key} has CRC32 {head.crc32}, "
             f"its commit says {output.crc32}; its sources stay"
+        )
+
+
+def _require_rows(output: Output, columnar: Columnar, store: ObjectStore) -> None:
+    """Sources whose bytes nothing holds go only when every row of them was accounted for."""
+    where = f"s3://{output.bucket}/{output.key}"
+    if columnar.fault or output.records != columnar.rows_out:
+        fault = columnar.fault or f"{output.records} records, {columnar.rows_out} rows"
+        raise IntegrityError(f"{where}: {fault}; its sources stay")
+    rejects = columnar.rejects
+    if rejects is None:
+        return
+    head = store.head(rejects.bucket, rejects.key)
+    if head is None or head.size != rejects.size:
+        found = "missing" if head is None else f"{head.size} bytes long, not {rejects.size}"
+        raise IntegrityError(
+            f"s3://{rejects.bucket}/{rejects.key}, the rejects of {where}, is {found};"
+            " its sources stay"
         )
 
 

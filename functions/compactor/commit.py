@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+
+import msgspec
 
 from compactor import layout
 from compactor.commit_log import (
@@ -22,6 +25,41 @@ from compactor.ports import ObjectStore
 from compactor.settings import Settings
 
 _NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
+# What decoding an entry raises when its bytes are not those that were written.
+_DAMAGE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    OSError,
+    EOFError,
+    zlib.error,
+    msgspec.MsgspecError,
+)
+
+
+def newest_first(store: ObjectStore, bucket: str, keys: Mapping[int, str]) -> Iterator[Commit]:
+    """The valid entries of a log, those that no later one replaces; each is read once.
+
+    Whether an entry is valid hangs on later entries alone, so each commit can be relied on as
+    soon as it is given, and only one is held at a time.
+
+    Args:
+        store: where the log is.
+        bucket: where its entries are.
+        keys: key of every entry by sequence.
+
+    Raises:
+        IntegrityError: an entry cannot be decoded; nothing older is given.
+    """
+    void: set[int] = set()
+    for sequence in sorted(keys, reverse=True):
+        commit = _decoded(store.get(bucket, keys[sequence]), bucket, keys[sequence])
+        # What a replacement has made void stays void when it is replaced itself.
+        if commit.replaces is not None:
+            void.add(commit.replaces)
+        if sequence not in void:
+            yield commit
 
 
 class CommitLog:
@@ -58,6 +96,9 @@ class CommitLog:
                 the commit it wants to replace. The log state is up to date then.
         """
         while True:
+            # Also before the first try: the log may have been read anew, for another group,
+            # after this one was planned.
+            self._refuse_conflict(state, draft)
             commit = replace(draft, sequence=state.last + 1)
             bucket, key = layout.commit_key(self._settings, self._partition, commit.sequence)
             try:
@@ -67,7 +108,6 @@ class CommitLog:
                 # A retried PUT may meet the entry that its own first try wrote.
                 if state.commit_ids.get(commit.sequence) == commit.commit_id:
                     return commit
-                self._refuse_conflict(state, draft)
             else:
                 state.add(commit)
                 return commit
@@ -84,19 +124,13 @@ class CommitLog:
             return
 
     def every_commit(self) -> Iterator[Commit]:
-        """All valid entries from the first on, checkpoints aside, oldest first."""
+        """All valid entries, checkpoints aside, newest first.
+
+        Raises:
+            IntegrityError: an entry cannot be decoded; nothing older is given.
+        """
         commits, _ = self._names("")
-        void = set()
-        entries = []
-        for sequence in sorted(commits, reverse=True):
-            commit = decode_commit(self._store.get(self._bucket, commits[sequence]))
-            # What a replacement has made void stays void when it is replaced itself.
-            if commit.replaces is not None:
-                void.add(commit.replaces)
-            if sequence not in void:
-                entries.append(sequence)
-        for sequence in reversed(entries):
-            yield decode_commit(self._store.get(self._bucket, commits[sequence]))
+        return newest_first(self._store, self._bucket, commits)
 
     def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str]]:
         commits: dict[int, str] = {}
@@ -127,3 +161,10 @@ class CommitLog:
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
+
+
+def _decoded(body: bytes, bucket: str, key: str) -> Commit:
+    try:
+        return decode_commit(body)
+    except _DAMAGE as error:
+        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error

@@ -142,7 +142,27 @@ def test_a_commit_that_shares_no_source_with_the_winner_takes_the_next_number() 
     once(world, "create", other_run, prefix="_compactor/")
     receipt = world.run()
     assert receipt.counts.conflicts == 0
-    assert [one.sequence for one in log_of(world).every_commit()] == [1, 2]
+    assert [one.sequence for one in log_of(world).every_commit()] == [2, 1]
+    world.must_be_finished()
+
+
+def test_a_group_that_another_run_committed_after_the_plan_is_not_committed_again() -> None:
+    world = World()
+    world.add("a.json", '{{"id": "{}"}}')
+    world.add("b.csv", "{}")
+
+    def other_run() -> None:
+        # Its group of b.csv is another one, and shares nothing with the first group planned.
+        world.add("c.csv", "{}")
+        world.settings = replace(world.settings, include=("*.csv",))
+        world.run()
+        world.settings = replace(world.settings, include=())
+
+    once(world, "create", other_run, prefix="_compactor/")
+    world.store.hooks.after.append(world.check)
+    receipt = world.run()
+    assert (receipt.status, receipt.counts.conflicts) == ("done", 1)
+    assert world.store.unfinished_uploads("lake") == {}
     world.must_be_finished()
 
 
@@ -253,3 +273,28 @@ def test_retention_is_counted_from_the_commit(seconds: int, deleted: int) -> Non
     result = world.clean_up()
     assert (result.deleted, result.deleted_bytes) == (deleted, stored if deleted else 0)
     assert len(world.store.contents("source")) == 2 - deleted
+
+
+def test_clean_up_reads_every_entry_of_the_log_once() -> None:
+    world = world_of(clean_up="delete", retention_days=0)
+    world.run()
+    world.add("z.json", '{{"id": "{}"}}')
+    world.run()
+    before = world.store.count("get")
+    assert world.clean_up().deleted == 3
+    assert world.store.count("get") - before == 2
+
+
+def test_clean_up_ends_at_a_damaged_entry_and_leaves_what_it_and_older_ones_name() -> None:
+    world = world_of(clean_up="delete", retention_days=0)
+    world.run()
+    world.add("y.json", '{{"id": "{}"}}')
+    world.run()
+    (damaged,) = (key for key in world.store.contents("lake") if key.endswith(f"{2:020}.json.gz"))
+    world.add("z.json", '{{"id": "{}"}}')
+    world.run()
+    world.store.seed("lake", damaged, world.store.contents("lake")[damaged][:-9])
+    with pytest.raises(IntegrityError, match=r"commits/0+2\.json\.gz is damaged"):
+        world.clean_up()
+    left = sorted(key.rpartition("/")[2] for key in world.store.contents("source"))
+    assert left == ["0.json", "1.json", "y.json"]

@@ -45,7 +45,7 @@ def world_of(contents: dict[str, bytes], **given: object) -> World:
 
 
 def newest_first(world: World) -> list[Commit]:
-    return list(CommitLog(world.store, world.settings, PARTITION).every_commit())[::-1]
+    return list(CommitLog(world.store, world.settings, PARTITION).every_commit())
 
 
 def give_back(world: World, wanted: Wanted) -> list[bytes]:
