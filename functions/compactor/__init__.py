@@ -11,7 +11,8 @@ The eight verbs, one module each, and what each hands to the next:
     cleanup     commits past retention-> their sources are deleted
     report      receipts              -> one account of the run
 
-``run_partition`` is where the verbs of one partition meet; ``restore`` undoes it all for one
-source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
-``stores`` talks to S3.
+``progress`` is where the verbs of one partition meet; ``run_partition`` works through it in one
+process, the driver of the Spark job through many. ``restore`` undoes it all for one source.
+``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only ``stores``
+talks to S3.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from compactor.model import Listing, Partition, SourceObject
 from compactor.ports import ObjectStore
@@ -12,34 +12,50 @@ LISTING_WINDOW = 50_000
 
 
 def take_listing(
-    store: ObjectStore, partition: Partition, committed: Container[bytes], start_after: str = ""
+    store: ObjectStore,
+    partition: Partition,
+    committed: Container[bytes],
+    start_after: str = "",
+    until: str | None = None,
 ) -> Listing:
-    """List a partition, holding only what no commit names, about ``LISTING_WINDOW`` of it.
+    """List a partition, holding only what no commit names, at most ``LISTING_WINDOW`` of it.
+
+    Where a listing ends hangs on the keys alone, never on how the store cuts its pages: two
+    workers that list the same objects hold the same.
 
     Args:
         store: where the partition is.
         partition: what to list.
         committed: identities of sources that commits name; they are only counted.
         start_after: list from behind this key on; empty for the start.
+        until: the last key to list, however many there are before it; None for as many as a
+            listing may hold.
     """
     fresh: list[SourceObject] = []
     committed_objects = committed_bytes = 0
     newest = 0.0
     complete = True
     last_key = ""
-    pages = store.list_objects(partition.bucket, partition.prefix, start_after=start_after)
-    for page in pages:
-        if len(fresh) >= LISTING_WINDOW:
+    for source in _objects(store, partition, start_after):
+        if until is not None and source.key > until:
+            break
+        if source.identity in committed:
+            committed_objects += 1
+            committed_bytes += source.size
+        elif until is None and len(fresh) >= LISTING_WINDOW:
             complete = False
             break
-        for source in page:
-            newest = max(newest, source.last_modified)
-            if source.identity in committed:
-                committed_objects += 1
-                committed_bytes += source.size
-            else:
-                fresh.append(source)
-        last_key = page[-1].key if page else last_key
+        else:
+            fresh.append(source)
+        newest = max(newest, source.last_modified)
+        last_key = source.key
+    if until is not None:
+        complete, last_key = False, until
     return Listing(
         partition, tuple(fresh), committed_objects, committed_bytes, newest, complete, last_key
     )
+
+
+def _objects(store: ObjectStore, partition: Partition, start_after: str) -> Iterator[SourceObject]:
+    for page in store.list_objects(partition.bucket, partition.prefix, start_after=start_after):
+        yield from page

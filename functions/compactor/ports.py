@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from compactor.model import SourceObject, StoredPart
 
@@ -29,7 +29,15 @@ class KeyPage:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceBody:
+class OpenUpload:
+    """A multipart upload that was neither completed nor aborted; it began at UNIX seconds."""
+
+    key: str
+    upload_id: str
+    began: float
+
+
+class SourceBody(NamedTuple):
     """The raw bytes of one source as the store hands them over.
 
     ``content`` holds small sources whole; larger ones come through ``chunks``, to be read
@@ -151,6 +159,10 @@ class ObjectStore(Protocol):
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         """Drop an upload; no error when it is gone already."""
+        ...
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        """The open uploads for keys that start with a prefix, in no certain order."""
         ...
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:

@@ -289,6 +289,7 @@ ON_A_BUCKET: dict[str, Request] = {
     "put": lambda store, bucket: store.put(bucket, "k", b""),
     "create": lambda store, bucket: store.create(bucket, "k", b""),
     "create_upload": lambda store, bucket: store.create_upload(bucket, "k"),
+    "list_uploads": lambda store, bucket: list(store.list_uploads(bucket, "")),
     "delete_sources": lambda store, bucket: store.delete_sources(
         [SourceObject(bucket, "k", "etag", 1, 0.0)]
     ),
@@ -379,6 +380,24 @@ def test_aborting_twice_is_no_error(bench: Bench) -> None:
     bench.store.abort_upload(bench.bucket, "out", upload_id)
     bench.store.abort_upload(bench.bucket, "out", upload_id)
     assert bench.uploads() == set()
+
+
+def test_open_uploads_are_listed_until_they_are_completed_or_aborted(bench: Bench) -> None:
+    store, bucket = bench.store, bench.bucket
+    completed, parts = upload(bench, "p/out-1", b"output")
+    aborted, _ = upload(bench, "p/out-1", b"output")
+    kept, _ = upload(bench, "p/out-2 é%2F+", b"output")
+    upload(bench, "q/out", b"output")
+    listed = {(one.key, one.upload_id) for one in store.list_uploads(bucket, "p/out-")}
+    assert listed == {
+        ("p/out-1", completed),
+        ("p/out-1", aborted),
+        ("p/out-2 é%2F+", kept),
+    }
+    store.complete_upload(bucket, "p/out-1", completed, parts, crc32=zlib.crc32(b"output"))
+    store.abort_upload(bucket, "p/out-1", aborted)
+    assert [one.upload_id for one in store.list_uploads(bucket, "p/out-")] == [kept]
+    assert list(store.list_uploads(bucket, "nothing/")) == []
 
 
 def test_aborting_a_published_output_leaves_it(bench: Bench) -> None:

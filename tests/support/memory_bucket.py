@@ -57,6 +57,7 @@ class Upload:
 
     key: str
     content_type: str
+    began: float
     parts: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, number: int, body: bytes) -> StoredPart:

@@ -21,7 +21,7 @@ from functools import partial
 
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, SourceChanged
 from compactor.model import SourceObject, StoredPart
-from compactor.ports import Clock, KeyPage, ObjectHead, SourceBody
+from compactor.ports import Clock, KeyPage, ObjectHead, OpenUpload, SourceBody
 from tests.support.memory_bucket import Bucket, Stored, Upload, md5, stored
 from tests.support.memory_hooks import Call, Crashed, Hooks
 
@@ -31,6 +31,7 @@ MIB = 1024 * 1024
 _KINDS = {
     "list_objects": "LIST",
     "list_level": "LIST",
+    "list_uploads": "LIST",
     "read_source": "GET",
     "get": "GET",
     "get_range": "GET",
@@ -224,7 +225,7 @@ class MemoryStore:
         with self._request("create_upload", bucket, key) as there:
             self._started += 1
             upload_id = f"upload-{self._started}"
-            there.uploads[upload_id] = Upload(key, content_type)
+            there.uploads[upload_id] = Upload(key, content_type, self.clock.now())
             return upload_id
 
     def upload_part(
@@ -278,6 +279,15 @@ class MemoryStore:
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         with self._request("abort_upload", bucket, key) as there:
             there.uploads.pop(upload_id, None)
+
+    def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
+        with self._request("list_uploads", bucket, prefix) as there:
+            found = [
+                OpenUpload(upload.key, id_, upload.began)
+                for id_, upload in there.uploads.items()
+                if upload.key.startswith(prefix)
+            ]
+        yield from found
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:
         refused = []

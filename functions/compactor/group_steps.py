@@ -1,0 +1,50 @@
+"""What is done with one group before the commit, wherever it is done."""
+
+from __future__ import annotations
+
+from compactor.commit_log import Commit, Output
+from compactor.compact import compact
+from compactor.errors import CommitConflict, IntegrityError, ObjectMissing
+from compactor.model import ObjectGroup
+from compactor.pending import Destination, PendingOutput
+from compactor.ports import ObjectStore
+from compactor.settings import Settings
+from compactor.verify import check_pending
+
+
+def store_group(
+    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
+) -> PendingOutput:
+    """Steps 1 to 3 of the write order: read, store and verify one group.
+
+    Raises:
+        SourceChanged: a source is not what was listed; nothing is left behind.
+        CommitConflict: somebody dropped the upload, which nobody does before another run has
+            published this very output.
+        IntegrityError: what was stored is not what was read; it is dropped.
+    """
+    try:
+        pending = compact(group, settings, store, destination)
+    except ObjectMissing as error:
+        raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
+    try:
+        check_pending(pending)
+    except IntegrityError:
+        drop(pending.output, store)
+        raise
+    return pending
+
+
+def draft_of(
+    pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
+) -> Commit | None:
+    """The commit that would publish this; None where there is nothing to be told."""
+    if not pending.rows and not pending.quarantined and replaces is None:
+        return None
+    return pending.draft(run_id, now, replaces)
+
+
+def drop(output: Output | None, store: ObjectStore) -> None:
+    """Abort the upload of an output that will not be committed."""
+    if output is not None:
+        store.abort_upload(output.bucket, output.key, output.upload_id)

@@ -1,0 +1,41 @@
+"""Uploads that nobody can publish any more: what is left of workers that lost a race or died."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compactor.commit_log import Commit
+from compactor.pending import Destination
+from compactor.ports import ObjectStore
+
+
+def abort_losers(
+    store: ObjectStore, destination: Destination, unpublished: Iterable[Commit]
+) -> int:
+    """Abort the uploads of a partition for keys at which an output is readable already.
+
+    Of two tasks that stored the same group one is published. CompleteMultipartUpload with
+    ``If-None-Match: *`` can never succeed for the other, whoever tries. Uploads for keys at
+    which nothing is readable are left alone: a worker may be about to commit them.
+
+    Args:
+        store: where the outputs are.
+        destination: of the partition.
+        unpublished: commits whose outputs are not known to be readable; their uploads are kept.
+
+    Returns:
+        How many uploads were aborted.
+    """
+    kept = {commit.output.upload_id for commit in unpublished if commit.output is not None}
+    prefix = f"{destination.prefix}{destination.stem}-"
+    aborted = 0
+    readable: dict[str, bool] = {}
+    for upload in store.list_uploads(destination.bucket, prefix):
+        if upload.upload_id in kept:
+            continue
+        if upload.key not in readable:
+            readable[upload.key] = store.head(destination.bucket, upload.key) is not None
+        if readable[upload.key]:
+            store.abort_upload(destination.bucket, upload.key, upload.upload_id)
+            aborted += 1
+    return aborted

@@ -1,0 +1,65 @@
+"""What one run over one partition is given, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from compactor import layout
+from compactor.commit import CommitLog
+from compactor.commit_log import Commit
+from compactor.model import Partition, Skipped, SkipReason
+from compactor.pending import Destination
+from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.settings import Settings
+
+
+@dataclass(slots=True)
+class PartitionResult:
+    """What one call did.
+
+    Attributes:
+        done: False when time ran out with work left: call again.
+        skipped: what was left alone, by reason, but for what this run itself did before.
+        conflicts: groups given up because another run committed their sources first.
+        changed: groups given up because a source changed while it was read.
+        repaired: commits of earlier runs that this one published or replaced.
+    """
+
+    done: bool = True
+    groups: int = 0
+    conflicts: int = 0
+    changed: int = 0
+    repaired: int = 0
+    skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRun:
+    """Everything one partition's run needs.
+
+    Attributes:
+        reserve_seconds: with less than this left, or less than the longest group took, no
+            new group is started.
+        on_group: told after each published group.
+    """
+
+    partition: Partition
+    settings: Settings
+    store: ObjectStore
+    clock: Clock
+    deadline: Deadline
+    run_id: str
+    reserve_seconds: float = 30.0
+    on_group: Callable[[Commit], None] = lambda commit: None
+
+    @property
+    def log(self) -> CommitLog:
+        """The partition's commit log."""
+        return CommitLog(self.store, self.settings, self.partition)
+
+    @property
+    def destination(self) -> Destination:
+        """Where this partition's outputs go."""
+        bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        return Destination(bucket, prefix, self.settings.output_stem)

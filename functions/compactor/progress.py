@@ -1,0 +1,222 @@
+"""How far the run of one partition has come: what every worker of partitions shares.
+
+A worker (the Lambda function's, or the driver of the Spark job) decides when and where groups
+are compacted. What a partition's log, listing and counts need around that is here:
+
+    settle the log -> plan a window -> (compact and check a group) -> commit -> publish
+    -> plan the window again, until nothing in it is left -> the window behind it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from compactor.commit_log import Commit, LogState
+from compactor.errors import (
+    CommitConflict,
+    CompactorError,
+    IntegrityError,
+    SourceChanged,
+    TransientStoreError,
+    UploadLost,
+)
+from compactor.group_steps import draft_of, drop, store_group
+from compactor.listing import take_listing
+from compactor.model import CompactionPlan, ObjectGroup, Signature, Skipped, SkipReason
+from compactor.partition_run import PartitionResult, PartitionRun
+from compactor.plan import Knowledge, plan
+from compactor.publish import publish, withdraw
+
+# A source may change while it is read, or another run may be first; then plan again.
+MAX_REPLANS = 20
+
+
+@dataclass(slots=True)
+class Window:
+    """A stretch of a partition's keys, planned again and again until nothing of it is left.
+
+    Its ends stay where the first listing put them, so that which sources share an output does
+    not hang on how often, or by whom, the window was planned.
+
+    Attributes:
+        start_after: it begins behind this key; empty for the start of the partition.
+        until: its last key; None before it was listed, and for the last window of a partition.
+        listed: False before it was planned for the first time.
+    """
+
+    start_after: str = ""
+    until: str | None = None
+    listed: bool = False
+
+    def following(self) -> Window | None:
+        """The window behind this one; None behind the last."""
+        return None if self.until is None else Window(self.until)
+
+
+class Progress:
+    """One partition's run: its log, what was learned of its sources, and its counts.
+
+    Args:
+        run: what to do, and with what.
+        state: the log as it was loaded.
+        rebuild: build an output that was lost before it was published again; otherwise its
+            commit becomes void, and its sources are planned anew.
+    """
+
+    def __init__(self, run: PartitionRun, state: LogState, *, rebuild: bool = True) -> None:
+        self.run = run
+        self.state = state
+        self.result = PartitionResult(done=False)
+        self.signatures: dict[bytes, Signature] = {}
+        self.longest_seconds = 0.0
+        self._rebuild = rebuild
+        self._setbacks = 0
+        self._aside: set[bytes] = set()
+        self._earlier_calls = replace(state.totals(run.run_id))
+
+    def settle(self) -> bool:
+        """Publish every commit in the log that is not yet; False when time ran out.
+
+        Raises:
+            TransientStoreError: other runs kept changing the log.
+        """
+        while self.state.unpublished:
+            if self.out_of_time():
+                return False
+            sequence = min(self.state.unpublished)
+            try:
+                self._repair(self.state.unpublished[sequence])
+            except CommitConflict as error:
+                # Another run is repairing it; the log state is up to date now.
+                self.refuse(CommitConflict)
+                self.set_back(error)
+        return True
+
+    def plan_window(self, window: Window) -> CompactionPlan:
+        """List a window and choose its groups; what is left alone is counted the first time."""
+        run, state = self.run, self.state
+        listing = take_listing(
+            run.store, run.partition, state.committed, window.start_after, window.until
+        )
+        if self._aside:
+            left = (one for one in listing.objects if one.identity not in self._aside)
+            listing = replace(listing, objects=tuple(left))
+        known = Knowledge(state.committed, state.quarantined, self.signatures)
+        decision = plan(listing, run.settings, known, run.clock.now())
+        if not window.listed:
+            self._count_skips(decision)
+            window.listed = True
+            window.until = None if listing.complete else listing.last_key
+        return decision
+
+    def do_group(self, group: ObjectGroup, replaces: int | None = None) -> None:
+        """Compact, check, commit and publish one group here and now.
+
+        Raises:
+            SourceChanged: a source is not what was listed.
+            CommitConflict: another run was first.
+        """
+        run = self.run
+        started = run.clock.now()
+        pending = store_group(group, run.settings, run.store, run.destination)
+        self.signatures.update(pending.misfits)
+        draft = draft_of(pending, run.run_id, run.clock.now(), replaces)
+        if draft is not None:
+            self.commit(draft)
+            self.longest_seconds = max(self.longest_seconds, run.clock.now() - started)
+
+    def commit(self, draft: Commit) -> Commit:
+        """Append a draft to the log and publish its output.
+
+        Raises:
+            CommitConflict: another run was first; the upload is aborted.
+        """
+        run = self.run
+        try:
+            commit = run.log.append(self.state, draft)
+        except (CommitConflict, IntegrityError):
+            # Any other error may hide a commit that was written: then the upload is needed.
+            drop(draft.output, run.store)
+            raise
+        publish(commit, run.store)
+        self.state.mark_published(commit)
+        self.result.groups += 1
+        self._setbacks = 0
+        run.on_group(commit)
+        return commit
+
+    def refuse(self, kind: type[CompactorError]) -> None:
+        """Count a group that was given up for the next plan."""
+        if issubclass(kind, SourceChanged):
+            self.result.changed += 1
+        elif issubclass(kind, CommitConflict):
+            self.result.conflicts += 1
+
+    def set_aside(self, group: ObjectGroup) -> None:
+        """Leave the sources of a group that failed out of every later plan of this run."""
+        self._aside |= {source.identity for source in group.sources}
+
+    def set_back(self, error: Exception) -> None:
+        """Take it that a plan came to nothing.
+
+        Raises:
+            TransientStoreError: too many did since the last group was published.
+        """
+        self._setbacks += 1
+        if self._setbacks > MAX_REPLANS:
+            raise TransientStoreError(f"planned {MAX_REPLANS} times, last: {error}") from error
+
+    def finish(self) -> PartitionResult:
+        """What was done, after the last window."""
+        # Commits of other runs may have come in on the way.
+        self.result.done = self.settle()
+        self._leave_out_earlier_calls()
+        return self.result
+
+    def out_of_time(self) -> bool:
+        """True when no further group should be started."""
+        needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
+        return self.run.deadline.remaining_seconds() < needed
+
+    def _count_skips(self, decision: CompactionPlan) -> None:
+        skipped = self.result.skipped
+        for reason, one in decision.skipped.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+
+    def _leave_out_earlier_calls(self) -> None:
+        """What earlier calls of this very run committed or quarantined was not skipped by it."""
+        own = self._earlier_calls
+        for reason, objects, size in (
+            (SkipReason.COMMITTED, own.sources, own.source_bytes),
+            (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
+        ):
+            if reason in self.result.skipped:
+                before = self.result.skipped.pop(reason)
+                left = Skipped(before.objects - objects, before.bytes - size, before.examples)
+                if left.objects > 0:
+                    self.result.skipped[reason] = left
+
+    def _repair(self, commit: Commit) -> None:
+        """Publish what another run committed, or build it again, or make its commit void."""
+        try:
+            repaired = publish(commit, self.run.store)
+        except UploadLost:
+            repaired = withdraw(commit, self.run.store)
+            if repaired:
+                self._replace(commit)
+        self.state.mark_published(commit)
+        self.result.repaired += repaired
+
+    def _replace(self, commit: Commit) -> None:
+        output = commit.output
+        # Rows are written by Spark alone, and not for what this run is asked to do.
+        if self._rebuild and (output is None or output.columnar is None):
+            copied = output is not None and output.copied
+            group = ObjectGroup(commit.group_id, tuple(r.source for r in commit.rows), copied)
+            try:
+                return self.do_group(group, replaces=commit.sequence)
+            except SourceChanged:
+                pass
+        # Its sources, or those that are left, are free to be planned anew.
+        self.run.log.append(self.state, commit.voided(self.run.run_id))
+        return None

@@ -1,0 +1,92 @@
+"""One embedded S3 and, where executors must be told apart, one small cluster for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from scripts.local.embedded import EmbeddedS3, embedded_s3
+from scripts.local.spark_submit import SparkHere, SparkMissing, find_spark
+from tests.spark.cluster import Cluster, cluster
+from tests.spark.gate import Gate, gate
+from tests.spark.job import Job
+from tests.spark.row_world import RowWorld, session_here
+
+LOCAL = "local[2,4]"
+
+
+@pytest.fixture(scope="session")
+def spark_here() -> SparkHere:
+    """The Spark and the Java of this machine; whatever needs them is skipped without."""
+    try:
+        return find_spark()
+    except SparkMissing as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spark_session(
+    s3: EmbeddedS3, spark_here: SparkHere, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """Spark in this process, with workers that find the embedded S3."""
+    with session_here(s3, tmp_path_factory.mktemp("spark")) as running:
+        yield running
+
+
+@pytest.fixture
+def rows(
+    spark_session: SparkSession,
+    s3: EmbeddedS3,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., RowWorld]:
+    """Makes worlds whose outputs hold rows."""
+    for name, value in s3.environment.items():
+        if value:
+            monkeypatch.setenv(name, value)
+
+    def make(**given: object) -> RowWorld:
+        return RowWorld(spark_session, s3, tmp_path, dict(given))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[EmbeddedS3]:
+    with embedded_s3() as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(s3: EmbeddedS3) -> Iterator[Gate]:
+    """Between the job and the S3."""
+    with gate(s3.endpoint_url) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def two_executors(
+    spark_here: SparkHere, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A cluster of two executors with one core each."""
+    directory: Path = tmp_path_factory.mktemp("cluster")
+    with cluster(directory, hosts=("127.0.0.2", "127.0.0.3")) as running:
+        yield running
+
+
+@pytest.fixture
+def new_job(
+    s3: EmbeddedS3, spark_here: SparkHere, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Job]:
+    """Makes jobs; this process finds the embedded S3, too."""
+    for name, value in s3.environment.items():
+        if value:
+            monkeypatch.setenv(name, value)
+
+    def make(master: str = LOCAL, **given: object) -> Job:
+        return Job(s3, master, given=dict(given))
+
+    return make

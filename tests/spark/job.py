@@ -1,0 +1,185 @@
+"""The job as spark-submit runs it, on partitions that a test has filled."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from compactor import layout, receipts
+from compactor.discover import discover
+from compactor.model import Partition
+from compactor.receipts import Receipt
+from compactor.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor.work import Discovery, WorkItem, write_work
+from scripts.local.embedded import EmbeddedS3, SeedObject
+from tests.conftest import REPO_ROOT
+from tests.support.world import records_in
+
+SPARK_HOME = Path(pyspark.__file__).parent
+LONG_AGO_SECONDS = 9 * 86_400
+RUN_SECONDS = 120
+_names = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that has come to its end; ``lines`` are what it wrote itself."""
+
+    code: int
+    lines: list[str]
+    log: str
+
+
+@dataclass
+class Job:
+    """Sources in a bucket of their own, a destination, and the job over them.
+
+    Attributes:
+        endpoint: what the job is told; a proxy before the S3, or the S3 itself.
+        master: Spark's.
+        given: fields of the run's input.
+        conf: Spark's settings.
+    """
+
+    s3: EmbeddedS3
+    master: str
+    endpoint: str = ""
+    given: dict[str, Any] = field(default_factory=dict)
+    conf: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        number = next(_names)
+        self.source, self.lake = f"spark-{number}-source", f"spark-{number}-lake"
+        self.run_id = f"run-{number}"
+        self.client = make_client(self.s3.endpoint_url)
+        self.store = S3Store(self.client)
+        self.items: list[WorkItem] = []
+        for bucket in (self.source, self.lake):
+            self.s3.create_bucket(bucket)
+
+    @property
+    def settings(self) -> Settings:
+        return Settings.from_input(
+            {
+                "s3_source_uri": f"s3://{self.source}/logs/",
+                "s3_destination_uri": f"s3://{self.lake}/compacted/",
+                "depth": 1,
+                "read_concurrency": 16,
+                **self.given,
+            }
+        )
+
+    @property
+    def place(self) -> str:
+        bucket, prefix = layout.run_key(self.settings, self.run_id, "")
+        return f"s3://{bucket}/{prefix}"
+
+    def seed(self, objects: Mapping[str, bytes]) -> None:
+        arrived = time.time() - LONG_AGO_SECONDS
+        seeds = (SeedObject(f"logs/{key}", body, arrived) for key, body in objects.items())
+        self.s3.seed(self.source, seeds)
+
+    def discover(self, *more: WorkItem) -> list[WorkItem]:
+        """Write the run's records with every partition on the oversized list."""
+        found = discover(self.settings, self.store, time.time(), committed=lambda _: set())
+        items = (*found.items, *found.oversized, *more)
+        write_work(Discovery(oversized=items), self.settings, self.run_id, self.store)
+        self.items = list(items)
+        return self.items
+
+    def start(self) -> subprocess.Popen[str]:
+        """Submit it; its process leads a group of its own, with all that it starts."""
+        given = {**os.environ, **self.s3.environment}
+        environment = {name: value for name, value in given.items() if value}
+        environment |= {
+            "AWS_ENDPOINT_URL_S3": self.endpoint or self.s3.endpoint_url,
+            "PYTHONPATH": os.pathsep.join([str(REPO_ROOT / "functions"), str(REPO_ROOT)]),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        # Executors of a cluster do not inherit these from the driver.
+        conf = {
+            f"spark.executorEnv.{name}": value
+            for name, value in self.s3.environment.items()
+            if value and not name.startswith("AWS_ENDPOINT_URL")
+        }
+        conf |= {"spark.ui.enabled": "false", **self.conf}
+        options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
+        script = str(REPO_ROOT / "spark" / "compact_partitions.py")
+        return subprocess.Popen(
+            [
+                *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master),
+                *(*options, script, "--run", self.place),
+            ],
+            env=environment,
+            # Spark passes what the driver's Python writes on to its own standard output.
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self) -> Ended:
+        return self.wait(self.start())
+
+    def wait(self, process: subprocess.Popen[str]) -> Ended:
+        try:
+            log, _ = process.communicate(timeout=RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill(process)
+            log, _ = process.communicate()
+            raise AssertionError(f"the job did not end:\n{log[-4000:]}") from None
+        lines = [line for line in log.splitlines() if line.startswith("compact_partitions: ")]
+        return Ended(process.returncode, lines, log)
+
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        """SIGKILL to the driver: its Java and its Python process at once."""
+        os.killpg(process.pid, signal.SIGKILL)
+
+    # What it left.
+
+    def record(self, name: str) -> dict[str, Any] | None:
+        """One of the run's records; None where there is none."""
+        bucket, key = layout.run_key(self.settings, self.run_id, name)
+        if self.store.head(bucket, key) is None:
+            return None
+        document: dict[str, Any] = json.loads(self.store.get(bucket, key))
+        return document
+
+    def receipt(self, path: str) -> Receipt:
+        partition = Partition(self.source, f"logs/{path}", path)
+        return receipts.decode(
+            self.store.get(*layout.receipt_key(self.settings, self.run_id, partition))
+        )
+
+    def outputs(self) -> dict[str, bytes]:
+        return self.bodies(self.lake, "compacted/")
+
+    def bodies(self, bucket: str, prefix: str = "") -> dict[str, bytes]:
+        pages = self.store.list_objects(bucket, prefix)
+        return {one.key: self.store.get(bucket, one.key) for page in pages for one in page}
+
+    def readable(self) -> Counter[int]:
+        """How often each numbered record is readable in the destination."""
+        found: Counter[int] = Counter()
+        for body in self.outputs().values():
+            found += records_in(body)
+        return found
+
+    def uploads(self) -> list[str]:
+        """Keys of the uploads that are neither completed nor aborted."""
+        answer = self.client.list_multipart_uploads(Bucket=self.lake)
+        return [one["Key"] for one in answer.get("Uploads", ())]

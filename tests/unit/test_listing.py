@@ -1,0 +1,69 @@
+"""Where a listing of one partition ends, and what it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactor import listing
+from compactor.listing import take_listing
+from compactor.model import Listing
+from compactor.progress import Window
+from tests.support.examples import PARTITION
+from tests.support.memory_store import ManualClock, MemoryStore
+
+NAMES = [f"{number:02}" for number in range(20)]
+
+
+def store_of(page_size: int) -> MemoryStore:
+    store = MemoryStore(ManualClock(1_000.0), page_size=page_size)
+    for age, name in enumerate(NAMES):
+        store.seed("source", PARTITION.prefix + name, b"x", last_modified=900.0 - age)
+    return store
+
+
+def names(found: Listing) -> list[str]:
+    return [one.key.removeprefix(PARTITION.prefix) for one in found.objects]
+
+
+@pytest.mark.parametrize("page_size", [1, 3, 7, 8, 20, 1_000])
+def test_a_listing_ends_at_the_same_object_however_the_store_cuts_its_pages(
+    page_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "LISTING_WINDOW", 8)
+    store = store_of(page_size)
+    found: list[list[str]] = []
+    last_key = ""
+    complete = False
+    while not complete:
+        window = take_listing(store, PARTITION, set(), last_key)
+        found.append(names(window))
+        last_key, complete = window.last_key, window.complete
+    assert found == [NAMES[:8], NAMES[8:16], NAMES[16:]]
+
+
+def test_what_commits_name_takes_no_room_in_a_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "LISTING_WINDOW", 8)
+    store = store_of(5)
+    everything = take_listing(store, PARTITION, set(), "", PARTITION.prefix + "99").objects
+    committed = {one.identity for one in everything[4:16]}
+    found = take_listing(store, PARTITION, committed)
+    assert names(found) == NAMES[:4] + NAMES[16:]
+    assert (found.complete, found.committed_objects, found.committed_bytes) == (True, 12, 12)
+    assert found.last_key == PARTITION.prefix + NAMES[-1]
+
+
+def test_a_listing_up_to_a_key_holds_all_before_it_and_is_not_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listing, "LISTING_WINDOW", 3)
+    store = store_of(4)
+    store.remove("source", PARTITION.prefix + "09")
+    found = take_listing(store, PARTITION, set(), PARTITION.prefix + "03", PARTITION.prefix + "09")
+    assert names(found) == ["04", "05", "06", "07", "08"]
+    assert (found.complete, found.last_key) == (False, PARTITION.prefix + "09")
+    assert found.newest == 896.0, "that of its own objects"
+
+
+def test_only_a_window_that_was_cut_has_another_behind_it() -> None:
+    assert Window("a", "m", listed=True).following() == Window("m")
+    assert Window("a", None, listed=True).following() is None
