@@ -9,6 +9,7 @@ What runs where, and what each hands to the next:
       rounds             one round as a Spark job; answers are given out as tasks end
         tasks            on the executors: read, store and verify one group
         answers          what travels to a task and back
+      columnar           the same for groups whose outputs hold rows (Parquet)
     outcome              how the job ended: spark-result.json or spark-error.json
     console              progress lines
 

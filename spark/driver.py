@@ -99,7 +99,7 @@ class Driver:
     def _rounds(self, session: SparkSession) -> RunsGroups:
         settings, run_id = self.loaded.settings, self.loaded.run_id
         if settings.columnar:
-            from spark.parquet_rounds import ParquetRounds  # noqa: PLC0415 - no other run needs it
+            from spark.columnar.rounds import ParquetRounds  # noqa: PLC0415 - no other run needs it
 
             return ParquetRounds(session, settings, run_id, self.client)
         region = self.client.meta.region_name

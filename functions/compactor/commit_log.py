@@ -17,8 +17,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+from isal import igzip
 
 from compactor import manifest
+from compactor.columnar import Columnar
 from compactor.manifest import ManifestRow
 from compactor.model import (
     Compression,
@@ -43,6 +45,8 @@ class Output:
     ``crc32`` is that of the whole object as stored, None where S3 copied any part of it.
     ``size`` is the stored size and ``plain_bytes`` the decompressed size, in bytes. ``records``
     leaves out those of copied slices; None when all of the output is one copied source.
+    ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
+    sources cannot be restored from it.
     """
 
     bucket: str
@@ -56,6 +60,7 @@ class Output:
     format: Format | None
     compression: Compression
     copied: bool = False
+    columnar: Columnar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +110,9 @@ class QuarantineLine(msgspec.Struct, frozen=True):
 class RunTotals:
     """What one run's valid commits add up to, in one partition.
 
-    ``records`` leaves out those of server-side copies, which were never counted. Of the
-    quarantined sources the first ``SHOWN_QUARANTINED`` are told, all are counted.
+    ``records`` leaves out those of server-side copies, which were never counted, and the
+    ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
+    are counted.
     """
 
     sources: int = 0
@@ -115,6 +121,7 @@ class RunTotals:
     output_bytes: int = 0
     records: int = 0
     copied: int = 0
+    rejected: int = 0
     quarantined: int = 0
     quarantined_bytes: int = 0
     lines: list[QuarantineLine] = field(default_factory=list)
@@ -133,6 +140,8 @@ class RunTotals:
             self.output_bytes += sign * commit.output.size
             self.records += sign * (commit.output.records or 0)
             self.copied += sign * commit.output.copied
+            if commit.output.columnar is not None:
+                self.rejected += sign * commit.output.columnar.rejected
 
 
 @dataclass(slots=True)
@@ -258,7 +267,8 @@ def decode_checkpoint(body: bytes) -> LogState:
 
 
 def _pack(document: dict[str, Any]) -> bytes:
-    return gzip.compress(msgspec.json.encode(document), compresslevel=3, mtime=0)
+    # 8 times as fast as zlib at a like size.
+    return igzip.compress(msgspec.json.encode(document), compresslevel=2, mtime=0)
 
 
 def _unpack(body: bytes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from compactor.ports import ObjectStore
 from compactor.schemes import check_scheme
 from compactor.settings import Settings
 from compactor.work import Discovery, WorkItem, WorkLists, blaming, to_items_json, write_work
+from compactor.worker_speed import speed_for
 
 __all__ = [
     "Committed",
@@ -197,6 +198,13 @@ class _Count:
         self._committed = committed
 
     def __call__(self, partition: Partition) -> _Counted | None:
+        counted = self._count(partition)
+        if counted is None or not self._settings.columnar:
+            return counted
+        # Rows are written by Spark alone, however few they are.
+        return _Counted(counted.item, oversized=True)
+
+    def _count(self, partition: Partition) -> _Counted | None:
         counted = self._tally(partition, None)
         if not counted.oversized:
             return counted if counted.item.objects else None
@@ -209,18 +217,26 @@ class _Count:
         return self._tally(partition, known)
 
     def _tally(self, partition: Partition, known: Container[bytes] | None) -> _Counted:
-        objects, size, oversized = 0, 0, False
+        objects, size, seconds, oversized = 0, 0, 0.0, False
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_objects(partition.bucket, partition.prefix):
                 fresh = [one for one in page if known is None or one.identity not in known]
+                page_size = sum(one.size for one in fresh)
                 objects += len(fresh)
-                size += sum(one.size for one in fresh)
-                oversized = self._is_oversized(objects, size)
+                size += page_size
+                if fresh:
+                    # Neighbours are of a kind, nearly always; it is an estimate.
+                    seconds += speed_for(fresh[0].key).seconds(len(fresh), page_size)
+                oversized = self._is_oversized(objects, size, seconds)
                 if oversized:
                     break
         item = WorkItem(partition.path, partition.bucket, partition.prefix, objects, size)
         return _Counted(item, oversized)
 
-    def _is_oversized(self, objects: int, size: int) -> bool:
+    def _is_oversized(self, objects: int, size: int, seconds: float) -> bool:
         limits = self._settings
-        return objects > limits.lambda_max_objects or size > limits.lambda_max_bytes
+        return (
+            objects > limits.lambda_max_objects
+            or size > limits.lambda_max_bytes
+            or seconds > limits.lambda_max_seconds
+        )

@@ -11,6 +11,10 @@ from enum import Enum
 
 from compactor.errors import InvalidInput
 
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+TIB = 1024 * GIB
+
 
 class Required(Enum):
     """The default of a field that has none."""
@@ -127,6 +131,18 @@ def one_of(*choices: str) -> Reader:
     return Reader(f"{', '.join(quoted[:-1])} or {quoted[-1]}", read)
 
 
+def matching(pattern: str, accepted: str) -> Reader:
+    """A string that matches a regular expression as a whole."""
+    allowed = re.compile(pattern)
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not allowed.fullmatch(value):
+            raise ValueError
+        return value
+
+    return Reader(accepted, read)
+
+
 def globs() -> Reader:
     """A list of strings, none of them empty; read as tuple."""
 
@@ -140,17 +156,21 @@ def globs() -> Reader:
     return Reader('a list of globs such as ["*.json.gz"]', read)
 
 
-def stem() -> Reader:
-    """The start of a name that no query engine hides."""
-    allowed = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]{0,99}")
+def text(longest: int, accepted: str) -> Reader:
+    """A string that is not blank, of at most this many characters."""
 
     def read(value: object) -> str:
-        if not isinstance(value, str) or not allowed.fullmatch(value):
+        if not isinstance(value, str) or not value.strip() or len(value) > longest:
             raise ValueError
-        return value
+        return value.strip()
 
-    return Reader(
+    return Reader(accepted, read)
+
+
+def stem() -> Reader:
+    """The start of a name that no query engine hides."""
+    return matching(
+        r"[A-Za-z0-9][A-Za-z0-9._=-]{0,99}",
         "1 to 100 letters, digits and . _ = -, the first a letter or digit"
         " (query engines hide names that start with _ or .)",
-        read,
     )

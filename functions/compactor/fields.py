@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from compactor.execution_fields import EXECUTION_FIELDS
 from compactor.field_spec import (
+    GIB,
+    MIB,
+    TIB,
     FieldSpec,
     Reader,
     Required,
     flag,
     globs,
-    number,
     one_of,
     stem,
+    text,
     whole,
 )
 from compactor.model import Compression, Format
@@ -29,12 +33,8 @@ from compactor.partitioning import (
 )
 from compactor.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 
-MIB = 1024 * 1024
-GIB = 1024 * MIB
-TIB = 1024 * GIB
-
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
-_SIZES, _FORMATS, _RUN, _AFTER = "Sizes", "Formats", "Execution", "After the commit"
+_SIZES, _FORMATS = "Sizes", "Formats"
 _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
@@ -156,7 +156,7 @@ _SPECS = (
         _SIZES,
         None,
         whole(5 * MIB, 4 * TIB),
-        "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 512 MiB"
+        "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 1 GiB"
         " for uncompressed outputs.",
     ),
     FieldSpec(
@@ -180,14 +180,31 @@ _SPECS = (
         "auto",
         one_of("auto", *Format),
         "The format of all objects, when it shall not be found out from their keys and first"
-        " bytes.",
+        " bytes. parquet merges Parquet objects, by Spark.",
     ),
     FieldSpec(
         "compression",
         _FORMATS,
         "same",
         one_of("same", *Compression),
-        "The compression of the outputs; same is that of their sources.",
+        "The compression of the outputs; same is that of their sources (of JSON and CSV that"
+        " become Parquet: zstd).",
+    ),
+    FieldSpec(
+        "output_format",
+        _FORMATS,
+        "same",
+        one_of("same", "parquet"),
+        "parquet makes rows of JSON records, CSV and TSV. The sources cannot be restored from"
+        " such outputs; records that do not fit the schema go to a rejects object.",
+    ),
+    FieldSpec(
+        "parquet_schema",
+        _FORMATS,
+        None,
+        text(65_536, "a Spark DDL string such as 'id BIGINT, name STRING'"),
+        "The columns of output_format parquet. By default found out from the first records, and"
+        " kept for every later run of the destination.",
     ),
     FieldSpec(
         "cloudtrail_output",
@@ -218,56 +235,7 @@ _SPECS = (
         "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
         " larger ones are quarantined.",
     ),
-    FieldSpec(
-        "lambda_max_objects",
-        _RUN,
-        500_000,
-        whole(1, 100_000_000),
-        "A partition with more candidates than this goes to Spark.",
-    ),
-    FieldSpec(
-        "lambda_max_bytes",
-        _RUN,
-        64 * GIB,
-        whole(1, 1024 * TIB),
-        "A partition with more bytes of candidates than this goes to Spark.",
-    ),
-    FieldSpec(
-        "max_concurrency",
-        _RUN,
-        100,
-        whole(1, 10_000),
-        "How many partitions are compacted at once.",
-    ),
-    FieldSpec(
-        "read_concurrency",
-        _RUN,
-        256,
-        whole(1, 1_024),
-        "How many objects one worker reads at once at most; fewer when S3 asks to slow down.",
-    ),
-    FieldSpec(
-        "memory_budget_bytes",
-        _RUN,
-        64 * MIB,
-        whole(1 * MIB, 8 * GIB),
-        "How many bytes one worker may have read ahead.",
-    ),
-    FieldSpec(
-        "clean_up",
-        _AFTER,
-        "keep",
-        one_of("keep", "delete"),
-        "Keep the sources for ever, or delete them once retention has passed and their output"
-        " has been checked again.",
-    ),
-    FieldSpec(
-        "retention_days",
-        _AFTER,
-        30,
-        number(0, 36_500),
-        "Days from the commit until clean_up may delete its sources; fractions are accepted.",
-    ),
+    *EXECUTION_FIELDS,
 )
 
 #: Every field by name, in the order in which they are documented.

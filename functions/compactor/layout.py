@@ -60,6 +60,26 @@ def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> t
     return _commits(settings, partition, f"{sequence:020d}.checkpoint.json.gz")
 
 
+def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
+    """Records of a partition that fit no output; kept as long as its commits."""
+    return _state(settings, f"partitions/{partition.path}rejects/{name}")
+
+
+def parquet_schemas_prefix(settings: Settings) -> tuple[str, str]:
+    """Where the columns of converted outputs are pinned, for all partitions of a destination."""
+    return _state(settings, "parquet-schemas/")
+
+
+def parquet_schema_key(settings: Settings, sequence: int) -> tuple[str, str]:
+    """One entry there."""
+    return _state(settings, f"parquet-schemas/{sequence:020d}.json")
+
+
+def staging_prefix(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
+    """Where Spark puts what is not yet part of an upload."""
+    return run_key(settings, run_id, f"staging/{name}/")
+
+
 def output_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
     """Where a partition's outputs lie."""
     destination = settings.destination

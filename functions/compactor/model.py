@@ -22,6 +22,7 @@ class Format(StrEnum):
     CLOUDFRONT = "cloudfront"
     CLOUDTRAIL = "cloudtrail"
     UNDELIMITED_JSON = "undelimited_json"
+    PARQUET = "parquet"
 
 
 class Compression(StrEnum):
@@ -45,6 +46,7 @@ class SkipReason(StrEnum):
     EXCLUDED = "excluded"
     ARCHIVED = "archived_storage_class"
     OWN_STATE = "own_state_or_output"
+    HIDDEN = "hidden_from_query_engines"
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"

@@ -11,7 +11,8 @@ from compactor.model import Compression, Format, ObjectGroup, Signature, SourceO
 from compactor.settings import MIB, Settings
 
 COMPRESSED_TARGET_BYTES = 128 * MIB
-PLAIN_TARGET_BYTES = 512 * MIB
+# Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.
+PLAIN_TARGET_BYTES = 1024 * MIB
 # Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
 # the packing, and so the group id, independent of what was measured elsewhere.
 ASSUMED_RATIO = 5
@@ -46,6 +47,10 @@ class PackingClass:
     header: bytes = b""
 
 
+# What Parquet objects are called says nothing of what they hold.
+_PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
+
+
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
     """Class of a source by its key, or by its signature when its content was seen already."""
     if signature is not None:
@@ -63,7 +68,12 @@ def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
 
 
 def output_compression(settings: Settings, source: Compression) -> Compression:
-    """How an output is encoded, given how its sources are."""
+    """How an output is encoded, given how its sources are.
+
+    Parquet is not encoded as a whole; of what it holds the sizes are those of encoded bytes.
+    """
+    if settings.columnar:
+        return Compression.ZSTD
     return source if settings.compression == "same" else Compression(settings.compression)
 
 
@@ -77,7 +87,7 @@ def target_bytes(settings: Settings, output: Compression) -> int:
 def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     """True when the source is large enough, and its bytes fit to be copied as they are."""
     output = output_compression(settings, cls.compression)
-    if output is not cls.compression or settings.format != "auto":
+    if output is not cls.compression or not _passes_unchanged(settings):
         return False
     if cls.kind in ("cloudtrail", Format.CLOUDTRAIL) and settings.cloudtrail_output == "lines":
         return False
@@ -85,6 +95,12 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     if threshold is None:
         threshold = target_bytes(settings, output) // 2
     return source.size >= threshold
+
+
+def _passes_unchanged(settings: Settings) -> bool:
+    if settings.format == "parquet":
+        return settings.compression == "same"
+    return settings.format == "auto" and settings.output_format == "same"
 
 
 @dataclass(slots=True)
@@ -114,7 +130,7 @@ def pack(
     open_groups: dict[PackingClass, _OpenGroup] = {}
     for source in candidates:
         known = signatures.get(source.identity) if signatures else None
-        cls = packing_class(source.key, known)
+        cls = _PARQUET if settings.format == "parquet" else packing_class(source.key, known)
         if copied(source, settings, cls):
             yield Packed(make_group((source,), settings, copy=True), full=True)
             continue
@@ -151,7 +167,7 @@ def make_group(
     and every setting that shapes the bytes of the output.
     """
     digest = hashlib.blake2b(digest_size=16)
-    options = (
+    options: tuple[str, ...] = (
         BYTES_VERSION,
         settings.format,
         settings.compression,
@@ -161,6 +177,8 @@ def make_group(
         str(settings.max_document_bytes),
         str(copy),
     )
+    if settings.columnar:
+        options += (settings.output_format, settings.parquet_schema or "")
     digest.update("\0".join(options).encode())
     for source in sources:
         digest.update(source.identity)

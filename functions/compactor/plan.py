@@ -23,6 +23,9 @@ from compactor.settings import Settings
 # GLACIER_IR is readable at once and so is not here.
 ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 SHOWN_EXAMPLES = 5
+# What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
+# there are not rows of the data around it.
+_HIDDEN = re.compile(r"(?:^|/)[_.]")
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
@@ -76,6 +79,7 @@ class _Rules:
         self._root_length = len(settings.source.root.prefix)
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
+        self._rows = settings.columnar
         self._own = (settings.destination, settings.state)
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
@@ -93,7 +97,7 @@ class _Rules:
             return SkipReason.NOT_INCLUDED
         if any(g.match(relative) for g in self._exclude):
             return SkipReason.EXCLUDED
-        return None
+        return SkipReason.HIDDEN if self._rows and _HIDDEN.search(relative) else None
 
     def _by_state(self, source: SourceObject) -> SkipReason | None:
         identity = source.identity

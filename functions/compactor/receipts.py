@@ -24,7 +24,8 @@ from compactor.settings import Settings
 class Counts:
     """Numbers of one partition in one run; bytes and seconds where the names say so.
 
-    ``records`` leaves out the records of server-side copies, which nobody counted.
+    ``records`` leaves out the records of server-side copies, which nobody counted, and those
+    that were ``rejected`` because they do not fit the schema of a Parquet output.
     """
 
     objects_in: int = 0
@@ -33,6 +34,7 @@ class Counts:
     bytes_out: int = 0
     records: int = 0
     copied: int = 0
+    rejected: int = 0
     quarantined: int = 0
     conflicts: int = 0
     changed: int = 0
@@ -71,6 +73,7 @@ def count_commits(counts: Counts, state: LogState, run_id: str) -> list[Quaranti
     counts.bytes_out = totals.output_bytes
     counts.records = totals.records
     counts.copied = totals.copied
+    counts.rejected = totals.rejected
     counts.quarantined = totals.quarantined
     return totals.lines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,12 +20,22 @@ from compactor.settings import Settings
 
 _READERS = 16
 _SHOWN_CAUSES = 3
+SPARK_ERROR_NAME = "spark-error.json"
+# Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
+_REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
 
 
 class DiscoveryLine(msgspec.Struct, frozen=True):
     """What discovery saw beside the work items."""
 
     unpartitioned: Skipped
+
+
+class SparkErrorLine(msgspec.Struct, frozen=True):
+    """What the Spark job says of its own failure, as far as a report tells it."""
+
+    error: str
+    cause: str
 
 
 class WorkLine(msgspec.Struct, frozen=True):
@@ -44,10 +54,14 @@ class RunReport:
 
     Attributes:
         status: ``succeeded``, or ``failed`` when any partition failed or was lost.
-        partitions: a receipt for every work item, failed ones included.
-        oversized: paths of the partitions too large for one worker, left alone.
+        partitions: a receipt for every work item, failed ones included. Partitions that went
+            to Spark are among them.
+        oversized: paths of the partitions too large for one worker, left alone because the
+            run's spark_engine is none.
+        spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
         failure: what ended the workflow before its partitions did, if anything.
+        spark_failure: why the Spark job failed, if it did.
     """
 
     run_id: str
@@ -57,8 +71,10 @@ class RunReport:
     totals: Counts
     partitions: list[Receipt]
     oversized: list[str] = field(default_factory=list)
+    spark: list[str] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
     failure: str = ""
+    spark_failure: str = ""
 
     @property
     def failed(self) -> list[Receipt]:
@@ -68,8 +84,11 @@ class RunReport:
     @property
     def cause(self) -> str:
         """Why the run failed, in one line; empty when it did not."""
-        causes = [self.failure] if self.failure else []
-        causes += [f"{r.path or '(root)'}: {r.error} {r.cause}" for r in self.failed]
+        causes = [one for one in (self.failure, self.spark_failure) if one]
+        # The job's own line tells of its partitions already.
+        told = frozenset(self.spark) if self.spark_failure else frozenset()
+        failed = [one for one in self.failed if one.path not in told]
+        causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
         shown = "; ".join(causes[:_SHOWN_CAUSES])
         more = len(causes) - _SHOWN_CAUSES
         return f"{shown}; and {more} more" if more > 0 else shown
@@ -77,11 +96,19 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What tells one run from another. ``started_at`` is ISO 8601."""
+    """What tells one run from another, and how its workflow went.
+
+    Attributes:
+        started_at: ISO 8601.
+        failure: what ended the workflow before its partitions did; empty for nothing.
+        spark_failure: how the state machine tells that the Spark job failed; empty when it did
+            not, or when there was none.
+    """
 
     run_id: str
     started_at: str
     failure: str = ""
+    spark_failure: str = ""
 
 
 def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunReport:
@@ -91,18 +118,24 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     """
     items = _work(settings, run.run_id, "items.json", store)
     oversized = _work(settings, run.run_id, "oversized.json", store)
+    left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
+    items = (*items, *spark)
+    spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
+    bad = run.failure or spark_failure or any(one.status != "done" for one in found)
     result = RunReport(
         run_id=run.run_id,
-        status="failed" if run.failure or any(r.status != "done" for r in found) else "succeeded",
+        status="failed" if bad else "succeeded",
         started_at=run.started_at,
         settings=settings.to_dict(),
         totals=total(receipt.counts for receipt in found),
         partitions=found,
-        oversized=[item.path for item in oversized],
+        oversized=[item.path for item in left],
+        spark=[item.path for item in spark],
         skipped=_all_skips(found, _unpartitioned(settings, run.run_id, store)),
         failure=run.failure,
+        spark_failure=spark_failure,
     )
     _store_report(result, settings, store)
     return result
@@ -119,6 +152,46 @@ def total(counts: Iterable[Counts]) -> Counts:
                 setattr(result, name, getattr(result, name) + getattr(one, name))
     result.requests = dict(requests)
     return result
+
+
+def failure_text(failure: Mapping[str, Any] | None) -> str:
+    """A failure as Step Functions keeps it (``Error``, ``Cause``) in one line; empty for none.
+
+    The cause of an EMR task is the description of its cluster, step or job run; only what it
+    says of the failure is told.
+    """
+    given = failure or {}
+    cause = str(given.get("Cause") or "")
+    try:
+        document = msgspec.json.decode(cause)
+    except msgspec.DecodeError:
+        document = None
+    reasons = dict.fromkeys(_reasons(document))
+    texts = [str(given.get("Error") or ""), ", ".join(reasons) or cause]
+    return ": ".join(" ".join(text.split()) for text in texts if text)
+
+
+def _reasons(document: object) -> Iterator[str]:
+    """Every text that EMR gives as a reason, wherever in the description it stands."""
+    if not isinstance(document, Mapping):
+        return
+    for name, value in document.items():
+        if name in _REASONS and isinstance(value, str):
+            yield value
+        yield from _reasons(value)
+
+
+def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> str:
+    """Why the Spark job failed, by its own word where it left one."""
+    if not run.spark_failure:
+        return ""
+    try:
+        body = store.get(*layout.run_key(settings, run.run_id, SPARK_ERROR_NAME))
+        line = msgspec.json.decode(body, type=SparkErrorLine)
+    except (ObjectMissing, msgspec.MsgspecError):
+        # It never began, or was killed: EMR's word, often no more than Unknown Error, is all.
+        return f"Spark: {run.spark_failure}"
+    return f"Spark: {line.error}: {line.cause}"
 
 
 def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkLine]:

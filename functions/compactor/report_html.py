@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -29,7 +29,7 @@ def render(report: Mapping[str, Any]) -> str:
         f"{escape(str(report['settings']['s3_destination_uri']))}</p>",
         _failure(report),
         _totals(report),
-        _partitions(report["partitions"]),
+        _partitions(report["partitions"], frozenset(report["spark"])),
         _skips(report["skipped"]),
         _quarantined(report["partitions"]),
         _oversized(report["oversized"]),
@@ -48,7 +48,7 @@ def human_bytes(count: float) -> str:
 
 def _failure(report: Mapping[str, Any]) -> str:
     failed = [p for p in report["partitions"] if p["status"] != "done"]
-    lines = [report["failure"]] if report["failure"] else []
+    lines = [line for line in (report["failure"], report["spark_failure"]) if line]
     lines += [f"{p['path'] or '(root)'}: {p['error']} {p['cause']}" for p in failed]
     items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
     return f"<h2 class='failed'>What failed</h2><ul>{items}</ul>" if items else ""
@@ -66,17 +66,23 @@ def _totals(report: Mapping[str, Any]) -> str:
             human_bytes(totals["bytes_in"] / max(1, totals["objects_in"])),
             human_bytes(totals["bytes_out"] / max(1, totals["objects_out"])),
         ),
-        ("Records", f"{totals['records']:,}", f"{totals['records']:,}"),
+        (
+            "Records",
+            f"{totals['records'] + totals['rejected']:,}",
+            f"{totals['records']:,}",
+        ),
     ]
+    if totals["rejected"]:
+        rows.append(("Records that did not fit, rejected", "", f"{totals['rejected']:,}"))
     table = _table(("", "Before", "After"), rows)
     return f"<h2>In all</h2>{table}<p>Requests: {requests}</p>"
 
 
-def _partitions(partitions: Sequence[Mapping[str, Any]]) -> str:
+def _partitions(partitions: Sequence[Mapping[str, Any]], spark: Container[str]) -> str:
     rows = [
         (
             p["path"] or "(root)",
-            p["status"],
+            f"{p['status']}, Spark" if p["path"] in spark else p["status"],
             f"{p['counts']['objects_in']:,}",
             f"{p['counts']['objects_out']:,}",
             human_bytes(p["counts"]["bytes_in"]),

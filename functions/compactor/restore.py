@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compactor import slices
 from compactor.commit_log import Commit
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.manifest import ManifestRow
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
@@ -67,9 +67,17 @@ def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Ite
 
     Raises:
         IntegrityError: the output is gone or damaged.
+        InvalidInput: the output holds the rows of its sources, which are not their bytes.
         UnreadableSource: while iterating, when the output does not decompress.
     """
     output = found.commit.output
+    if output is not None and output.columnar is not None:
+        raise InvalidInput(
+            "KEY",
+            found.rows[0].source.key,
+            f"a source whose bytes are in an output; {output.key} holds its rows, not its bytes"
+            " (the original stays until clean-up)",
+        )
     left = {id(row) for row in found.rows}
     try:
         stored = iter(()) if output is None else store.open(output.bucket, output.key)

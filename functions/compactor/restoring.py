@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from compactor.formats.framing import Edit, Framed
 
 __all__ = ["Edit", "SliceFacts", "facts_of", "restore_slice"]
 
 
-@dataclass(frozen=True, slots=True)
-class SliceFacts:
+class SliceFacts(NamedTuple):
     """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings.
 
     ``records`` is None for a slice that S3 copied: nobody counted them.
@@ -26,14 +25,8 @@ class SliceFacts:
 
 def facts_of(framed: Framed) -> SliceFacts:
     """What must be remembered to undo the framing of one source."""
-    return SliceFacts(
-        records=framed.records,
-        dropped_prefix=framed.dropped_prefix,
-        dropped_suffix=framed.dropped_suffix,
-        appended=framed.appended,
-        newlines_stand_for=framed.newlines_stand_for,
-        edits=framed.edits,
-    )
+    # All but the first two, the bytes themselves.
+    return SliceFacts(*framed[2:])
 
 
 def restore_slice(slice_bytes: bytes | memoryview, facts: SliceFacts) -> bytes:

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
-from compactor.fields import FIELDS, MIB
+from compactor.field_spec import MIB
+from compactor.fields import FIELDS
 from compactor.partitioning import (
     MAX_WINDOW_PREFIXES,
     days_before_today,
@@ -24,6 +25,8 @@ from compactor.uris import S3Uri, SourceLocation, parse_source
 __all__ = ["MIB", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
+# What is read as records of named fields, and so can become rows.
+_ROW_FORMATS = ("auto", "json_lines", "csv", "tsv", "cloudtrail", "undelimited_json", "parquet")
 
 
 class CleanUpMode(StrEnum):
@@ -63,6 +66,8 @@ class Settings:
     # formats
     format: str
     compression: str
+    output_format: str
+    parquet_schema: str | None
     cloudtrail_output: str
     undelimited_output: str
     max_expansion: int
@@ -70,6 +75,9 @@ class Settings:
     # execution
     lambda_max_objects: int
     lambda_max_bytes: int
+    lambda_max_seconds: int
+    spark_engine: str
+    emr_cluster_id: str | None
     max_concurrency: int
     read_concurrency: int
     memory_budget_bytes: int
@@ -102,6 +110,9 @@ class Settings:
         _check_locations(settings)
         _check_window(settings)
         _check_sizes(settings)
+        _check_engine(settings)
+        _check_columnar_engine(settings)
+        _check_parquet(settings)
         return settings
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,6 +132,11 @@ class Settings:
     def source_root_uri(self) -> str:
         """The source up to its first wildcard; partition paths are relative to it."""
         return self.source.root.uri
+
+    @property
+    def columnar(self) -> bool:
+        """True when outputs hold rows, which only Spark writes, instead of their sources' bytes."""
+        return "parquet" in {self.format, self.output_format}
 
     @property
     def destination(self) -> S3Uri:
@@ -246,7 +262,29 @@ def _check_no_window(settings: Settings) -> None:
             raise InvalidInput(name, value, f"no {name} unless date_format is given")
 
 
+def _check_engine(settings: Settings) -> None:
+    if settings.emr_cluster_id is not None and settings.spark_engine != "emr":
+        accepted = f'null when spark_engine is "{settings.spark_engine}"'
+        raise InvalidInput("emr_cluster_id", settings.emr_cluster_id, accepted)
+
+
+def _check_columnar_engine(settings: Settings) -> None:
+    if settings.columnar and settings.spark_engine == "none":
+        accepted = "emr or emr_serverless when outputs are Parquet, which only Spark writes"
+        raise InvalidInput("spark_engine", settings.spark_engine, accepted)
+
+
 def _check_sizes(settings: Settings) -> None:
     target, small = settings.target_bytes, settings.small_object_bytes
     if target is not None and small is not None and small > target:
         raise InvalidInput("small_object_bytes", small, f"at most target_bytes, {target}")
+
+
+def _check_parquet(settings: Settings) -> None:
+    converted = settings.output_format == "parquet" and settings.format != "parquet"
+    if converted and settings.format not in _ROW_FORMATS:
+        accepted = f"one of {', '.join(_ROW_FORMATS)} when output_format is parquet"
+        raise InvalidInput("format", settings.format, accepted)
+    if settings.parquet_schema is not None and not converted:
+        accepted = "no schema unless output_format is parquet and the sources are not"
+        raise InvalidInput("parquet_schema", settings.parquet_schema, accepted)

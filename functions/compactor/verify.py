@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from compactor import slices
-from compactor.commit_log import Commit
+from compactor.columnar import Columnar
+from compactor.commit_log import Commit, Output
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.manifest import ManifestRow
 from compactor.model import Format
+from compactor.parquet_footer import read_footer
 from compactor.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.restoring import SliceFacts
@@ -34,6 +37,9 @@ def check_pending(pending: PendingOutput) -> None:
         return
     _equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
     if output.copied:
+        return
+    if output.columnar is not None:
+        _check_rows(output, pending.rows)
         return
     end = _check_slices(pending.rows)
     if end > pending.tally.plain_bytes:
@@ -71,6 +77,16 @@ def _check_slices(rows: Sequence[ManifestRow]) -> int:
     return end
 
 
+def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
+    """Rows in equal rows out, and what each source gave adds up to them."""
+    columnar = output.columnar
+    if columnar is None or columnar.fault:
+        raise IntegrityError(f"{output.key}: {columnar.fault if columnar else 'no account'}")
+    _equal("rows of the output", output.records, columnar.rows_out)
+    counted = sum(row.facts.records or 0 for row in rows if row.facts is not None)
+    _equal("rows of all sources", counted, columnar.rows_in)
+
+
 def _expected_length(plain_bytes: int, facts: SliceFacts) -> int:
     """Length of the slice that follows from the source and what was done to it."""
     changed = sum(edit.inserted - len(edit.original) for edit in facts.edits)
@@ -99,6 +115,8 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
     output = commit.output
     if output is None:
         return 0
+    if output.columnar is not None:
+        return _check_columnar(output, output.columnar, store)
     where = f"s3://{output.bucket}/{output.key}"
     try:
         stored = _Counted(store.open(output.bucket, output.key))
@@ -113,6 +131,34 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
     if output.crc32 is not None:
         _equal(f"CRC32 of {where}", stored.crc32, output.crc32)
     return output.records or 0
+
+
+def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
+    """Size, checksum and footer of an output of rows, and its rejects."""
+    where = f"s3://{output.bucket}/{output.key}"
+    if columnar.fault:
+        raise IntegrityError(f"{where}: {columnar.fault}")
+    if columnar.rejects is not None:
+        rejects = columnar.rejects
+        _check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
+    _check_bytes(output.bucket, output.key, output.size, output.crc32, store)
+    try:
+        rows = read_footer(partial(store.get_range, output.bucket, output.key), output.size).rows
+    except UnreadableSource as error:
+        raise IntegrityError(f"{where}: {error}") from error
+    _equal(f"rows of {where}", rows, columnar.rows_out)
+    return rows
+
+
+def _check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> None:
+    try:
+        stored = _Counted(store.open(bucket, key))
+        for _ in stored.pieces():
+            continue
+    except ObjectMissing:
+        raise IntegrityError(f"s3://{bucket}/{key} is gone") from None
+    _equal(f"stored bytes of s3://{bucket}/{key}", stored.size, size)
+    _equal(f"CRC32 of s3://{bucket}/{key}", stored.crc32, crc32)
 
 
 class _Counted:

@@ -43,6 +43,10 @@ json_values = st.recursive(
 json_objects = st.dictionaries(st.text('ab"}{', max_size=3), json_values, max_size=3)
 
 
+# Parquet is merged row by row.
+JOINED = [format for format in Format if format is not Format.PARQUET]
+
+
 def signature(format: Format) -> Signature:
     return Signature(format, Compression.NONE, HEADERS.get(format, b""))
 
@@ -249,7 +253,7 @@ def test_content_passes_through_without_a_copy() -> None:
     assert isinstance(framed.slice[0], memoryview)
 
 
-@pytest.mark.parametrize("format", list(Format))
+@pytest.mark.parametrize("format", JOINED)
 def test_a_view_is_framed_as_its_bytes_are(format: Format) -> None:
     bodies = {
         Format.CLOUDTRAIL: b'{"Records":[{"a":1},{"a":2}]}',
@@ -275,7 +279,7 @@ def example(format: Format, number: int) -> bytes:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-@pytest.mark.parametrize("format", list(Format))
+@pytest.mark.parametrize("format", JOINED)
 def test_sources_survive_from_encoded_source_to_encoded_output(
     format: Format, compression: Compression
 ) -> None:

@@ -82,7 +82,7 @@ def test_misfits_are_packed_by_what_they_turned_out_to_be() -> None:
 
 def test_default_targets_depend_on_whether_the_output_is_compressed() -> None:
     default = settings()
-    assert target_bytes(default, Compression.NONE) == PLAIN_TARGET_BYTES == 512 * MIB
+    assert target_bytes(default, Compression.NONE) == PLAIN_TARGET_BYTES == 1024 * MIB
     assert target_bytes(default, Compression.GZIP) == COMPRESSED_TARGET_BYTES == 128 * MIB
     assert target_bytes(default, Compression.ZSTD) == COMPRESSED_TARGET_BYTES
     assert target_bytes(settings(target_bytes=SMALL), Compression.NONE) == SMALL

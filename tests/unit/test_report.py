@@ -15,7 +15,7 @@ from compactor.commit_log import SHOWN_QUARANTINED, QuarantineLine
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.receipts import Counts, Receipt, counts_from
-from compactor.report import RunIdentity, RunReport, report, total
+from compactor.report import RunIdentity, RunReport, failure_text, report, total
 from compactor.report_html import human_bytes, render
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
@@ -44,8 +44,12 @@ class Desk:
         one = Receipt(path, RUN.run_id, status, **given)
         receipts.write(one, self.settings, item(path).partition, self.store)
 
-    def report(self, failure: str = "") -> RunReport:
-        return report(replace(RUN, failure=failure), self.settings, self.store)
+    def report(self, failure: str = "", spark_failure: str = "") -> RunReport:
+        run = replace(RUN, failure=failure, spark_failure=spark_failure)
+        return report(run, self.settings, self.store)
+
+    def spark_error(self, body: bytes) -> None:
+        self._write("spark-error.json", body)
 
     def stored(self, name: str) -> str:
         return self.store.get(*layout.run_key(self.settings, RUN.run_id, name)).decode()
@@ -59,7 +63,7 @@ def item(path: str) -> WorkItem:
 
 
 def test_a_run_whose_partitions_are_all_done_has_succeeded() -> None:
-    desk = Desk("a/", "b/", oversized=("c/",))
+    desk = Desk("a/", "b/", oversized=("c/",), spark_engine="none")
     desk.receipt("a/", counts=Counts(objects_in=3, bytes_in=30, objects_out=1, requests={"GET": 3}))
     desk.receipt(
         "b/", counts=Counts(objects_in=4, bytes_in=40, copied=1, requests={"GET": 1, "PUT": 2})
@@ -70,7 +74,7 @@ def test_a_run_whose_partitions_are_all_done_has_succeeded() -> None:
         objects_in=7, bytes_in=70, objects_out=1, copied=1, requests={"GET": 4, "PUT": 2}
     )
     assert [one.path for one in found.partitions] == ["a/", "b/"]
-    assert found.oversized == ["c/"]
+    assert (found.oversized, found.spark) == (["c/"], [])
 
 
 def test_a_partition_without_a_receipt_was_lost_and_fails_the_run() -> None:
@@ -121,6 +125,116 @@ def test_only_the_first_causes_are_told_and_the_others_counted() -> None:
     found = Desk(*(f"{n}/" for n in range(9))).report()
     assert found.cause.count("WorkerLost") == 3
     assert found.cause.endswith("; and 6 more")
+
+
+# Partitions that went to Spark.
+
+
+@pytest.mark.parametrize("engine", ["emr", "emr_serverless"])
+def test_partitions_that_spark_did_count_like_all_others(engine: str) -> None:
+    desk = Desk("a/", oversized=("b/", "c/"), spark_engine=engine)
+    for path, objects in (("a/", 1), ("b/", 20), ("c/", 300)):
+        desk.receipt(path, counts=Counts(objects_in=objects))
+    found = desk.report()
+    assert (found.status, found.cause) == ("succeeded", "")
+    assert found.totals.objects_in == 321
+    assert [one.path for one in found.partitions] == ["a/", "b/", "c/"]
+    assert (found.oversized, found.spark) == ([], ["b/", "c/"])
+
+
+def test_what_spark_skipped_and_quarantined_is_reported_too() -> None:
+    desk = Desk(oversized=("b/",))
+    line = QuarantineLine("k", "truncated", "ends early")
+    desk.receipt("b/", skipped={"empty": Skipped(2, 0)}, quarantined=[line])
+    found = desk.report()
+    assert found.skipped["empty"].objects == 2
+    assert found.partitions[0].quarantined == [line]
+
+
+def test_an_oversized_partition_without_a_receipt_fails_the_run() -> None:
+    found = Desk(oversized=("b/",)).report()
+    assert (found.status, found.failed[0].error) == ("failed", "WorkerLost")
+    assert found.cause.startswith("b/: WorkerLost")
+
+
+def test_the_jobs_own_line_is_the_cause_of_its_failure() -> None:
+    desk = Desk("a/", oversized=("b/", "c/"))
+    desk.receipt("a/")
+    desk.receipt("b/", "failed", error="IntegrityError", cause="a gap")
+    desk.receipt("c/", counts=Counts(objects_in=5))
+    desk.spark_error(
+        b'{"error": "IntegrityError", "cause": "b/: a gap", "partitions": {"done": 1}}'
+    )
+    found = desk.report(spark_failure="States.TaskFailed: Unknown Error.")
+    assert (found.status, found.totals.objects_in) == ("failed", 5)
+    assert found.cause == "Spark: IntegrityError: b/: a gap"
+    assert [one.path for one in found.failed] == ["b/"]
+
+
+def test_failures_beside_spark_are_told_beside_it() -> None:
+    desk = Desk("a/", oversized=("b/",))
+    found = desk.report(spark_failure="States.TaskFailed: no subnet")
+    assert found.cause.startswith("Spark: States.TaskFailed: no subnet; a/: WorkerLost")
+    assert "b/" not in found.cause
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"error": 1}', b'{"cause": "no name"}'])
+def test_a_broken_line_of_the_job_hides_nothing(body: bytes) -> None:
+    desk = Desk(oversized=("b/",))
+    desk.spark_error(body)
+    found = desk.report(spark_failure="States.TaskFailed: Unknown Error.")
+    assert found.cause == "Spark: States.TaskFailed: Unknown Error."
+
+
+def test_the_line_of_an_attempt_that_was_made_good_does_not_count() -> None:
+    desk = Desk(oversized=("b/",))
+    desk.receipt("b/")
+    desk.spark_error(b'{"error": "E", "cause": "an earlier attempt"}')
+    assert (desk.report().status, desk.report().cause) == ("succeeded", "")
+
+
+CAUSES = [
+    (None, ""),
+    ({}, ""),
+    ({"Error": "Boom", "Cause": ""}, "Boom"),
+    ({"Error": "Boom", "Cause": "two\n lines"}, "Boom: two lines"),
+    (
+        {"Error": "E", "Cause": '{"Step": {"Status": {"FailureDetails": {"Reason": "Unknown"}}}}'},
+        "E: Unknown",
+    ),
+    (
+        {
+            "Error": "E",
+            "Cause": '{"Cluster": {"Name": "n", "Status": {"State": "TERMINATED_WITH_ERRORS",'
+            ' "StateChangeReason": {"Code": "V", "Message": "no such subnet"}}}}',
+        },
+        "E: no such subnet",
+    ),
+    ({"Error": "E", "Cause": '{"State": "FAILED", "StateDetails": "exit 1"}'}, "E: exit 1"),
+    ({"Error": "E", "Cause": '{"errorMessage": "m", "errorType": "E"}'}, "E: m"),
+    ({"Error": "E", "Cause": '{"State": "FAILED"}'}, 'E: {"State": "FAILED"}'),
+    ({"Error": "E", "Cause": "[1, 2]"}, "E: [1, 2]"),
+]
+
+
+@pytest.mark.parametrize(("failure", "text"), CAUSES)
+def test_a_failure_as_the_workflow_keeps_it_becomes_one_line(
+    failure: dict[str, str] | None, text: str
+) -> None:
+    assert failure_text(failure) == text
+
+
+def test_the_page_tells_what_went_to_spark_and_why_it_failed() -> None:
+    desk = Desk("a/", oversized=("b/",))
+    desk.receipt("a/")
+    desk.receipt("b/", "failed", error="E", cause="why")
+    desk.report(spark_failure="States.TaskFailed: no subnet")
+    texts = Page(desk.stored("report.html")).texts
+    assert "Spark: States.TaskFailed: no subnet" in texts
+    assert {"done", "failed, Spark"} <= set(texts)
+
+
+# One run and another.
 
 
 def test_receipts_of_another_run_do_not_count() -> None:
@@ -206,7 +320,7 @@ def hostile_page() -> Page:
         "s3_source_uri": f"s3://source/{HOSTILE}",
         "s3_destination_uri": f"s3://lake/{HOSTILE}x",
     }
-    desk = Desk(HOSTILE + "/", "", oversized=(HOSTILE,), **uris)
+    desk = Desk(HOSTILE + "/", "", oversized=(HOSTILE,), spark_engine="none", **uris)
     desk.receipt("")
     desk.receipt(
         HOSTILE + "/",
@@ -231,7 +345,7 @@ def test_nothing_from_outside_becomes_part_of_the_pages_markup() -> None:
 
 
 def test_hostile_names_are_shown_as_they_are() -> None:
-    desk = Desk(HOSTILE + "/", oversized=(HOSTILE,))
+    desk = Desk(HOSTILE + "/", oversized=(HOSTILE,), spark_engine="none")
     desk.receipt(
         HOSTILE + "/", quarantined=[QuarantineLine(f"key {HOSTILE}", "truncated", "cut")],
         skipped={"empty": Skipped(1, 1, (f"example {HOSTILE}",))},

@@ -50,7 +50,8 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
             assert given[name] == expected, name
     assert settings.clean_up is CleanUpMode.KEEP
     assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
-    assert (settings.lambda_max_objects, settings.lambda_max_bytes) == (500_000, 64 * 1024 * MIB)
+    assert (settings.lambda_max_objects, settings.lambda_max_bytes) == (1_000_000, 64 * 1024 * MIB)
+    assert settings.lambda_max_seconds == 600
     assert (settings.target_bytes, settings.small_object_bytes) == (None, None)
 
 
@@ -88,6 +89,7 @@ inputs = st.fixed_dictionaries(
         "format": st.sampled_from(["auto", "csv", "cloudtrail", "text"]),
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
         "clean_up": st.sampled_from(["keep", "delete"]),
+        "emr_cluster_id": st.sampled_from([None, "j-2AXXXXXXGAPLF", "j-abc1"]),
         "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
         "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
     },
@@ -138,6 +140,13 @@ WRONG_VALUES = [
     ("max_concurrency", 0, "from 1"),
     ("read_concurrency", 0, "from 1"),
     ("memory_budget_bytes", 1, "from 1,048,576"),
+    ("spark_engine", "EMR", '"emr", "emr_serverless" or "none"'),
+    ("spark_engine", None, '"emr_serverless"'),
+    ("emr_cluster_id", "", "the id of a running EMR cluster"),
+    ("emr_cluster_id", "j-", "such as j-"),
+    ("emr_cluster_id", "2AXXXXXXGAPLF", "such as j-"),
+    ("emr_cluster_id", "j-2AX/..", "such as j-"),
+    ("emr_cluster_id", 7, "such as j-"),
     ("retry_quarantined", 1, "true or false"),
     ("retry_quarantined", "true", "true or false"),
     ("include", "*.gz", "list of globs"),
@@ -148,7 +157,7 @@ WRONG_VALUES = [
     ("output_stem", ".hidden", "query engines hide"),
     ("output_stem", "a/b", "letters, digits"),
     ("output_stem", "", "letters, digits"),
-    ("format", "parquet", '"auto", "json_lines"'),
+    ("format", "avro", '"auto", "json_lines"'),
     ("format", None, '"cloudtrail"'),
     ("compression", "bzip2", '"same", "none", "gzip" or "zstd"'),
     ("compression", ["gzip"], '"gzip"'),
@@ -220,6 +229,12 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         "small_object_bytes",
         "at most target_bytes",
     ),
+    (
+        {"spark_engine": "emr_serverless", "emr_cluster_id": "j-1"},
+        "emr_cluster_id",
+        'null when spark_engine is "emr_serverless"',
+    ),
+    ({"spark_engine": "none", "emr_cluster_id": "j-1"}, "emr_cluster_id", 'is "none"'),
 ]
 
 
@@ -267,3 +282,9 @@ def test_nothing_but_invalid_input_is_ever_raised(rest: dict[str, Any]) -> None:
         with suppress(InvalidInput):
             settings = Settings.from_input(given_input)
             assert Settings.from_input(settings.to_dict()) == settings
+
+
+@pytest.mark.parametrize("given_input", [{"format": "parquet"}, {"output_format": "parquet"}])
+def test_parquet_without_spark_is_refused(given_input: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="spark_engine: 'none' is not accepted.*only Spark"):
+        Settings.from_input({**URIS, **given_input, "spark_engine": "none"})

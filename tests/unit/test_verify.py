@@ -91,7 +91,7 @@ def with_row(pending: PendingOutput, number: int, **changes: Any) -> PendingOutp
 
 
 def with_facts(pending: PendingOutput, number: int, **changes: Any) -> PendingOutput:
-    return with_row(pending, number, facts=replace(facts_of(pending, number), **changes))
+    return with_row(pending, number, facts=facts_of(pending, number)._replace(**changes))
 
 
 def with_output(pending: PendingOutput, **changes: Any) -> PendingOutput:

@@ -35,6 +35,7 @@ _EXTENSIONS = {
     Format.CLOUDFRONT: "log",
     Format.CLOUDTRAIL: "json",
     Format.UNDELIMITED_JSON: "json",
+    Format.PARQUET: "parquet",
 }
 _SUFFIXES = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _TYPES = {
@@ -46,6 +47,7 @@ _TYPES = {
     Format.CLOUDFRONT: "text/plain",
     Format.CLOUDTRAIL: "application/json",
     Format.UNDELIMITED_JSON: "application/x-ndjson",
+    Format.PARQUET: "application/vnd.apache.parquet",
 }
 _ENCODED_TYPES = {Compression.GZIP: "application/gzip", Compression.ZSTD: "application/zstd"}
 
@@ -78,6 +80,8 @@ def framer_for(
             return HeadedFramer(signature.header, quoted=signature.format is Format.CSV)
         case Format.JSON_LINES | Format.TEXT:
             return LineFramer()
+        case Format.PARQUET:
+            raise InvalidInput("format", "parquet", "the Spark step for it: its bytes do not join")
 
 
 def extension_for(format: Format, compression: Compression) -> str:

@@ -1,0 +1,58 @@
+"""What a commit keeps of an output that holds the rows of its sources instead of their bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rejects:
+    """Where the records that do not fit the schema lie, one JSON object a line.
+
+    They are the only copy of these records beside their sources, and outside what query
+    engines read. ``size`` and ``crc32`` are those of the object as stored.
+    """
+
+    bucket: str
+    key: str
+    size: int
+    crc32: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columnar:
+    """The account of one Parquet output.
+
+    Attributes:
+        rows_in: rows, or records, counted in the sources.
+        rows_out: rows counted in the output, read back as it was stored.
+        hash_in: 16 hex digits, the sum of a 64-bit hash over the rows before they were written;
+            rows in another order give the same.
+        hash_out: the same over the rows read back.
+        codec: compression inside the output, such as ``snappy``.
+        schema: columns of the output, as Spark writes a schema in JSON.
+        rejects: the records that did not fit; None when all did.
+    """
+
+    rows_in: int
+    rows_out: int
+    hash_in: str
+    hash_out: str
+    codec: str
+    schema: str
+    rejects: Rejects | None = None
+
+    @property
+    def rejected(self) -> int:
+        """Records that are in the rejects instead of the output."""
+        return self.rejects.records if self.rejects is not None else 0
+
+    @property
+    def fault(self) -> str:
+        """Why the output cannot stand for its sources, in one line; empty when it can."""
+        if self.rows_in != self.rows_out + self.rejected:
+            return f"{self.rows_in} rows in, {self.rows_out} out and {self.rejected} rejected"
+        if self.hash_in != self.hash_out:
+            return f"the hash of the rows was {self.hash_in}, and {self.hash_out} when read back"
+        return ""

@@ -1,0 +1,17 @@
+"""Outputs that hold rows: many small Parquet objects into one, or records into Parquet.
+
+    rounds        groups of a round, a few at once, each a Spark job of its own
+      groups      picks the way for one group
+        merge     Parquet sources: schemas -> one safe superset -> rows
+        convert   JSON, CSV and TSV sources: records -> columns, or rejects
+          records   on the executors: sources into records
+          blocks    records as a frame, and what each source gave
+          parse     records into columns of the schema
+          pin       the schema, given or found out once (infer, sample)
+          rejects   what does not fit
+        output    rows -> staged Parquet -> read back -> parts of an upload
+        staging   where sources and staged output lie (local, native)
+
+The order of writes is that of every other group: parts at the final key that nobody can read,
+then the commit, then publication. Spark itself writes where no query engine looks.
+"""

@@ -1,0 +1,278 @@
+"""JSON records, CSV and TSV become rows; what does not fit is kept beside them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+
+import pytest
+import zstandard
+from pyspark.sql.types import StructType
+
+from compactor.columnar import Columnar
+from compactor.commit_log import Commit
+from compactor.errors import InvalidInput, SourceChanged
+from compactor.verify import check_commit
+from spark.columnar.groups import compact_columnar
+from tests.spark.row_world import RowWorld
+
+Rows = Callable[..., RowWorld]
+
+
+def account(commit: Commit) -> Columnar:
+    assert commit.output is not None
+    assert commit.output.columnar is not None
+    return commit.output.columnar
+
+
+def reasons(world: RowWorld) -> list[tuple[str, str]]:
+    return [(one["record"], one["reason"]) for one in world.rejects()]
+
+
+def refusal(world: RowWorld) -> str:
+    with pytest.raises(InvalidInput) as refused:
+        world.pending()
+    assert not world.uploads()
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_records_of_many_objects_become_rows_in_their_order(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put_lines("1.json", {"id": 1, "name": "one"}, {"id": 2, "tags": ["a", "b"]})
+    world.put("2.json", b"")
+    world.put("3.json", b'\xef\xbb\xbf{"id": 3, "share": 0.5}\r\n\n{"id": 4, "deep": {"x": "y"}}')
+    (commit,) = world.run()
+    found = world.output()
+    assert dict(found.dtypes) == {
+        "deep": "struct<x:string>",
+        "id": "bigint",
+        "name": "string",
+        "share": "double",
+        "tags": "array<string>",
+    }
+    assert [(r.id, r.name, r.share, r.tags) for r in found.collect()] == [
+        (1, "one", None, None),
+        (2, None, None, ["a", "b"]),
+        (3, None, 0.5, None),
+        (4, None, None, None),
+    ]
+    assert [row.facts.records for row in commit.rows if row.facts] == [2, 0, 2]
+    assert account(commit).rows_in == account(commit).rows_out == 4
+    assert account(commit).codec == "zstd"
+    assert StructType.fromJson(json.loads(account(commit).schema)) == found.schema
+    assert check_commit(commit, world.store) == 4
+    assert not world.rejects()
+
+
+def test_compressed_objects_and_documents_of_many_records_are_taken_apart(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put("1.json.gz", gzip.compress(b'{"id": 1}\n'))
+    world.put("2.json.gz", gzip.compress(b'{"id": 2}{"id": 3}'))
+    world.put("a_CloudTrail_4.json.gz", gzip.compress(b'{"Records":[{"id": 4},{"id": 5}]}'))
+    world.put("5.json.zst", zstandard.compress(b'{"id": 6}\n'))
+    world.run()
+    assert sorted(row.id for row in world.output().collect()) == [1, 2, 3, 4, 5, 6]
+
+
+def test_records_that_do_not_fit_are_kept_whole_with_the_reason(rows: Rows) -> None:
+    world = rows(output_format="parquet", parquet_schema="id BIGINT, deep STRUCT<x: INT>, d DATE")
+    good = b'{"id": 1, "deep": {"x": 2}, "d": "2026-01-02"}'
+    bad = [
+        b'{"id": "one"}',
+        b'{"id": 1.5}',
+        b'{"id": 99999999999999999999}',
+        b'{"id": 1, "more": true}',
+        b'{"id": 1, "deep": {"x": 1, "y": 2}}',
+        b'{"d": "2026-01-02T03:04:05"}',
+        b'{"id": 1} {"id": 2}',
+        b'{"id": 1',
+        b"[1]",
+        b"plain text",
+        b'{"id": 1, "d": "\xff"}',
+    ]
+    world.put("1.json", b"\n".join([good, *bad, good]))
+    (commit,) = world.run()
+    assert [row.id for row in world.output().collect()] == [1, 1]
+    told = reasons(world)
+    assert [record.encode("utf-8", "surrogateescape") for record, _ in told] == bad
+    assert [reason for _, reason in told[:6]] == [
+        'column id is bigint, and does not take "one"',
+        "column id is bigint, and does not take 1.5",
+        "column id is bigint, and does not take 99999999999999999999",
+        "field more is not in the schema",
+        "field deep.y is not in the schema",
+        "does not fit the schema",
+    ]
+    assert all(reason.startswith("not one JSON object: ") for _, reason in told[6:10])
+    assert told[10][1] == "not UTF-8 at byte 16"
+    assert {one["source"] for one in world.rejects()} == {f"s3://{world.source}/logs/a/1.json"}
+    assert (account(commit).rows_in, account(commit).rows_out) == (13, 2)
+    assert account(commit).rejected == 11
+    assert world.log.load().totals("run-1").rejected == 11
+    assert check_commit(commit, world.store) == 2
+
+
+def test_unknown_fields_are_found_within_arrays_and_maps(rows: Rows) -> None:
+    schema = "list ARRAY<STRUCT<x: INT>>, members MAP<STRING, STRUCT<x: INT>>, id INT"
+    world = rows(output_format="parquet", parquet_schema=schema)
+    world.put_lines(
+        "1.json",
+        {"id": 1, "list": [{"x": 1}, {"x": 2}], "members": {"k": {"x": 1}, "l": {"x": None}}},
+        {"id": 2, "list": [{"x": 1}, {"x": 2, "y": 3}]},
+        {"id": 3, "members": {"any": {"z": 1}}},
+    )
+    world.run()
+    assert [row.id for row in world.output().collect()] == [1]
+    assert [reason for _, reason in reasons(world)] == [
+        "field list.y is not in the schema",
+        "field members.z is not in the schema",
+    ]
+
+
+def test_the_columns_that_were_found_out_first_stay_for_every_later_run(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put_lines("1.json", {"id": 1, "name": "one"})
+    world.run()
+    world.put_lines("2.json", {"id": 2}, {"id": 3, "name": 3.5}, {"id": 4.5}, {"id": 5, "new": 1})
+    (commit,) = world.run()
+    assert dict(world.output().dtypes) == {"id": "bigint", "name": "string"}
+    found = {(row.id, row.name) for row in world.output().collect()}
+    assert found == {(1, "one"), (2, None), (3, "3.5")}
+    assert [reason for _, reason in reasons(world)] == [
+        "column id is bigint, and does not take 4.5",
+        "field new is not in the schema",
+    ]
+    assert account(commit).rejected == 2
+
+
+def test_a_given_schema_may_only_grow(rows: Rows) -> None:
+    world = rows(output_format="parquet", parquet_schema="id INT NOT NULL, name STRING")
+    world.put_lines("1.json", {"id": 1})
+    world.run()
+    world.put_lines("2.json", {"id": 2, "more": 0.5})
+    for schema, told in (
+        ("id STRING, name STRING", "column id is int there and string here"),
+        ("id INT", "column name must be string"),
+        ("name STRING, id TINYINT", "column id must be int"),
+    ):
+        world.given["parquet_schema"] = schema
+        assert told in refusal(world)
+    world.given["parquet_schema"] = "id BIGINT, name STRING, more DOUBLE"
+    world.run()
+    world.given["parquet_schema"] = None
+    world.put_lines("3.json", {"id": 2**40})
+    (commit,) = world.run()
+    fields = json.loads(account(commit).schema)["fields"]
+    assert [(one["name"], one["type"]) for one in fields] == [
+        ("id", "long"),
+        ("name", "string"),
+        ("more", "double"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema", ["id BIGINTEGER", "id", "id INT, ID INT", "id INT,, name STRING"]
+)
+def test_a_schema_that_is_none_is_refused(rows: Rows, schema: str) -> None:
+    world = rows(output_format="parquet", parquet_schema=schema)
+    world.put_lines("1.json", {"id": 1})
+    assert refusal(world).startswith(
+        f"parquet_schema: {schema!r} is not accepted; expected a Spark"
+    )
+
+
+def test_a_schema_that_no_record_fits_is_refused(rows: Rows) -> None:
+    world = rows(output_format="parquet", parquet_schema="ident BIGINT")
+    world.put_lines("1.json", {"id": 1}, {"id": 2})
+    said = refusal(world)
+    assert "all 2 records of one group are rejected" in said
+    assert "the first because field id is not in the schema" in said
+
+
+def test_names_that_differ_in_case_alone_are_refused(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put_lines("1.json", {"id": 1}, {"Id": 2})
+    assert "column id: bigint named Id and bigint named id" in refusal(world)
+
+
+def test_objects_that_are_damaged_or_have_no_fields_are_quarantined(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put("1.json.gz", gzip.compress(b'{"id": 1}\n'))
+    world.put("2.json.gz", gzip.compress(b'{"id": 2}\n' * 99)[:-9])
+    world.put("3.json.gz", gzip.compress(b"plain text\n"))
+    (commit,) = world.run()
+    assert [row.id for row in world.output().collect()] == [1]
+    assert {q.source.key[-9:]: q.reason.value for q in commit.quarantined} == {
+        "2.json.gz": "truncated",
+        "3.json.gz": "unknown_format",
+    }
+    assert world.run() == []
+
+
+def test_a_group_without_a_single_record_is_committed_without_an_output(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put("1.csv", b"id,name\n")
+    (commit,) = world.run()
+    assert commit.output is None
+    assert len(commit.rows) == 1
+    assert world.run() == []
+
+
+def test_a_source_that_changed_since_it_was_listed_leaves_nothing_behind(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put_lines("1.json", {"id": 1})
+    (group,) = world.groups()
+    world.put_lines("1.json", {"id": 2})
+    with pytest.raises(SourceChanged):
+        compact_columnar(world.session, group, world.context())
+    assert not world.uploads()
+
+
+def test_csv_columns_go_by_the_names_in_each_header(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put("1.csv", b'id,name,zip\n1,"O""Brien, Pat",01234\n2,"two\r\n\r\nlines",00001\r\n')
+    world.put("2.csv", b"name,id,share,on\nthree,3,0.5,true\n,4,,false\n")
+    world.run()
+    found = world.output()
+    assert dict(found.dtypes) == {
+        "id": "bigint",
+        "name": "string",
+        "zip": "string",
+        "share": "double",
+        "on": "boolean",
+    }
+    assert [(r.id, r.name, r.zip, r.share, r.on) for r in found.collect()] == [
+        (1, 'O"Brien, Pat', "01234", None, None),
+        (2, "two\r\n\r\nlines", "00001", None, None),
+        (3, "three", None, 0.5, True),
+        (4, None, None, None, False),
+    ]
+
+
+def test_csv_records_that_do_not_fit_are_kept_with_the_reason(rows: Rows) -> None:
+    world = rows(output_format="parquet", parquet_schema="id INT, name STRING, list ARRAY<INT>")
+    world.put("1.csv", b"id,name\n1,one\nx,two\n3\n4,four,4\n5,\xff\n")
+    world.put("2.csv", b"id,other\n6,six\n")
+    world.put("3.csv", b"id,list\n7,8\n")
+    (commit,) = world.run()
+    assert [(r.id, r.name) for r in world.output().collect()] == [(1, "one")]
+    assert [reason for _, reason in reasons(world)[:4]] == [
+        "does not fit the schema",
+        "fields: 1, names in its header: 2",
+        "fields: 3, names in its header: 2",
+        "not UTF-8 at byte 2",
+    ]
+    assert [reason for _, reason in reasons(world)[4:]] == [
+        "column other of its header is not in the schema",
+        "column list is array<int>, which no CSV field holds",
+    ]
+    assert account(commit).rows_in == 7
+
+
+def test_tsv_has_no_quotes(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put("1.tsv", b'id\tname\n1\t"half\n2\ttwo"\n')
+    world.run()
+    assert [(r.id, r.name) for r in world.output().collect()] == [(1, '"half'), (2, 'two"')]

@@ -1,0 +1,79 @@
+"""Runs that write rows, as spark-submit runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from compactor.commit import CommitLog
+from compactor.model import Partition
+from compactor.verify import check_commit
+from scripts.cli.verify import check
+from tests.spark.job import Job
+from tests.spark.row_world import RowWorld
+
+Rows = Callable[..., RowWorld]
+Jobs = Callable[..., Job]
+
+
+def test_a_clash_of_schemas_fails_its_group_in_one_line_and_nothing_else(
+    rows: Rows, new_job: Jobs
+) -> None:
+    world = rows()
+    three = world.session.range(3)
+    numbers, words = (
+        world.parquet(three.selectExpr(f"{value} as price"), 1)[0] for value in ("1", "'x'")
+    )
+    job = new_job(format="parquet")
+    job.seed(
+        {
+            "good/1.parquet": numbers,
+            "good/2.parquet": numbers,
+            "clash/1.parquet": numbers,
+            "clash/2.parquet": words,
+        }
+    )
+    job.discover()
+    ended = job.run()
+    assert ended.code == 1, ended.log[-3000:]
+    told = job.record("spark-error.json")
+    assert told is not None
+    line = (
+        "column price: 'int in logs/clash/1.parquet, string in logs/clash/2.parquet' is not"
+        " accepted; expected one type"
+    )
+    assert line in told["cause"]
+    assert "\n" not in told["cause"]
+    good, clash = job.receipt("good/"), job.receipt("clash/")
+    assert (good.status, good.counts.objects_in, good.counts.records) == ("done", 2, 6)
+    assert (clash.status, clash.error, clash.counts.objects_in) == ("failed", "InvalidInput", 0)
+    assert line in clash.cause
+    assert [key.split("/")[1] for key in job.outputs()] == ["good"]
+    assert not job.uploads()
+
+
+def test_records_become_rows_with_the_columns_that_the_first_run_found(new_job: Jobs) -> None:
+    job = new_job(output_format="parquet")
+    job.seed({f"a/{n:02d}.json": b'{"id": %d, "name": "x"}\n' % n for n in range(30)})
+    job.seed({f"b/{n:02d}.json": b'{"id": %d}\n{"id": "y"}\n' % n for n in range(30)})
+    job.discover()
+    ended = job.run()
+    assert ended.code == 0, ended.log[-3000:]
+    receipts = [job.receipt("a/"), job.receipt("b/")]
+    assert sum(one.counts.records + one.counts.rejected for one in receipts) == 90
+    assert receipts[0].counts.requests["GET"] >= 30
+    checked = check(job.settings, job.store, sources=True)
+    assert checked.findings == []
+    assert checked.records == sum(one.counts.records for one in receipts)
+    assert [one.counts.rejected for one in receipts] == [0, 0]
+    schemas = set()
+    for path in ("a/", "b/"):
+        partition = Partition(job.source, f"logs/{path}", path)
+        for commit in CommitLog(job.store, job.settings, partition).every_commit():
+            assert commit.output is not None
+            assert commit.output.columnar is not None
+            assert check_commit(commit, job.store) == commit.output.records
+            schemas.add(commit.output.columnar.schema)
+    (schema,) = schemas
+    fields = [(one["name"], one["type"]) for one in json.loads(schema)["fields"]]
+    assert fields == [("id", "string"), ("name", "string")]

@@ -1,0 +1,121 @@
+"""Sources are cut into records exactly, before Spark sees any of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pyspark import Accumulator
+
+from compactor.errors import UnreadableSource
+from compactor.ports import SourceBody
+from spark.columnar import records as reading
+from spark.columnar.records import Block, RecordReader, blocks_of
+from spark.columnar.rounds import RequestsParam
+from tests.support.examples import settings, source
+from tests.support.memory_store import MemoryStore
+
+
+def blocks(name: str, content: bytes, **given: object) -> list[Block]:
+    return [*blocks_of(0, SourceBody(source(name), content), settings(**given))]
+
+
+def records(name: str, content: bytes, **given: object) -> list[bytes]:
+    return [one for block in blocks(name, content, **given) for one in block.records or ()]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.json", b'{"a":1}', [b'{"a":1}']),
+        ("a.json", b'\xef\xbb\xbf{"a":1}\r\n\r\n \n{"a":2}\n', [b'{"a":1}', b'{"a":2}']),
+        ("a.json", b'{"a":1}{"a":2}\n{"a":3}', [b'{"a":1}', b'{"a":2}', b'{"a":3}']),
+        ("a.csv", b"h,i\n1,2\r\n\n3,4", [b"1,2", b"3,4"]),
+        ("a.csv", b'h,i\n"1\r\n\n,",2\n3,4', [b'"1\r\n\n,",2', b"3,4"]),
+        ("a.csv", b'h,i\n5" pipe,2\n3,"4"\n', [b'5" pipe,2', b'3,"4"']),
+        ("a.csv", b'h,i\nx"y,"open\nz"\n3,4', [b'x"y,"open\nz"', b"3,4"]),
+        ("a.csv", b'"h\nh",i\n1,2\n', [b"1,2"]),
+        ("a.csv", b"h,i\n", []),
+        ("a.tsv", b'h\ti\n"1\t2\n', [b'"1\t2']),
+    ],
+)
+def test_each_record_is_given_once_and_whole(
+    name: str, content: bytes, expected: list[bytes]
+) -> None:
+    assert records(name, content) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.csv", b'h,i\n1,"2\n3,4\n', "it ends within a quoted field"),
+        ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
+        ("a.csv", b"h,\n1,2\n", "a nameless column"),
+        ("a.csv", b"h,\xff\n1,2\n", "its header is not UTF-8"),
+        ("a.log", b"plain text\n", "text has no named fields"),
+    ],
+)
+def test_what_cannot_be_cut_into_records_is_refused(name: str, content: bytes, told: str) -> None:
+    with pytest.raises(UnreadableSource, match=told):
+        blocks(name, content)
+
+
+def test_a_long_source_is_given_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 100)
+    lines = [b'{"n":%d}' % number for number in range(100)]
+    found = blocks("a.json", b"\n".join(lines))
+    assert [block.block for block in found] == list(range(len(found)))
+    assert len(found) > 5
+    assert [one for block in found for one in block.records or ()] == lines
+
+
+def test_a_line_longer_than_a_document_may_be_is_refused() -> None:
+    longest = 1_048_576
+    body = b'{"a":"' + b"x" * 17 * longest + b'"}'
+    chunks = [body[at : at + longest] for at in range(0, len(body), longest)]
+    given = SourceBody(source("a.json", len(body)), chunks=lambda: iter(chunks))
+    with pytest.raises(UnreadableSource, match=r"exceeds max_document_bytes \(1048576\)"):
+        [*blocks_of(0, given, settings(max_document_bytes=longest))]
+
+
+@pytest.mark.parametrize(
+    ("record", "fault"),
+    [
+        (b'{"a":1}', ""),
+        (b'{"a":1} {"a":2}', "not one JSON object: "),
+        (b"[1]", "not one JSON object: "),
+        (b'{"a":1,}', "not one JSON object: "),
+        (b'{"a":"\xff"}', "not UTF-8 at byte 6"),
+    ],
+)
+def test_a_record_that_can_be_no_row_has_its_fault_beside_it(record: bytes, fault: str) -> None:
+    (block,) = blocks("a.json", b'{"first":1}\n' + record)
+    assert block.records == [b'{"first":1}', record]
+    assert (block.faults or {}).get(1, "").startswith(fault)
+    assert sorted(block.faults or {}) == ([1] if fault else [])
+
+
+def test_errors_are_told_beside_what_the_other_sources_hold() -> None:
+    store = MemoryStore()
+    good = store.seed("source", "a.json", b'{"a":1}')
+    gone = store.seed("source", "b.json", b'{"a":2}')
+    damaged = store.seed("source", "c.json.gz", b"\x1f\x8b\x08\x00 no gzip")
+    store.remove("source", "b.json")
+    reader = RecordReader(settings(), lambda: store)
+    found = [*reader(enumerate([good, gone, damaged]))]
+    assert [(block.source, block.error) for block in found] == [
+        (0, ""),
+        (1, "SourceChanged"),
+        (2, "UnreadableSource"),
+    ]
+    assert type(found[2].reason) is str
+
+
+def test_requests_of_a_task_are_counted() -> None:
+    store = MemoryStore()
+    given = [store.seed("source", f"{n}.json", b'{"a":1}') for n in range(3)]
+    nothing: Counter[str] = Counter()
+    requests = Accumulator(1, nothing, RequestsParam())
+    reader = RecordReader(settings(), lambda: store, requests)
+    assert len([*reader(enumerate(given))]) == 3
+    assert requests.value == {"GET": 3, "bytes_read": 21}

@@ -1,0 +1,213 @@
+"""Outputs that hold rows: what the log, verification, restore and clean-up make of them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compactor.columnar import Columnar, Rejects
+from compactor.commit import CommitLog
+from compactor.commit_log import Commit, Output, decode_commit, encode_commit
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.formats import framer_for
+from compactor.manifest import ManifestRow
+from compactor.model import Compression, Format, Signature
+from compactor.packing import make_group
+from compactor.pending import PendingOutput
+from compactor.publish import publish
+from compactor.receipts import Counts, count_commits
+from compactor.restore import Wanted, find, restore
+from compactor.restoring import SliceFacts
+from compactor.verify import check_commit, check_pending
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.parquet_example import PARQUET
+from tests.support.world import World
+
+REJECTS_KEY = "_compactor/compacted/partitions/2026/01/02/rejects/one.json"
+REJECTS = b'{"source": "s3://source/a.json", "record": "x", "reason": "y"}\n'
+
+
+class RowWorld(World):
+    """Two sources whose four records became three rows and one reject."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(output_format="parquet", **given)
+        self.add("a.json", '{{"id": "{}"}}', records=2)
+        self.add("b.json", '{{"id": "{}"}}', records=2)
+        self.log = CommitLog(self.store, self.settings, PARTITION)
+
+    def pending(self, **changed: Any) -> PendingOutput:
+        (page,) = self.store.list_objects("source", "")
+        group = make_group(page, self.settings)
+        rejects = Rejects("lake", REJECTS_KEY, len(REJECTS), zlib.crc32(REJECTS), 1)
+        columnar = Columnar(4, 3, "0" * 16, "0" * 16, "gzip", "{}", rejects)
+        key = f"compacted/2026/01/02/compacted-{group.id}.parquet"
+        upload_id = self.store.create_upload("lake", key)
+        part = self.store.upload_part("lake", key, upload_id, 1, PARQUET)
+        self.store.put("lake", REJECTS_KEY, REJECTS)
+        output = Output(
+            bucket="lake",
+            key=key,
+            upload_id=upload_id,
+            parts=(part,),
+            size=len(PARQUET),
+            crc32=zlib.crc32(PARQUET),
+            plain_bytes=None,
+            records=3,
+            format=Format.PARQUET,
+            compression=Compression.NONE,
+            columnar=replace(columnar, **changed),
+        )
+        rows = tuple(ManifestRow(source, 0, 0, None, None, SliceFacts(2)) for source in page)
+        return PendingOutput(group=group, output=output, rows=rows)
+
+    def published(self, **changed: Any) -> Commit:
+        state = self.log.load()
+        commit = self.log.append(state, self.pending(**changed).draft("run-1", NOW))
+        publish(commit, self.store)
+        return commit
+
+
+def test_a_commit_of_rows_is_the_same_after_the_log() -> None:
+    commit = RowWorld().published()
+    decoded = decode_commit(encode_commit(commit))
+    assert decoded.output == commit.output
+    assert [row.facts for row in decoded.rows] == [SliceFacts(2), SliceFacts(2)]
+
+
+def test_rejected_records_are_counted_through_checkpoints() -> None:
+    world = RowWorld()
+    world.published()
+    state = world.log.load()
+    for commit in list(state.unpublished.values()):
+        state.mark_published(commit)
+    world.log.checkpoint(state)
+    counts = Counts()
+    count_commits(counts, world.log.load(), "run-1")
+    assert (counts.records, counts.rejected, counts.objects_out) == (3, 1, 1)
+
+
+def test_rows_that_balance_pass_before_the_commit() -> None:
+    pending = RowWorld().pending()
+    check_pending(pending)
+    assert len(pending.rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"rows_in": 5}, "5 rows in, 3 out and 1 rejected"),
+        ({"rejects": None}, "4 rows in, 3 out and 0 rejected"),
+        ({"hash_out": "f" * 16}, "the hash of the rows was 0000000000000000"),
+        ({"rows_in": 3, "rows_out": 2}, "rows of the output: 3, expected 2"),
+        ({"rows_in": 3, "rejects": None}, "rows of all sources: 4, expected 3"),
+    ],
+)
+def test_rows_that_do_not_balance_are_never_committed(changed: dict[str, Any], told: str) -> None:
+    pending = RowWorld().pending(**changed)
+    with pytest.raises(IntegrityError, match=told):
+        check_pending(pending)
+
+
+def test_an_output_of_rows_and_its_rejects_pass_when_they_are_read_again() -> None:
+    world = RowWorld()
+    assert check_commit(world.published(), world.store) == 3
+
+
+def _other_bytes(world: RowWorld, output: Output) -> None:
+    changed = PARQUET[:50] + bytes([PARQUET[50] ^ 1]) + PARQUET[51:]
+    world.store.seed("lake", output.key, changed)
+
+
+def _no_output(world: RowWorld, output: Output) -> None:
+    world.store.remove("lake", output.key)
+
+
+def _no_rejects(world: RowWorld, output: Output) -> None:
+    world.store.remove("lake", REJECTS_KEY)
+
+
+def _other_rejects(world: RowWorld, output: Output) -> None:
+    world.store.seed("lake", REJECTS_KEY, REJECTS.replace(b"x", b"z"))
+
+
+@pytest.mark.parametrize("damage", [_other_bytes, _no_output, _no_rejects, _other_rejects])
+def test_damage_is_found_when_they_are_read_again(
+    damage: Callable[[RowWorld, Output], None],
+) -> None:
+    world = RowWorld()
+    commit = world.published()
+    assert commit.output is not None
+    damage(world, commit.output)
+    with pytest.raises(IntegrityError, match="s3://lake/"):
+        check_commit(commit, world.store)
+
+
+def test_a_footer_that_contradicts_the_commit_is_found() -> None:
+    world = RowWorld()
+    commit = world.published(rows_in=5, rows_out=4)
+    with pytest.raises(IntegrityError, match=r"rows of s3://lake/.*: 3, expected 4"):
+        check_commit(commit, world.store)
+
+
+def test_a_source_whose_rows_alone_are_left_cannot_be_restored() -> None:
+    world = RowWorld()
+    world.published()
+    key = f"{PARTITION.prefix}a.json"
+    (found,) = find(world.log.every_commit(), Wanted(frozenset({key})))
+    with pytest.raises(InvalidInput) as refused:
+        list(restore(found, world.store))
+    said = str(refused.value)
+    assert said.startswith(f"KEY: {key!r} is not accepted")
+    assert "holds its rows, not its bytes (the original stays until clean-up)" in said
+
+
+def test_sources_of_rows_that_balance_are_cleaned_up() -> None:
+    world = RowWorld(clean_up="delete", retention_days=0)
+    world.published()
+    assert world.clean_up().deleted == 2
+    assert not world.sources()
+
+
+@pytest.mark.parametrize("changed", [{"rows_in": 5}, {"hash_out": "f" * 16}, {"rows_out": 4}])
+def test_sources_of_rows_that_do_not_balance_stay(changed: dict[str, Any]) -> None:
+    world = RowWorld(clean_up="delete", retention_days=0)
+    world.published(**changed)
+    result = world.clean_up()
+    assert result.deleted == 0
+    assert len(result.unsafe) == 1
+    assert result.unsafe[0].endswith("its sources stay")
+
+
+@pytest.mark.parametrize("damage", [_no_rejects, _no_output])
+def test_sources_stay_when_what_replaces_them_is_gone(
+    damage: Callable[[RowWorld, Output], None],
+) -> None:
+    world = RowWorld(clean_up="delete", retention_days=0)
+    commit = world.published()
+    assert commit.output is not None
+    damage(world, commit.output)
+    assert len(world.clean_up().unsafe) == 1
+    assert sum(world.sources().values()) == 4
+
+
+def test_a_worker_without_spark_voids_a_lost_output_of_rows_and_plans_its_sources_anew() -> None:
+    world = RowWorld()
+    state = world.log.load()
+    draft = world.pending().draft("run-0", NOW)
+    assert draft.output is not None
+    world.log.append(state, draft)
+    world.store.abort_upload("lake", draft.output.key, draft.output.upload_id)
+    world.settings = settings()
+    assert world.run().counts.objects_in == 2
+    assert [commit.replaces for commit in world.log.every_commit()] == [None, 1]
+    world.must_be_finished()
+
+
+def test_parquet_is_never_joined_byte_by_byte() -> None:
+    with pytest.raises(InvalidInput, match="format: 'parquet' is not accepted"):
+        framer_for(Signature(Format.PARQUET, Compression.NONE))
