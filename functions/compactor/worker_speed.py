@@ -39,9 +39,9 @@ class WorkerSpeed:
 LINES, LINES_GZIP, CLOUDTRAIL_GZIP = "lines", "lines, gzip", "CloudTrail, gzip"
 SPEEDS: Mapping[str, WorkerSpeed] = {
     # measured: begin
-    LINES: WorkerSpeed(per_million_objects=200, per_gb=9),
-    LINES_GZIP: WorkerSpeed(per_million_objects=225, per_gb=60),
-    CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=270, per_gb=110),
+    LINES: WorkerSpeed(per_million_objects=163, per_gb=9),
+    LINES_GZIP: WorkerSpeed(per_million_objects=112, per_gb=67),
+    CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=242, per_gb=85),
     # measured: end
 }
 

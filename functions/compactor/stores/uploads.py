@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,6 +19,18 @@ from compactor.stores.translate import translated
 DELETE_PER_REQUEST = 1_000
 # Characters that no XML 1.0 document may hold, and so no body of DeleteObjects.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class _OnePiece(io.BytesIO):
+    """A body that goes to the socket in one piece.
+
+    botocore sends 128 KiB at a time, and waits after each for the interpreter lock, which
+    hundreds of reading threads want as well: 2,000 objects of 100 KB took 17 % longer.
+    """
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Everything that is left, however little is asked for."""
+        return b"" if size == 0 else super().read()
 
 
 class S3Uploads(S3Base):
@@ -49,7 +62,7 @@ class S3Uploads(S3Base):
                 Key=key,
                 UploadId=upload_id,
                 PartNumber=number,
-                Body=bytes(body),
+                Body=_OnePiece(body),
                 ChecksumCRC32=encoded_crc32(isal_zlib.crc32(body)),
             )
         return StoredPart(number, answer["ETag"].strip('"'), len(body))
