@@ -286,5 +286,5 @@ def test_nothing_but_invalid_input_is_ever_raised(rest: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given_input", [{"format": "parquet"}, {"output_format": "parquet"}])
 def test_parquet_without_spark_is_refused(given_input: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="spark_engine: 'none' is not accepted.*only Spark"):
+    with pytest.raises(InvalidInput, match=r"spark_engine: 'none' is not accepted.*only Spark"):
         Settings.from_input({**URIS, **given_input, "spark_engine": "none"})
