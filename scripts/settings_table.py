@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compactor.fields import FIELDS
+from scripts.markers import replace_between
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN = "<!-- settings: made by python -m scripts.settings_table -->"
@@ -30,11 +31,7 @@ def filled(readme: str) -> str:
     Raises:
         ValueError: a marker is missing.
     """
-    before, _, rest = readme.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"README.md has no {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return replace_between(readme, BEGIN, END, f"\n{table()}\n")
 
 
 if __name__ == "__main__":

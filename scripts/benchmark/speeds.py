@@ -9,6 +9,7 @@ from pathlib import Path
 from compactor.worker_speed import CLOUDTRAIL_GZIP, GB, LINES, LINES_GZIP, WorkerSpeed
 from scripts.benchmark.clients import WORKER
 from scripts.benchmark.results import Results
+from scripts.markers import replace_between
 
 LANE = "25 ms"
 # Kind -> a set of small objects and one of larger ones, alike in all else.
@@ -57,16 +58,12 @@ def put_into(text: str, speeds: Mapping[str, WorkerSpeed]) -> str:
     Raises:
         ValueError: it has no markers.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError("worker_speed.py has no markers for the measured table")
     lines = "".join(
         f"    {_NAMES[kind]}: WorkerSpeed(per_million_objects={one.per_million_objects:g},"
         f" per_gb={one.per_gb:g}),\n"
         for kind, one in speeds.items()
     )
-    return before + begin + lines + end + after
+    return replace_between(text, BEGIN, END, lines)
 
 
 def regenerate(module: Path, results: Results) -> bool:

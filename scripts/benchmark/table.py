@@ -9,6 +9,7 @@ from scripts.benchmark.clients import CLIENTS, SEED, WORKER
 from scripts.benchmark.front import WITH_FAULTS
 from scripts.benchmark.load import CONNECTIONS
 from scripts.benchmark.results import Results, SetResult, times
+from scripts.markers import replace_between
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 HEADS = (
@@ -30,23 +31,12 @@ def render(results: Results) -> str:
     return "\n\n".join([*blocks, _notes(results)]) if blocks else "Not measured yet."
 
 
-def put_into(text: str, table: str) -> str | None:
-    """A document with the table between its markers; None when it has no such markers."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        return None
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
-
-
 def regenerate(readme: Path, results: Results) -> bool:
     """Put the table into README.md; False when it is missing, or has no markers."""
     try:
         text = readme.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False
-    changed = put_into(text, render(results))
-    if changed is None:
+        changed = replace_between(text, BEGIN, END, f"\n{render(results)}\n")
+    except (FileNotFoundError, ValueError):
         return False
     if changed != text:
         readme.write_text(changed, encoding="utf-8")

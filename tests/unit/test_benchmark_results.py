@@ -7,7 +7,7 @@ import pytest
 
 from scripts.benchmark import results, table
 from scripts.benchmark.results import Measurement, SetResult, Spread, summarise, times
-from scripts.benchmark.table import BEGIN, END, figure, put_into, regenerate, render
+from scripts.benchmark.table import BEGIN, END, figure, regenerate, render
 
 WHOLE = Measurement(
     data_set="json-4k",
@@ -169,13 +169,6 @@ def test_the_requests_of_a_second_run_are_told() -> None:
     again = replace(WHOLE, detail={"second_run_requests": {"LIST": 21, "GET": 1}})
     text = render({"json-4k": result(again)})
     assert "A second run over the unchanged set: 1 GET, 21 LIST." in text
-
-
-def test_only_what_stands_between_the_markers_is_replaced() -> None:
-    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert put_into(text, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert put_into("no markers", "new") is None
-    assert put_into(f"{END} {BEGIN}", "new") is None
 
 
 def test_regenerating_twice_changes_nothing(tmp_path: Path) -> None:

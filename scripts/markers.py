@@ -1,0 +1,16 @@
+"""Parts of documents and modules that are made, not written: they stand between markers."""
+
+from __future__ import annotations
+
+
+def replace_between(text: str, begin: str, end: str, made: str) -> str:
+    """A text with ``made`` between its markers, which stay.
+
+    Raises:
+        ValueError: a marker is missing.
+    """
+    before, found_begin, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"there is no {begin.strip()} … {end.strip()}")
+    return f"{before}{begin}{made}{end}{after}"
