@@ -31,8 +31,8 @@ from scripts.bundling import (
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LOCK = REPOSITORY / "requirements.txt"
-# What compactor and spark import, boto3 too: no EMR release promises one.
-REQUIREMENTS = ("boto3", "isal", "msgspec", "obstore", "zlib-ng", "zstandard")
+# What compactor and spark import, botocore too: no EMR release promises one.
+REQUIREMENTS = ("botocore", "isal", "msgspec", "obstore", "zlib-ng", "zstandard")
 PACKAGES = (REPOSITORY / "functions" / "compactor", REPOSITORY / "spark")
 SCRIPT = REPOSITORY / "spark" / "compact_partitions.py"
 

@@ -23,7 +23,7 @@ from handlers.runtime import (
 )
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(correlation_id_path="run_id")
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from handlers.runtime import (
 )
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(correlation_id_path="run_id")
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from compactor.settings import Settings
 from handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(correlation_id_path="run_id")
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,16 @@ from tests.spark.job import Job
 from tests.spark.row_world import RowWorld, session_here
 
 LOCAL = "local[2,4]"
+
+
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """What runs in this process instead of an executor's leaves no environment behind."""
+    before = dict(os.environ)
+    yield
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -92,8 +92,8 @@ def imported(directory: Path) -> set[str]:
 
 def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     names = set().union(*map(imported, spark_bundle.PACKAGES))
-    # Stubs for type checkers, Spark, which is on the cluster, and what boto3 is made of.
-    names -= {"types_boto3_s3", "compactor", "spark", "pyspark", "py4j", "botocore"}
+    # Stubs for type checkers, and Spark, which is on the cluster.
+    names -= {"types_boto3_s3", "compactor", "spark", "pyspark", "py4j"}
     assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
 
 

@@ -43,6 +43,15 @@ def test_every_get_of_a_source_is_pinned_to_its_etag(s3: ScriptedS3, reader: S3S
     assert "range" not in asked.headers
 
 
+def test_sources_are_read_where_the_client_is_whatever_the_environment_says(
+    s3: ScriptedS3, reader: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    s3.answer = sends_ranges_of(b"hello")
+    assert only(reader.read_sources([SOURCE])).content == b"hello"
+
+
 def test_every_range_of_a_large_source_is_pinned_to_its_etag(
     s3: ScriptedS3, reader: S3Store
 ) -> None:

@@ -94,7 +94,8 @@ class FastGet:
         endpoint = self._client.meta.endpoint_url
         place: dict[str, Any] = {"region": self._client.meta.region_name or "us-east-1"}
         if not _AWS_HOST.match(endpoint):
-            place |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
+            # Any other of obstore's names for it would give way to AWS_ENDPOINT_URL_S3.
+            place |= {"aws_endpoint_url_s3": endpoint, "virtual_hosted_style_request": False}
         return ObstoreS3(
             bucket,
             credential_provider=_Credentials(),
