@@ -7,6 +7,13 @@
     verify     every commit checked against its output      cli/verify.py
     restore    any source given back from its output        cli/restore.py
 
+and for a deployed stack, by scripts/deployed/:
+
+    start      a run of the deployed state machine          cli/start.py
+    status     how a run stands, and what failed in it      cli/status.py
+    logs       what its functions logged                    cli/logs.py
+    report     the report it left                           cli/report.py
+
 Only the module of the command asked for is imported, so that ``--help`` answers at once.
 """
 
@@ -29,9 +36,12 @@ a first look, then your own data:
   compactor demo
   compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
   compactor run  s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+a deployed stack:
+  compactor start --wait
 
-exit codes: 0 done; 1 failed (what was committed stands, run it again); 2 wrong usage or
-input; 130 interrupted. Errors are one line on standard error.
+exit codes: 0 done; 1 failed (what was committed stands, run it again), also when AWS refuses
+something; 2 wrong usage or input, also a stack or run that does not exist; 130 interrupted.
+Errors are one line on standard error.
 """
 _EXIT_CODES = "exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted"
 
@@ -99,6 +109,43 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
+""",
+    ),
+    "start": Command(
+        "scripts.cli.start",
+        "start a run of the deployed state machine",
+        """\
+  compactor start                            with the input of the stack's schedule
+  compactor start --duration 30 --wait       the same, but for 30 days; follow it to its end
+  compactor start --input input.json         what the deployed state machine takes
+  compactor start s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --stack my-stack
+""",
+    ),
+    "status": Command(
+        "scripts.cli.status",
+        "show how a run of the deployed state machine stands",
+        """\
+  compactor status                           the last run; exit code 1 when it failed
+  compactor status 20261121T060102Z-1a2b3c --failures 100
+  compactor status --json | jq .partitions   for scripts
+""",
+    ),
+    "logs": Command(
+        "scripts.cli.logs",
+        "show what the deployed functions logged during a run",
+        """\
+  compactor logs                             of the last run
+  compactor logs 20261121T060102Z-1a2b3c --level error
+  compactor logs --follow                    until the run has ended
+""",
+    ),
+    "report": Command(
+        "scripts.cli.report",
+        "fetch and print the report of a run of the deployed state machine",
+        """\
+  compactor report                           of the last run that has one
+  compactor report 20261121T060102Z-1a2b3c --html report.html
+  compactor report --json | jq .totals       report.json itself
 """,
     ),
 }

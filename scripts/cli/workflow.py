@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from scripts.cli.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from scripts.console import progress
 from scripts.local.engine import run_workflow
 from scripts.local.model import EngineOptions, Progress, WorkflowResult
+from scripts.runs import message_of, new_run_id
 from scripts.summary import Summary
 
 
@@ -64,7 +63,7 @@ class Execution:
             return
         error = self.result.error or self.result.status
         code = EXIT_USAGE if error == InvalidInput.__name__ else EXIT_FAILED
-        raise Failure(f"{error}: {_message(self.result.cause)}", code)
+        raise Failure(f"{error}: {message_of(self.result.cause)}", code)
 
 
 def execute(
@@ -81,7 +80,7 @@ def execute(
     Raises:
         EngineError: the local engine could not start, or died.
     """
-    run_id = time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime()) + secrets.token_hex(3)
+    run_id = new_run_id()
     with progress("compacting") as bar:
         bar.show(0, text="starting the engine")
 
@@ -113,14 +112,3 @@ def _summary(
         # A run whose bucket does not exist has no report either; its own error says so.
         return None
     return Summary.of(report, result.seconds, f"s3://{bucket}/{key}")
-
-
-def _message(cause: str | None) -> str:
-    """The message inside a cause, which for a failed Lambda function is a JSON document."""
-    try:
-        document = json.loads(cause or "")
-    except ValueError:
-        return cause or "no cause given"
-    if isinstance(document, dict) and "errorMessage" in document:
-        return str(document["errorMessage"])
-    return str(cause)

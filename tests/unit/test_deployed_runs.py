@@ -1,0 +1,382 @@
+"""What AWS answers of runs; botocore's Stubber checks questions and answers against its models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from scripts import cli
+from scripts.cli import deployment
+from scripts.cli.failures import Failure
+from scripts.deployed import executions, map_run, spark_tasks, stack
+from scripts.deployed.aws import Aws
+from scripts.deployed.progress import Follower, Progress
+from tests.support.deployed import INPUT
+
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
+ARN = "arn:aws:states:us-east-1:123456789012:execution:s3-compactor:r1"
+MAP_RUN = "arn:aws:states:us-east-1:123456789012:mapRun:s3-compactor/Partitions:1a"
+CHILDREN = "arn:aws:states:us-east-1:123456789012:execution:s3-compactor/Partitions"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class Script:
+    """Clients that answer what they are told to, in that order, and nothing else."""
+
+    def __init__(self) -> None:
+        self.aws = Aws("us-east-1")
+        self._stubbers: dict[str, Stubber] = {}
+
+    def answers(
+        self, service: str, operation: str, answer: dict[str, Any], asked: Any = None
+    ) -> None:
+        self._on(service).add_response(operation, answer, asked)
+
+    def refuses(self, service: str, operation: str, code: str, message: str = "no") -> None:
+        self._on(service).add_client_error(operation, code, message)
+
+    def all_asked(self) -> None:
+        for stubber in self._stubbers.values():
+            stubber.assert_no_pending_responses()
+
+    def _on(self, service: str) -> Stubber:
+        if service not in self._stubbers:
+            self._stubbers[service] = Stubber(self.aws.client(service))
+            self._stubbers[service].activate()
+        return self._stubbers[service]
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    made = Script()
+    yield made
+    made.all_asked()
+
+
+def execution(arn: str = ARN, status: str = "RUNNING", **more: Any) -> dict[str, Any]:
+    """An answer of DescribeExecution."""
+    return {
+        "executionArn": arn,
+        "stateMachineArn": MACHINE,
+        "status": status,
+        "startDate": NOON,
+        "input": json.dumps(INPUT),
+        **more,
+    }
+
+
+def counts(**given: int) -> dict[str, Any]:
+    """An answer of DescribeMapRun."""
+    names = ("pending", "running", "succeeded", "failed", "timedOut", "aborted", "total")
+    zeros = dict.fromkeys((*names, "resultsWritten"), 0)
+    return {
+        "mapRunArn": MAP_RUN,
+        "executionArn": ARN,
+        "status": "RUNNING",
+        "startDate": NOON,
+        "maxConcurrency": 100,
+        "toleratedFailurePercentage": 100.0,
+        "toleratedFailureCount": 0,
+        "itemCounts": {**zeros, **given},
+        "executionCounts": {**zeros, **given},
+    }
+
+
+# partitions
+
+
+def test_every_bad_end_of_a_child_counts_as_failed(script):
+    answer = counts(pending=1, running=2, succeeded=3, failed=4, timedOut=5, aborted=6, total=21)
+    script.answers("stepfunctions", "describe_map_run", answer, {"mapRunArn": MAP_RUN})
+    found = map_run.count_partitions(script.aws, MAP_RUN)
+    assert (found.ended, found.failed, found.total) == (18, 15, 21)
+    assert found.line == "18/21 partitions, 2 running, 15 failed"
+
+
+def listed(*names: str, token: str | None = None) -> dict[str, Any]:
+    entries = [
+        {
+            "executionArn": f"{CHILDREN}:{name}",
+            "stateMachineArn": MACHINE,
+            "name": name,
+            "status": "FAILED",
+            "startDate": NOON,
+        }
+        for name in names
+    ]
+    return {"executions": entries, **({"nextToken": token} if token else {})}
+
+
+def child(path: str, error: str, cause: str) -> dict[str, Any]:
+    given = json.dumps({"run_id": "r1", "partition": {"path": path}})
+    return execution(status="FAILED", input=given, error=error, cause=cause, stopDate=NOON)
+
+
+def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
+    of = {"mapRunArn": MAP_RUN}
+    ask = "list_executions"
+    states = "stepfunctions"
+    script.answers(states, ask, listed("x1", token="t"), {**of, "statusFilter": "FAILED"})
+    cause = json.dumps({"errorMessage": "a gap in the log", "errorType": "IntegrityError"})
+    x1 = child("a/", "IntegrityError", cause)
+    script.answers(states, "describe_execution", x1, {"executionArn": f"{CHILDREN}:x1"})
+    more = {**of, "statusFilter": "FAILED", "nextToken": "t"}
+    script.answers(states, ask, listed("x2"), more)
+    script.answers(states, "describe_execution", child("", "States.Timeout", ""))
+    script.answers(states, ask, listed(), {**of, "statusFilter": "TIMED_OUT"})
+    script.answers(states, ask, listed("x3"), {**of, "statusFilter": "ABORTED"})
+    script.answers(states, "describe_execution", execution(status="ABORTED", input="[]"))
+    found = list(map_run.failures(script.aws, MAP_RUN))
+    assert [(one.path, one.why) for one in found] == [
+        ("a/", "IntegrityError: a gap in the log"),
+        ("(root)", "States.Timeout: no cause given"),
+        ("?", "ABORTED: no cause given"),
+    ]
+
+
+# Spark
+
+
+def task(kind: str, resource: str, service: str = "elasticmapreduce", **more: Any) -> Any:
+    details = {"resourceType": service, "resource": resource, **more}
+    if kind == "TaskScheduled":
+        details = {"region": "us-east-1", "parameters": "{}", **details}
+    return {"type": kind, f"{kind[0].lower()}{kind[1:]}EventDetails": details}
+
+
+def state(name: str, *, left: bool = False) -> Any:
+    kind = "stateExitedEventDetails" if left else "stateEnteredEventDetails"
+    return {"type": f"TaskState{'Exited' if left else 'Entered'}", kind: {"name": name}}
+
+
+def history(script: Script, *events: Any) -> spark_tasks.History:
+    numbered = [{"timestamp": NOON, "id": n, **e} for n, e in enumerate(events, 1)]
+    answer = {"events": numbered}
+    script.answers("stepfunctions", "get_execution_history", answer, {"executionArn": ARN})
+    return spark_tasks.read_history(script.aws, ARN)
+
+
+CLUSTER = (
+    state("CreateCluster"),
+    task("TaskScheduled", "createCluster.sync"),
+    task("TaskStarted", "createCluster.sync"),
+    task("TaskSubmitted", "createCluster.sync", output='{"ClusterId": "j-1"}'),
+    task("TaskSucceeded", "createCluster.sync", output='{"ClusterId": "j-1"}'),
+    state("CreateCluster", left=True),
+    state("AddStep"),
+    task("TaskScheduled", "addStep.sync", parameters='{"ClusterId": "j-1"}'),
+    task("TaskStarted", "addStep.sync"),
+)
+
+
+def test_a_step_that_runs_is_told_with_its_ids_and_emrs_own_state(script):
+    submitted = task("TaskSubmitted", "addStep.sync", output='{"StepId": "s-1"}')
+    found = history(script, *CLUSTER, submitted)
+    assert found.states == ("AddStep",)
+    assert found.spark_line == "Spark: addStep running, j-1 s-1"
+    step = {"Step": {"Id": "s-1", "Status": {"State": "PENDING"}}}
+    script.answers("emr", "describe_step", step, {"ClusterId": "j-1", "StepId": "s-1"})
+    lines = [one.line for one in spark_tasks.ask_emr(script.aws, found.spark)]
+    # EMR was not asked about what had ended.
+    assert lines == ["createCluster succeeded, j-1", "addStep running, j-1 s-1, PENDING"]
+
+
+def test_a_cluster_that_starts_is_told_with_emrs_own_state(script):
+    found = history(script, *CLUSTER[:4])
+    cluster = {"Cluster": {"Id": "j-1", "Status": {"State": "BOOTSTRAPPING"}}}
+    script.answers("emr", "describe_cluster", cluster, {"ClusterId": "j-1"})
+    (one,) = spark_tasks.ask_emr(script.aws, found.spark)
+    assert one.line == "createCluster running, j-1, BOOTSTRAPPING"
+
+
+def test_a_failed_step_keeps_emrs_reason_beside_the_cluster_that_ends(script):
+    cause = json.dumps({"Step": {"Status": {"FailureDetails": {"Reason": "Unknown Error."}}}})
+    failed = task("TaskFailed", "addStep.sync", error="States.TaskFailed", cause=cause)
+    ending = (
+        state("AddStep", left=True),
+        state("TerminateAfterFailure"),
+        task("TaskScheduled", "terminateCluster.sync", parameters='{"ClusterId": "j-1"}'),
+    )
+    found = history(script, *CLUSTER, failed, *ending)
+    assert found.states == ("TerminateAfterFailure",)
+    assert [one.line for one in found.spark] == [
+        "createCluster succeeded, j-1",
+        "addStep failed, j-1: States.TaskFailed: Unknown Error.",
+        "terminateCluster scheduled, j-1",
+    ]
+
+
+def test_a_job_run_of_emr_serverless_is_told_with_its_own_state(script):
+    service = "emr-serverless"
+    output = '{"ApplicationId": "00app", "JobRunId": "00job"}'
+    found = history(
+        script,
+        task("TaskScheduled", "startJobRun.sync", service, parameters='{"ApplicationId": "00app"}'),
+        task("TaskSubmitted", "startJobRun.sync", service, output=output),
+    )
+    job = {
+        "applicationId": "00app",
+        "jobRunId": "00job",
+        "arn": "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00app/jobruns/00job",
+        "createdBy": "arn:aws:iam::123456789012:role/workflow",
+        "createdAt": NOON,
+        "updatedAt": NOON,
+        "executionRole": "arn:aws:iam::123456789012:role/job",
+        "state": "RUNNING",
+        "stateDetails": "Running",
+        "releaseLabel": "emr-spark-8.1.0",
+        "jobDriver": {"sparkSubmit": {"entryPoint": "s3://code/compact_partitions.py"}},
+    }
+    asked = {"applicationId": "00app", "jobRunId": "00job"}
+    script.answers("emr-serverless", "get_job_run", {"jobRun": job}, asked)
+    (one,) = spark_tasks.ask_emr(script.aws, found.spark)
+    assert one.line == "startJobRun running, 00app 00job, RUNNING"
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "InvalidRequestException"])
+def test_where_emr_tells_nothing_the_state_machines_view_stands(script, code):
+    submitted = task("TaskSubmitted", "addStep.sync", output='{"StepIds": ["s-1"]}')
+    found = history(script, *CLUSTER, submitted)
+    script.refuses("emr", "describe_step", code)
+    assert tuple(spark_tasks.ask_emr(script.aws, found.spark)) == found.spark
+    assert found.spark[-1].step_id == "s-1"
+
+
+def test_a_run_without_spark_has_no_spark_line_and_one_that_ended_is_in_no_state(script):
+    found = history(
+        script,
+        state("Discover"),
+        task("TaskScheduled", "invoke", "lambda"),
+        task("TaskFailed", "invoke", "lambda", error="InvalidInput", cause="depth"),
+        {"type": "ExecutionFailed", "executionFailedEventDetails": {"error": "InvalidInput"}},
+    )
+    assert (found.states, found.spark, found.spark_line) == ((), (), "")
+
+
+# waiting
+
+
+def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(script):
+    def poll(described: dict[str, Any], runs: list[Any] | None, found: Any, *events: Any) -> None:
+        script.answers("stepfunctions", "describe_execution", described)
+        if runs is not None:
+            script.answers("stepfunctions", "list_map_runs", {"mapRuns": runs})
+        if found:
+            script.answers("stepfunctions", "describe_map_run", found)
+        numbered = [{"timestamp": NOON, "id": n, **e} for n, e in enumerate(events, 1)]
+        script.answers("stepfunctions", "get_execution_history", {"events": numbered})
+
+    running = {"executionArn": ARN, "mapRunArn": MAP_RUN, "stateMachineArn": MACHINE}
+    poll(execution(), [], None, state("Discover"))
+    poll(execution(), [{**running, "startDate": NOON}], counts(total=4, running=4))
+    # Found once, the Map Run is not looked for again.
+    poll(execution(), None, counts(total=4, running=1, succeeded=2, failed=1), *CLUSTER)
+    poll(execution(status="SUCCEEDED", stopDate=NOON), None, counts(total=4, succeeded=4))
+    shown: list[Progress] = []
+    pauses: list[float] = []
+    first = executions.Execution(ARN, "RUNNING", NOON, None, INPUT)
+    ended = Follower(script.aws, first).wait(shown.append, pauses.append)
+    assert (ended.status, ended.seconds) == ("SUCCEEDED", 0.0)
+    assert [one.line for one in shown] == [
+        "Discover",
+        "0/4 partitions, 4 running",
+        "3/4 partitions, 1 running, 1 failed, Spark: addStep started, j-1",
+        "4/4 partitions",
+    ]
+    assert pauses == sorted(pauses)
+    assert len(set(pauses)) == len(pauses) == 3
+
+
+# refusals
+
+ASKED: tuple[tuple[str, str, str, Callable[[Aws], Any]], ...] = (
+    (
+        "cloudformation",
+        "describe_stacks",
+        "cloudformation:DescribeStacks",
+        lambda aws: stack.find_stack(aws, "s3-compactor"),
+    ),
+    (
+        "stepfunctions",
+        "start_execution",
+        "states:StartExecution",
+        lambda aws: executions.start(aws, MACHINE, INPUT, "r1"),
+    ),
+    (
+        "stepfunctions",
+        "describe_execution",
+        "states:DescribeExecution",
+        lambda aws: executions.chosen(aws, MACHINE, "r1"),
+    ),
+    (
+        "stepfunctions",
+        "list_executions",
+        "states:ListExecutions",
+        lambda aws: executions.chosen(aws, MACHINE, None),
+    ),
+    (
+        "stepfunctions",
+        "list_map_runs",
+        "states:ListMapRuns",
+        lambda aws: map_run.find_map_run(aws, ARN),
+    ),
+    (
+        "stepfunctions",
+        "describe_map_run",
+        "states:DescribeMapRun",
+        lambda aws: map_run.count_partitions(aws, MAP_RUN),
+    ),
+    (
+        "stepfunctions",
+        "list_executions",
+        "states:ListExecutions",
+        lambda aws: list(map_run.failures(aws, MAP_RUN)),
+    ),
+    (
+        "stepfunctions",
+        "get_execution_history",
+        "states:GetExecutionHistory",
+        lambda aws: spark_tasks.read_history(aws, ARN),
+    ),
+)
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
+@pytest.mark.parametrize(("service", "operation", "action", "ask"), ASKED)
+def test_a_missing_permission_is_named(script, service, operation, action, ask, code):
+    script.refuses(service, operation, code, "User: bob is not authorized")
+    with pytest.raises(Failure) as caught:
+        ask(script.aws)
+    assert str(caught.value) == (
+        f"AccessDenied: {action} is needed, and AWS says: User: bob is not authorized"
+    )
+    assert caught.value.code == 1
+
+
+@pytest.mark.parametrize(("service", "operation", "action", "ask"), ASKED)
+def test_any_other_refusal_keeps_its_own_name(script, service, operation, action, ask):
+    script.refuses(service, operation, "ExpiredTokenException", "the token is expired")
+    with pytest.raises(ClientError, match="the token is expired"):
+        ask(script.aws)
+
+
+def test_a_refusal_ends_a_command_with_one_line(script, monkeypatch, capsys):
+    script.refuses("cloudformation", "describe_stacks", "AccessDenied", "not\nauthorized")
+    monkeypatch.setattr(deployment, "Aws", lambda region: script.aws)
+    assert cli.main(["status"]) == 1
+    out, err = capsys.readouterr()
+    action = "cloudformation:DescribeStacks"
+    assert out == ""
+    assert err == f"compactor: AccessDenied: {action} is needed, and AWS says: not authorized\n"
+
+
+def test_a_state_machine_that_is_gone_is_told(script):
+    script.refuses("stepfunctions", "start_execution", "StateMachineDoesNotExist")
+    with pytest.raises(Failure, match="is gone; deploy again"):
+        executions.start(script.aws, MACHINE, INPUT, "r1")
