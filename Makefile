@@ -2,14 +2,16 @@
 # Needs Python 3.11 or later; PYTHON=... names one that is not found.
 
 # All targets share .venv, so all of them set up all of it: it is made once, not back and forth.
-LOCKS := requirements-dev.txt requirements-spark.txt
+LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
 PYTEST_ARGS ?= -q
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock" $(UPGRADE)
+# The CDK's command line, on the Node.js of the lock, whatever the machine has; it reports to nobody.
+CDK = PATH="$(CURDIR)/.venv/bin:$$PATH" CDK_DISABLE_CLI_TELEMETRY=true node_modules/.bin/cdk
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo bench spark-bundle test check format lock clean
+.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test check format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,7 +28,26 @@ bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a f
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"
 	@.venv/bin/python -m scripts.spark_bundle $(ARGS)
 
-test: check ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some
+synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c key=value"
+	@$(CDK) synth --quiet $(ARGS)
+
+diff: node_modules ## Show what a deployment would change; ARGS="-c key=value"
+	@$(CDK) diff $(ARGS)
+
+bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS="-c key=value"
+	@$(CDK) bootstrap $(ARGS)
+
+deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c key=value"
+	@$(CDK) deploy $(ARGS)
+
+destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c key=value"
+	@$(CDK) destroy $(ARGS)
+
+node_modules: package.json package-lock.json | set-up
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --no-audit --no-fund --loglevel=error
+	@touch node_modules
+
+test: check node_modules ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
 
 check: set-up ## Lint, formatting, types, import rules
@@ -44,9 +65,13 @@ lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade take
 	$(COMPILE) --extra local --extra dev --output-file requirements-dev.txt
 	$(COMPILE) --constraint requirements-dev.txt --output-file requirements.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra spark --output-file requirements-spark.txt
+	$(COMPILE) --constraint requirements-dev.txt --extra cdk --output-file requirements-cdk.txt
 	printf 'setuptools\nuv\n' | $(subst pyproject.toml,-,$(COMPILE)) --constraint requirements-dev.txt \
 		--output-file requirements-bootstrap.txt
+	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --package-lock-only --no-audit --no-fund
+	.venv/bin/python -m scripts.npm_lock
 
 clean: ## Remove .venv and all that the tools left behind
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache build dist
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -21,6 +24,16 @@ from handlers.runtime import (
     traced,
 )
 
+# Which Spark there is: a JSON object of the fields below.
+SPARK_HERE = "COMPACTOR_SPARK"
+_SPARK_FIELDS = {"spark_engine", "emr_cluster_id"}
+
+
+def _with_spark_here(given: object) -> object:
+    if not isinstance(given, Mapping) or _SPARK_FIELDS & given.keys():
+        return given
+    return {**json.loads(os.environ.get(SPARK_HERE, "{}")), **given}
+
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
 @traced
@@ -28,10 +41,13 @@ from handlers.runtime import (
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.
 
+    A person who starts the deployed state machine need not know which Spark it was deployed
+    with: the environment variable COMPACTOR_SPARK says so, unless the input does.
+
     Raises:
         InvalidInput: the run's input is at fault; the state machine ends at once.
     """
-    settings = Settings.from_input(event["input"])
+    settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings)
 
     def committed(partition: Partition) -> set[bytes]:

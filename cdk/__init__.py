@@ -1,0 +1,30 @@
+"""The deployment: one app, one stack, a module for each capability.
+
+deployment_fields   every key of the configuration, described once
+readers             how keys are checked that are like none of a run's fields
+config              the configuration: read from the context, checked
+app                 what `cdk` starts; `synthesize` gives a template without it
+stack               puts the following together
+  storage           buckets and the places in them
+  grants            what a role may do there
+  functions         the Lambda functions, a role for each
+  spark             what the oversized branch needs; emr: the services it may run on
+  workflow          the state machine and its own rights
+  standalone        one function instead of the workflow, for small sources
+  schedule          when it starts
+  monitoring        the dashboard; metrics: its numbers; alarms: when a person is called
+keys_table          the table of keys in README.md
+bundling            what the functions and the Spark job are made of
+checks              cdk-nag and our own Guard rules, at every synth
+"""
+
+from __future__ import annotations
+
+import os as _os
+import sys as _sys
+from pathlib import Path as _Path
+
+# The CDK runs on Node.js: on the one of the lock, which is beside this Python, whatever PATH says.
+_node = _Path(_sys.executable).with_name("node")
+if _node.is_file():
+    _os.environ.setdefault("JSII_NODE", str(_node))

@@ -1,0 +1,121 @@
+"""The alarms, and the topic they tell."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from cdk.config import Config
+from cdk.functions import Functions
+from cdk.metrics import Metrics
+
+_SOON = Duration.minutes(5)
+_HOUR = Duration.hours(1)
+_ABOVE_ZERO = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+
+
+class Alarms(Construct):
+    """A topic, and what is published there; each alarm's description says what to do.
+
+    Attributes:
+        topic: where alarms go.
+    """
+
+    def __init__(self, scope: Construct, config: Config) -> None:
+        super().__init__(scope, "Alarms")
+        self._config, self._metrics = config, Metrics(config)
+        self.topic = sns.Topic(self, "Topic", enforce_ssl=True)
+        # A policy of its own takes the place of the default one, by which alarms may publish.
+        self.topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[self.topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        if config.alarm_email is not None:
+            self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
+
+    def add_failed(self, failed: cloudwatch.IMetric) -> None:
+        """A run failed."""
+        self._add(
+            "RunFailed",
+            failed,
+            "A run failed. What it committed stands: read its cause (compactor status), then"
+            " start it again with the same input.",
+        )
+
+    def add_missed(self, started: cloudwatch.Metric) -> None:
+        """No run started for too long, though the schedule is enabled."""
+        if not self._config.schedule_enabled:
+            return
+        hours = self._config.alarm_hours
+        alarm = started.create_alarm(
+            self,
+            "NoRun",
+            alarm_name=f"{self._config.name}-NoRun",
+            alarm_description=f"No run started for {hours} hours. Is the schedule there, and"
+            " does the queue of failed starts say why?",
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            threshold=1,
+            evaluation_periods=hours,
+            datapoints_to_alarm=hours,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
+
+    def add_common(self, functions: Functions, waiting: cloudwatch.IMetric) -> None:
+        """What is watched in any mode: quarantine, integrity, starts that failed."""
+        self._add(
+            "Quarantine",
+            self._metrics.count("QuarantinedObjects", period=_HOUR),
+            "Sources could not be compacted and were left alone. The report names each with its"
+            " reason; retry_quarantined tries them again.",
+        )
+        for name, log in functions.log_groups.items():
+            logs.MetricFilter(
+                self,
+                f"IntegrityIn{name}",
+                log_group=log,
+                metric_namespace=self._config.name,
+                metric_name="IntegrityErrors",
+                filter_pattern=logs.FilterPattern.any_term("IntegrityError"),
+            )
+        self._add(
+            "IntegrityError",
+            self._metrics.undimensioned("IntegrityErrors", _SOON),
+            "Something stored contradicts the commit log, and nothing was touched. Run compactor"
+            " verify, and let no clean-up run before you know why.",
+        )
+        self._add(
+            "UnsafeCommit",
+            self._metrics.count("UnsafeCommits", period=_HOUR),
+            "Clean-up kept the sources of a commit whose output is missing or differs. Run"
+            " compactor verify.",
+        )
+        self._add(
+            "FailedStart",
+            waiting,
+            "The schedule could not start a run; the messages in the queue say why.",
+        )
+
+    def _add(self, name: str, metric: cloudwatch.IMetric, description: str) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            name,
+            metric=metric,
+            alarm_name=f"{self._config.name}-{name}",
+            alarm_description=description,
+            comparison_operator=_ABOVE_ZERO,
+            threshold=0,
+            evaluation_periods=1,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.topic))

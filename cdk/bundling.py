@@ -1,0 +1,141 @@
+"""What the functions and the Spark job are made of: libraries of the lock, and our packages.
+
+Built without Docker, for the machine that will run it. The name of an asset is a hash of what
+goes into it, so that an unchanged one is neither built nor uploaded again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_s3_assets as s3_assets
+
+import scripts.bundling
+from scripts.bundling import Machine, build_application, build_dependencies
+from scripts.lock_selection import select
+from scripts.spark_bundle import LOCK, PACKAGES, REPOSITORY, REQUIREMENTS
+
+# The newest runtime of Lambda that all libraries have wheels for.
+LAMBDA_PYTHON = "3.14"
+# What compactor and handlers import. Lambda brings boto3 and botocore itself.
+LAMBDA_REQUIREMENTS = (
+    "aws-lambda-powertools",
+    "aws-xray-sdk",
+    "isal",
+    "msgspec",
+    "obstore",
+    "zlib-ng",
+    "zstandard",
+)
+LAMBDA_HAS = ("boto3", "botocore")
+LAMBDA_PACKAGES = (
+    REPOSITORY / "functions" / "compactor",
+    REPOSITORY / "functions" / "handlers",
+)
+
+
+def bundle_functions(out: Path, machine: Machine, lock: Path = LOCK) -> None:
+    """Everything the Lambda functions import, into an empty directory.
+
+    Raises:
+        BundleError: the libraries could not be had.
+    """
+    build_dependencies(lock, out, machine, roots=LAMBDA_REQUIREMENTS, without=LAMBDA_HAS)
+    build_application(LAMBDA_PACKAGES, out)
+
+
+def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> None:
+    """What ``--archives`` unpacks on the cluster, into an empty directory."""
+    build_dependencies(lock, out, machine, roots=REQUIREMENTS)
+
+
+def bundle_spark_application(out: Path) -> None:
+    """What ``--py-files`` has."""
+    build_application(PACKAGES, out)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """How an asset is built, and what it depends on."""
+
+    build: Callable[[Path], None]
+    fingerprint: str
+
+    def options(self) -> cdk.BundlingOptions:
+        """For a Lambda function's code or an asset; the image is never pulled."""
+        return cdk.BundlingOptions(
+            image=cdk.DockerImage.from_registry("not-used"), local=_Local(self.build)
+        )
+
+
+def functions_bundle(machine: Machine) -> Bundle:
+    """The one bundle of all functions."""
+    libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
+    return Bundle(lambda out: bundle_functions(out, machine), _hash(libraries, LAMBDA_PACKAGES))
+
+
+def spark_libraries(machine: Machine) -> Bundle:
+    """``deps.zip`` of the Spark job."""
+    return Bundle(
+        lambda out: bundle_spark_libraries(out, machine),
+        _hash(_libraries(machine, REQUIREMENTS, ()), ()),
+    )
+
+
+def spark_application() -> Bundle:
+    """``app.zip`` of the Spark job."""
+    return Bundle(bundle_spark_application, _hash("", PACKAGES))
+
+
+def _libraries(machine: Machine, roots: Collection[str], without: Collection[str]) -> str:
+    lock = select(LOCK.read_text(encoding="utf-8"), roots, without)
+    # How they are installed shapes them, too.
+    how = Path(scripts.bundling.__file__).read_text(encoding="utf-8")
+    return f"{machine.architecture} {machine.python}\n{lock}{how}"
+
+
+def _hash(text: str, packages: Sequence[Path]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for package in packages:
+        for path in sorted(package.rglob("*")):
+            name = path.relative_to(package)
+            if path.is_file() and "__pycache__" not in name.parts:
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                digest.update(f"{package.name}/{name.as_posix()} {content}\n".encode())
+    return digest.hexdigest()
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Local:
+    def __init__(self, build: Callable[[Path], None]) -> None:
+        self._build = build
+
+    # Called with the options as one object, whatever the declared signature says.
+    def try_bundle(self, output_dir: str, _options: Any = None, **_: Any) -> bool:
+        self._build(Path(output_dir))
+        return True
+
+
+def asset(scope: object, name: str, source: Path, bundle: Bundle) -> s3_assets.Asset:
+    """An asset on S3 that is a zip archive of a bundle.
+
+    Args:
+        scope: the construct it belongs to.
+        name: its id.
+        source: a directory of the repository, which stands for it where bundling is skipped.
+        bundle: how it is built.
+    """
+    return s3_assets.Asset(
+        scope,  # type: ignore[arg-type] # jsii's interfaces are not Python's
+        name,
+        path=str(source),
+        asset_hash=bundle.fingerprint,
+        asset_hash_type=cdk.AssetHashType.CUSTOM,
+        bundling=bundle.options(),
+    )

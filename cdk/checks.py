@@ -1,0 +1,90 @@
+"""What every synth checks: cdk-nag's AwsSolutions, CDK's own rules, and ours in Guard.
+
+A finding that is meant is acknowledged beside its construct, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks
+from constructs import IConstruct
+
+from cdk.config import Config
+from compactor.errors import InvalidInput
+
+_RULES = Path(__file__).with_name("rules.guard")
+_DELETION = Path(__file__).with_name("deletion.guard")
+_STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
+# What the Spark job writes before it becomes an upload.
+_STAGING = "/runs/*/staging/*"
+
+
+def attach(app: cdk.App, config: Config) -> None:
+    """Make every synth of an app fail on a finding nobody acknowledged.
+
+    Raises:
+        InvalidInput: the app lacks the flag of cdk.json without which some findings only warn.
+    """
+    if not app.node.try_get_context(_STRICT):
+        raise InvalidInput(_STRICT, None, "true, as in cdk.json: else findings of Guard only warn")
+    rules = [
+        cdk.ValidationRuleSource(name=name, content=text)
+        for name, text in guard_rules(config).items()
+    ]
+    guard = cdk.CloudFormationValidatePlugin(guard_rules=rules)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), guard)
+
+
+def guard_rules(config: Config) -> dict[str, str]:
+    """Our own rules for a configuration: name -> text in the language of Guard."""
+    allowed = [_STAGING]
+    if config.deletes:
+        allowed.append(f"/{config.run.source.root.prefix}*")
+    # Guard has patterns between slashes, so those within are escaped as well.
+    patterns = [re.escape(end).replace("/", "\\/") for end in allowed]
+    deletion = _DELETION.read_text(encoding="utf-8")
+    return {
+        "rules": _RULES.read_text(encoding="utf-8"),
+        "deletion": deletion.replace("/ALLOWED/", f"/({'|'.join(patterns)})$/"),
+    }
+
+
+def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
+    """Let one finding of a construct and what is in it pass.
+
+    Args:
+        construct: where the finding is.
+        rule: as the finding names it, such as ``AwsSolutions-S1`` or
+            ``AwsSolutions-IAM5[Resource::*]``.
+        reason: why this is meant.
+    """
+    cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))
+
+
+def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
+    """Let a resource with a wildcard pass in the policies of a construct.
+
+    Args:
+        construct: the role or policy.
+        resource: the resource as the statement has it, tokens included.
+        reason: why the wildcard is meant.
+    """
+    name = _as_found(cdk.Stack.of(construct).resolve(resource))
+    acknowledge(construct, f"AwsSolutions-IAM5[Resource::{name}]", reason)
+
+
+def _as_found(value: Any) -> str:
+    # How cdk-nag writes what CloudFormation fills in: <LogicalId> and <LogicalId.Attribute>.
+    if not isinstance(value, Mapping):
+        return str(value)
+    if "Ref" in value:
+        return f"<{value['Ref']}>"
+    if "Fn::GetAtt" in value:
+        return f"<{'.'.join(value['Fn::GetAtt'])}>"
+    separator, parts = value["Fn::Join"]
+    return str(separator).join(_as_found(part) for part in parts)

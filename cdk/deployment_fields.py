@@ -1,0 +1,287 @@
+"""Every key of the deployment's configuration, described once.
+
+A run's fields (:data:`compactor.fields.FIELDS`) are keys as well: they become the input of
+scheduled runs. The checks of :class:`cdk.config.Config` and the table in README.md come from
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from cdk.readers import (
+    DAYS,
+    E_MAIL,
+    INSTANCE,
+    KMS_KEY,
+    LOCATION,
+    LOG_DAYS,
+    SCHEDULE,
+    TIME_ZONE,
+    or_null,
+)
+from compactor.field_spec import FieldSpec, flag, matching, one_of, whole
+from compactor.fields import FIELDS
+
+_WHERE, _WHEN, _BUCKETS = "Where", "Schedule", "Buckets made by the stack"
+_WORK, _SPARK, _WATCH = "Functions", "Spark", "Operation"
+
+_DEPLOYMENT = (
+    FieldSpec(
+        "name",
+        _WHERE,
+        "s3-compactor",
+        matching(r"[a-z][a-z0-9-]{1,30}[a-z0-9]", "3 to 32 small letters, digits and hyphens"),
+        "Name of the stack, of the state machine and of the metrics' namespace; several"
+        " deployments in one account and region need different ones.",
+    ),
+    FieldSpec(
+        "mode",
+        _WHERE,
+        "workflow",
+        one_of("workflow", "standalone"),
+        "workflow: the state machine, for any size. standalone: one Lambda function that does"
+        " it all, for sources that one function compacts within 15 minutes.",
+    ),
+    FieldSpec(
+        "create_source_bucket",
+        _BUCKETS,
+        False,
+        flag(),
+        "Make the bucket of s3_source_uri; by default it is there already. Without s3_source_uri"
+        " a bucket is made in any case, and raw/ in it is the source.",
+    ),
+    FieldSpec(
+        "create_destination_bucket",
+        _BUCKETS,
+        False,
+        flag(),
+        "Make the bucket of s3_destination_uri; by default it is there already. Without"
+        " s3_destination_uri a bucket is made in any case, and compacted/ in it is the"
+        " destination. Buckets outlive the stack.",
+    ),
+    FieldSpec(
+        "kms_key_arn",
+        _BUCKETS,
+        None,
+        KMS_KEY,
+        "The key that encrypts the destination: made buckets get it as their default, roles may"
+        " use it. By default S3's own keys.",
+    ),
+    FieldSpec(
+        "source_kms_key_arn",
+        _BUCKETS,
+        None,
+        KMS_KEY,
+        "The key that encrypts the source, when it has one: roles that read it may decrypt.",
+    ),
+    FieldSpec(
+        "access_logs_uri",
+        _BUCKETS,
+        None,
+        LOCATION,
+        "Where the made buckets' server access logs go; its bucket is there already and lets S3"
+        " write to it.",
+    ),
+    FieldSpec(
+        "versioned",
+        _BUCKETS,
+        False,
+        flag(),
+        "Keep overwritten and deleted objects of made buckets for noncurrent_days.",
+    ),
+    FieldSpec(
+        "noncurrent_days",
+        _BUCKETS,
+        30,
+        DAYS,
+        "Days until versions that are not current are deleted.",
+    ),
+    FieldSpec(
+        "ia_days",
+        _BUCKETS,
+        30,
+        or_null(DAYS),
+        "Days until outputs above 128 KB move to Standard-IA, at least 30; null: never. Only"
+        " below the data prefix, and only in a made bucket, like the next three.",
+    ),
+    FieldSpec(
+        "archive_days",
+        _BUCKETS,
+        90,
+        or_null(DAYS),
+        "Days until they move to archive_class, at least 30 after ia_days; null: never.",
+    ),
+    FieldSpec(
+        "archive_class",
+        _BUCKETS,
+        "glacier_ir",
+        one_of("glacier_ir", "glacier", "deep_archive"),
+        "Glacier Instant Retrieval can still be queried; Flexible Retrieval (glacier) and Deep"
+        " Archive must be restored first.",
+    ),
+    FieldSpec(
+        "expire_days",
+        _BUCKETS,
+        None,
+        or_null(DAYS),
+        "Days until outputs are deleted, more than those of every move; null: never.",
+    ),
+    FieldSpec(
+        "schedule",
+        _WHEN,
+        "cron(0 3 * * ? *)",
+        SCHEDULE,
+        "When runs start.",
+    ),
+    FieldSpec(
+        "schedule_time_zone",
+        _WHEN,
+        "UTC",
+        TIME_ZONE,
+        "The time zone of a cron(…). Windows of dates are always UTC.",
+    ),
+    FieldSpec(
+        "schedule_enabled",
+        _WHEN,
+        False,
+        flag(),
+        "Whether the schedule starts runs. Off until you have seen one go well.",
+    ),
+    FieldSpec(
+        "architecture",
+        _WORK,
+        "arm64",
+        one_of("arm64", "x86_64"),
+        "Of the Lambda functions; arm64 costs a fifth less.",
+    ),
+    FieldSpec(
+        "worker_memory_mb",
+        _WORK,
+        3_538,
+        whole(512, 10_240),
+        "Memory of the compaction function, in MB. 3,538 come with two processors, as the worker"
+        " has whose speed decides what goes to Spark.",
+    ),
+    FieldSpec(
+        "worker_reserved_concurrency",
+        _WORK,
+        None,
+        whole(1, 100_000),
+        "Keep that many parallel executions for the compaction function, at least"
+        " max_concurrency. By default it shares the account's.",
+    ),
+    FieldSpec(
+        "spark_architecture",
+        _SPARK,
+        "arm64",
+        one_of("arm64", "x86_64"),
+        "Of the machines that Spark runs on; the libraries are built for it.",
+    ),
+    FieldSpec(
+        "spark_python",
+        _SPARK,
+        "3.11",
+        matching(r"3\.1[1-9]", "3.11 or a later minor version"),
+        "The Python of the EMR release; the libraries are built for it.",
+    ),
+    FieldSpec(
+        "spark_timeout_seconds",
+        _SPARK,
+        43_200,
+        whole(60, 43_200),
+        "How long one Spark job may run; EMR Serverless itself ends it after twelve hours.",
+    ),
+    FieldSpec(
+        "emr_release_label",
+        _SPARK,
+        "emr-spark-8.1.0",
+        matching(r"emr-[a-z0-9.-]{1,40}", "a release label, such as emr-spark-8.1.0"),
+        "The EMR release. The Spark job is tested with Spark 4.1.1, which is in this one.",
+    ),
+    FieldSpec(
+        "emr_serverless_max_vcpus",
+        _SPARK,
+        64,
+        whole(4, 4_000),
+        "At most that many processors for all jobs of the EMR Serverless application, and four"
+        " times as many GB of memory.",
+    ),
+    FieldSpec(
+        "emr_subnet_id",
+        _SPARK,
+        None,
+        matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0"),
+        "Where clusters are made, with a way to S3; needed with spark_engine emr unless"
+        " emr_cluster_id is given. EMR asks for the tag for-use-with-amazon-emr-managed-policies"
+        " = true on it and on its VPC.",
+    ),
+    FieldSpec(
+        "emr_primary_instance_type",
+        _SPARK,
+        "m6g.xlarge",
+        INSTANCE,
+        "The cluster's primary node, where the driver may run: four processors, 16 GB.",
+    ),
+    FieldSpec(
+        "emr_core_instance_type",
+        _SPARK,
+        "m6g.xlarge",
+        INSTANCE,
+        "The cluster's other nodes; two executors to four processors.",
+    ),
+    FieldSpec("emr_core_instance_count", _SPARK, 2, whole(1, 1_000), "How many of those."),
+    FieldSpec(
+        "alarm_email",
+        _WATCH,
+        None,
+        E_MAIL,
+        "Where alarms go, once it confirmed the subscription. The topic is there in any case.",
+    ),
+    FieldSpec(
+        "missed_run_hours",
+        _WATCH,
+        None,
+        whole(2, 168),
+        "Alarm after that many hours without a run while the schedule is enabled. By default two"
+        " periods of a rate(…), and 48 for a cron(…): give more when it is not daily.",
+    ),
+    FieldSpec(
+        "log_retention_days",
+        _WATCH,
+        30,
+        LOG_DAYS,
+        "Days until logs of functions and workflow are deleted.",
+    ),
+)
+
+
+def _for_deployment(spec: FieldSpec) -> FieldSpec:
+    if spec.name == "s3_source_uri":
+        return replace(spec, default=None)
+    if spec.name == "s3_destination_uri":
+        return replace(spec, default=None)
+    if spec.name == "spark_engine":
+        return replace(spec, default="emr_serverless")
+    return spec
+
+
+#: The fields of a run as keys of the configuration. Two have a default here that needs no VPC
+#: and no bucket: a run that is started by hand has others.
+RUN_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
+    {name: _for_deployment(spec) for name, spec in FIELDS.items()}
+)
+#: The other keys, in the order in which they are documented.
+DEPLOYMENT_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
+    {spec.name: spec for spec in _DEPLOYMENT}
+)
+#: Names that the application this one succeeds has for keys.
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "source_s3_uri": "s3_source_uri",
+        "target_s3_uri": "s3_destination_uri",
+        "previous_days": "duration",
+    }
+)

@@ -1,0 +1,289 @@
+"""The services that run the Spark job, and what the workflow may do with each.
+
+Which actions ``.sync`` needs is from the Step Functions manual; a definition that comes from its
+own document gets none of them by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from aws_cdk import Arn, ArnComponents, ArnFormat, Stack
+from aws_cdk import aws_emr as emr
+from aws_cdk import aws_emrserverless as emrserverless
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk.checks import acknowledge
+from cdk.config import Config
+from cdk.grants import Role, allow, own_role
+
+_OURS = "s3-compactor"
+_NEW_NAMES = "EMR names clusters and steps when it makes them; the tag of the workflow bounds them."
+_OUR_JOBS = "EMR Serverless names job runs when they start; the application bounds them."
+_GB_PER_VCPU = 4
+_IDLE_MINUTES = 5
+
+MayRun = Callable[[Role], None]
+
+
+class Engine(Protocol):
+    """A service that runs the job."""
+
+    @property
+    def substitutions(self) -> Mapping[str, str]:
+        """What of the definition it fills in."""
+        ...
+
+    def allow_workflow(self, policy: iam.Policy) -> None:
+        """Add the statements that the state machine needs for it."""
+        ...
+
+
+class NoEngine:
+    """Oversized partitions are left, and reported."""
+
+    substitutions: Mapping[str, str] = {}
+
+    def allow_workflow(self, policy: iam.Policy) -> None:
+        """Nothing to start, nothing to allow."""
+
+
+class Serverless:
+    """EMR Serverless: costs nothing while nothing runs, and needs no VPC."""
+
+    def __init__(self, scope: Construct, config: Config, may_run: MayRun) -> None:
+        self._role = own_role(
+            scope,
+            "JobRole",
+            "emr-serverless.amazonaws.com",
+            of_this_account=True,
+        )
+        may_run(self._role)
+        vcpus = config.emr_serverless_max_vcpus
+        self._application = emrserverless.CfnApplication(
+            scope,
+            "Application",
+            name=config.name,
+            type="Spark",
+            release_label=config.emr_release_label,
+            architecture=config.spark_architecture.upper(),
+            auto_start_configuration=(
+                emrserverless.CfnApplication.AutoStartConfigurationProperty(enabled=True)
+            ),
+            auto_stop_configuration=emrserverless.CfnApplication.AutoStopConfigurationProperty(
+                enabled=True, idle_timeout_minutes=_IDLE_MINUTES
+            ),
+            maximum_capacity=(
+                emrserverless.CfnApplication.MaximumAllowedResourcesProperty(
+                    cpu=f"{vcpus} vCPU", memory=f"{vcpus * _GB_PER_VCPU} GB"
+                )
+            ),
+        )
+
+    @property
+    def substitutions(self) -> Mapping[str, str]:
+        """See the protocol."""
+        return {
+            "EmrServerlessApplicationId": self._application.attr_application_id,
+            "EmrServerlessJobRoleArn": self._role.role_arn,
+        }
+
+    def allow_workflow(self, policy: iam.Policy) -> None:
+        """See the protocol."""
+        arn = self._application.attr_arn
+        allow(policy, ["emr-serverless:StartJobRun", "emr-serverless:TagResource"], [arn])
+        allow(
+            policy,
+            [
+                "emr-serverless:GetJobRun",
+                "emr-serverless:CancelJobRun",
+                "emr-serverless:TagResource",
+            ],
+            [f"{arn}/jobruns/*"],
+            wildcard=_OUR_JOBS,
+        )
+        _may_pass(policy, [self._role.role_arn], ["emr-serverless.amazonaws.com"])
+        _may_watch(policy, ["StepFunctionsGetEventsForEMRServerlessJobRule"])
+
+
+class AnyCluster:
+    """A cluster that runs already; somebody else gives its nodes the policy made here."""
+
+    substitutions: Mapping[str, str] = {}
+
+    def __init__(self, scope: Construct, config: Config, may_run: MayRun) -> None:
+        self._cluster_id = config.run.emr_cluster_id or ""
+        self.nodes_policy = iam.ManagedPolicy(
+            scope,
+            "NodesPolicy",
+            description=f"{config.name}: what the nodes of the EMR cluster need for the Spark job",
+        )
+        may_run(self.nodes_policy)
+
+    def allow_workflow(self, policy: iam.Policy) -> None:
+        """See the protocol."""
+        cluster = _clusters(policy, self._cluster_id)
+        _may_add_steps(policy, cluster, None, None)
+
+
+class MadeClusters:
+    """A cluster for each run that needs one, terminated after it."""
+
+    def __init__(self, scope: Construct, config: Config, may_run: MayRun) -> None:
+        self._nodes = own_role(scope, "NodesRole", "ec2.amazonaws.com")
+        may_run(self._nodes)
+        self._profile = iam.InstanceProfile(scope, "NodesProfile", role=self._nodes)
+        self._service = own_role(
+            scope,
+            "ServiceRole",
+            "elasticmapreduce.amazonaws.com",
+            of_this_account=True,
+        )
+        managed = "service-role/AmazonEMRServicePolicy_v2"
+        self._service.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name(managed))
+        acknowledge(
+            self._service,
+            f"AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{managed}]",
+            "What EMR does with EC2 changes with its releases; this policy touches only what has"
+            " the tag for-use-with-amazon-emr-managed-policies.",
+        )
+        _may_pass(self._service, [self._nodes.role_arn], ["ec2.amazonaws.com"])
+        if config.kms_key_arn is not None:
+            for role in (self._service, self._nodes):
+                _may_encrypt_disks(role, config.kms_key_arn)
+        self._security = emr.CfnSecurityConfiguration(
+            scope,
+            "SecurityConfiguration",
+            name=config.name,
+            security_configuration=_security(config),
+        )
+
+    @property
+    def substitutions(self) -> Mapping[str, str]:
+        """See the protocol."""
+        return {
+            "EmrServiceRole": self._service.role_name,
+            "EmrInstanceProfile": self._profile.instance_profile_name,
+            "EmrSecurityConfiguration": self._security.ref,
+        }
+
+    def allow_workflow(self, policy: iam.Policy) -> None:
+        """See the protocol."""
+        clusters = _clusters(policy, "*")
+        new = {"StringEquals": {"aws:RequestTag/application": _OURS}}
+        ours = {"StringEquals": {"aws:ResourceTag/application": _OURS}}
+        allow(
+            policy,
+            ["elasticmapreduce:RunJobFlow"],
+            ["*"],
+            conditions=new,
+            wildcard="RunJobFlow knows no resources; the tag it must give bounds it.",
+        )
+        allow(policy, ["elasticmapreduce:AddTags"], [clusters], conditions=new, wildcard=_NEW_NAMES)
+        # Asked for while the cluster is made, and so before it has its tags.
+        allow(
+            policy,
+            ["elasticmapreduce:PutAutoTerminationPolicy"],
+            [clusters],
+            wildcard="EMR names clusters when it makes them; this ends idle ones, nothing else.",
+        )
+        _may_add_steps(policy, clusters, ours, _NEW_NAMES)
+        allow(
+            policy,
+            ["elasticmapreduce:DescribeCluster", "elasticmapreduce:TerminateJobFlows"],
+            [clusters],
+            conditions=ours,
+            wildcard=_NEW_NAMES,
+        )
+        _may_pass(policy, [self._service.role_arn], ["elasticmapreduce.amazonaws.com"])
+        _may_pass(policy, [self._nodes.role_arn], ["ec2.amazonaws.com"])
+        _may_watch(
+            policy,
+            [
+                "StepFunctionsGetEventForEMRRunJobFlowRule",
+                "StepFunctionsGetEventForEMRTerminateJobFlowsRule",
+            ],
+        )
+
+
+def _may_encrypt_disks(role: Role, key_arn: str) -> None:
+    actions = ("Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo", "GenerateDataKey")
+    more = ("GenerateDataKeyWithoutPlaintext", "DescribeKey")
+    allow(role, [f"kms:{action}" for action in (*actions, *more)], [key_arn])
+    grants = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    allow(role, ["kms:CreateGrant"], [key_arn], conditions=grants)
+
+
+def _security(config: Config) -> dict[str, object]:
+    at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+    if config.kms_key_arn is not None:
+        at_rest = {
+            "S3EncryptionConfiguration": {
+                "EncryptionMode": "SSE-KMS",
+                "AwsKmsKey": config.kms_key_arn,
+            },
+            "LocalDiskEncryptionConfiguration": {
+                "EncryptionKeyProviderType": "AwsKms",
+                "AwsKmsKey": config.kms_key_arn,
+                "EnableEbsEncryption": True,
+            },
+        }
+    return {
+        "EncryptionConfiguration": {
+            # It needs certificates of your own. Sources and outputs travel by TLS in any case;
+            # between nodes go plans, manifests and, for Parquet, shuffled rows.
+            "EnableInTransitEncryption": False,
+            "EnableAtRestEncryption": True,
+            "AtRestEncryptionConfiguration": at_rest,
+        },
+        "InstanceMetadataServiceConfiguration": {
+            "MinimumInstanceMetadataServiceVersion": 2,
+            "HttpPutResponseHopLimit": 1,
+        },
+    }
+
+
+def _clusters(scope: Construct, name: str) -> str:
+    return Arn.format(
+        ArnComponents(
+            service="elasticmapreduce",
+            resource="cluster",
+            resource_name=name,
+            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+        ),
+        Stack.of(scope),
+    )
+
+
+def _may_add_steps(
+    policy: iam.Policy,
+    clusters: str,
+    conditions: Mapping[str, object] | None,
+    wildcard: str | None,
+) -> None:
+    actions = ["AddJobFlowSteps", "DescribeStep", "CancelSteps"]
+    allow(
+        policy,
+        [f"elasticmapreduce:{action}" for action in actions],
+        [clusters],
+        conditions=conditions,
+        wildcard=wildcard,
+    )
+    _may_watch(policy, ["StepFunctionsGetEventForEMRAddJobFlowStepsRule"])
+
+
+def _may_pass(role: Role, roles: list[str], services: list[str]) -> None:
+    conditions = {"StringEquals": {"iam:PassedToService": services}}
+    allow(role, ["iam:PassRole"], roles, conditions=conditions)
+
+
+def _may_watch(policy: iam.Policy, rules: list[str]) -> None:
+    # Step Functions learns of the end through rules of its own, of these fixed names.
+    stack = Stack.of(policy)
+    allow(
+        policy,
+        ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
+        [stack.format_arn(service="events", resource="rule", resource_name=rule) for rule in rules],
+    )

@@ -1,0 +1,183 @@
+"""The Lambda functions: one bundle, and for each its own role, memory and log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from cdk.bundling import LAMBDA_PYTHON, functions_bundle
+from cdk.checks import acknowledge_wildcard
+from cdk.config import Config
+from cdk.grants import Role, allow, may_delete, may_list, may_read, may_write, own_role
+from cdk.storage import Storage
+from scripts.bundling import Machine
+from scripts.spark_bundle import REPOSITORY
+
+# The workflow waits 920 seconds, so that no second invocation starts beside a living one.
+_TIMEOUT_SECONDS = 900
+# Discovery holds the listing of one partition and the list of all; a report all receipts.
+_DISCOVER_MB, _REPORT_MB, _CLEAN_UP_MB = 1_769, 1_024, 1_024
+_ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
+
+_RETENTION = {
+    1: logs.RetentionDays.ONE_DAY,
+    3: logs.RetentionDays.THREE_DAYS,
+    5: logs.RetentionDays.FIVE_DAYS,
+    7: logs.RetentionDays.ONE_WEEK,
+    14: logs.RetentionDays.TWO_WEEKS,
+    30: logs.RetentionDays.ONE_MONTH,
+    60: logs.RetentionDays.TWO_MONTHS,
+    90: logs.RetentionDays.THREE_MONTHS,
+    120: logs.RetentionDays.FOUR_MONTHS,
+    150: logs.RetentionDays.FIVE_MONTHS,
+    180: logs.RetentionDays.SIX_MONTHS,
+    365: logs.RetentionDays.ONE_YEAR,
+    400: logs.RetentionDays.THIRTEEN_MONTHS,
+    545: logs.RetentionDays.EIGHTEEN_MONTHS,
+    731: logs.RetentionDays.TWO_YEARS,
+    1827: logs.RetentionDays.FIVE_YEARS,
+    2192: logs.RetentionDays.SIX_YEARS,
+    2557: logs.RetentionDays.SEVEN_YEARS,
+}
+
+
+def log_days(days: int) -> logs.RetentionDays:
+    """The retention as CloudWatch Logs names it."""
+    return _RETENTION[days]
+
+
+class Functions(Construct):
+    """The four functions of the workflow, or the one of standalone mode.
+
+    Attributes:
+        by_name: handler module (``discover``, …) -> function.
+        log_groups: handler module -> its log.
+    """
+
+    def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
+        super().__init__(scope, "Functions")
+        self._config, self._storage = config, storage
+        bundle = functions_bundle(Machine(config.architecture, LAMBDA_PYTHON))
+        self._code = lambda_.Code.from_asset(
+            str(REPOSITORY / "functions"),
+            asset_hash=bundle.fingerprint,
+            bundling=bundle.options(),
+        )
+        self.by_name: dict[str, lambda_.Function] = {}
+        self.log_groups: dict[str, logs.LogGroup] = {}
+        if config.standalone:
+            self._add_standalone()
+        else:
+            self._add_workflow_functions()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Handler module -> name of the function."""
+        return {name: self._full_name(name) for name in self.by_name}
+
+    def _add_workflow_functions(self) -> None:
+        self._add_discover()
+        self._add_compact_partition()
+        self._add_clean_up()
+        self._add_report()
+
+    def _add_discover(self) -> None:
+        role = self._add("discover", _DISCOVER_MB)
+        run = self._config.run
+        spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
+        self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
+        may_list(role, self._storage.source)
+        # Whether there are outputs that another layout than the run's has put there.
+        may_list(role, self._storage.destination)
+        may_read(role, self._storage.state)
+        may_write(role, self._storage.state)
+
+    def _add_compact_partition(self) -> None:
+        role = self._add(
+            "compact_partition",
+            self._config.worker_memory_mb,
+            reserved=self._config.worker_reserved_concurrency,
+        )
+        may_compact(role, self._storage)
+
+    def _add_clean_up(self) -> None:
+        role = self._add("clean_up", _CLEAN_UP_MB)
+        self._may_clean_up(role)
+        may_read(role, self._storage.state)
+        may_read(role, self._storage.destination)
+
+    def _add_report(self) -> None:
+        role = self._add("report", _REPORT_MB)
+        may_read(role, self._storage.state)
+        may_write(role, self._storage.state)
+
+    def _add_standalone(self) -> None:
+        role = self._add(
+            "standalone",
+            self._config.worker_memory_mb,
+            reserved=self._config.worker_reserved_concurrency,
+        )
+        may_compact(role, self._storage)
+        self._may_clean_up(role)
+
+    def _may_clean_up(self, role: iam.Role) -> None:
+        if self._config.deletes:
+            may_delete(role, self._storage.source)
+
+    def _full_name(self, name: str) -> str:
+        return f"{self._config.name}-{name.replace('_', '-')}"
+
+    def _add(self, name: str, memory_mb: int, *, reserved: int | None = None) -> iam.Role:
+        ident = "".join(word.capitalize() for word in name.split("_"))
+        full_name = self._full_name(name)
+        log = logs.LogGroup(
+            self,
+            f"{ident}Log",
+            log_group_name=f"/aws/lambda/{full_name}",
+            retention=log_days(self._config.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        role = own_role(self, f"{ident}Role", "lambda.amazonaws.com")
+        allow(
+            role,
+            ["logs:CreateLogStream", "logs:PutLogEvents"],
+            [log.log_group_arn],
+            wildcard="Streams of its own log group; Lambda names them.",
+        )
+        acknowledge_wildcard(role, "*", "X-Ray knows no resources.")
+        self.log_groups[name] = log
+        self.by_name[name] = lambda_.Function(
+            self,
+            ident,
+            function_name=full_name,
+            description=f"s3-compactor: handlers.{name}",
+            runtime=lambda_.Runtime(
+                f"python{LAMBDA_PYTHON}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
+            ),
+            architecture=_ARCHITECTURES[self._config.architecture],
+            code=self._code,
+            handler=f"handlers.{name}.handler",
+            role=role,
+            memory_size=memory_mb,
+            timeout=Duration.seconds(_TIMEOUT_SECONDS),
+            reserved_concurrent_executions=reserved,
+            tracing=lambda_.Tracing.ACTIVE,
+            log_group=log,
+            environment={"POWERTOOLS_METRICS_NAMESPACE": self._config.name},
+        )
+        return role
+
+
+def may_compact(role: Role, storage: Storage) -> None:
+    """Read sources and write outputs and state, without deleting anything."""
+    may_read(role, storage.source)
+    may_read(role, storage.destination)
+    may_write(role, storage.destination)
+    may_read(role, storage.state)
+    may_write(role, storage.state)

@@ -1,0 +1,100 @@
+"""What a role may do: statements, each with the reason for its wildcards beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk.checks import acknowledge_wildcard
+from cdk.storage import Place
+
+_UNKNOWN_KEYS = "Which keys there will be is known when a run lists them; the prefix bounds them."
+Role = iam.Role | iam.Policy | iam.ManagedPolicy
+
+
+def allow(
+    role: Role,
+    actions: Sequence[str],
+    resources: Sequence[str],
+    *,
+    conditions: Mapping[str, Any] | None = None,
+    wildcard: str | None = None,
+) -> None:
+    """Add one statement.
+
+    Args:
+        role: a role, or a policy of its own.
+        actions: without wildcards.
+        resources: ARNs.
+        conditions: as a policy has them.
+        wildcard: why a resource has a wildcard; cdk-nag refuses it without.
+    """
+    statement = iam.PolicyStatement(
+        actions=list(actions), resources=list(resources), conditions=conditions
+    )
+    if isinstance(role, iam.Role):
+        role.add_to_policy(statement)
+    else:
+        role.add_statements(statement)
+    if wildcard is not None:
+        for resource in resources:
+            acknowledge_wildcard(role, resource, wildcard)
+
+
+def may_list(role: Role, place: Place) -> None:
+    """List a prefix. S3 also asks for this before it tells that a key is missing (404, not 403)."""
+    allow(
+        role,
+        ["s3:ListBucket"],
+        [place.bucket.bucket_arn],
+        conditions={"StringLike": {"s3:prefix": [f"{place.prefix}*"]}},
+    )
+
+
+def may_read(role: Role, place: Place) -> None:
+    """List a prefix and read its objects."""
+    may_list(role, place)
+    allow(role, ["s3:GetObject"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+    _may_use_key(role, place, ["kms:Decrypt"])
+
+
+def may_write(role: Role, place: Place, below: str = "*") -> None:
+    """Write objects, in parts too, and drop unfinished uploads; nothing can be deleted by this."""
+    allow(
+        role,
+        ["s3:PutObject", "s3:AbortMultipartUpload"],
+        [place.objects(below)],
+        wildcard=_UNKNOWN_KEYS,
+    )
+    # Decrypt too: S3 reads the parts of an upload again to put them together.
+    _may_use_key(role, place, ["kms:GenerateDataKey", "kms:Decrypt"])
+
+
+def may_delete(role: Role, place: Place, below: str = "*") -> None:
+    """Delete objects; S3 asks for GetObject where the request names an ETag."""
+    allow(role, ["s3:DeleteObject", "s3:GetObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
+
+
+def _may_use_key(role: Role, place: Place, actions: Sequence[str]) -> None:
+    if place.key is not None:
+        allow(role, actions, [place.key.key_arn])
+
+
+def own_role(
+    scope: Construct, name: str, service: str, *, of_this_account: bool = False
+) -> iam.Role:
+    """A role for one service, with nothing allowed yet.
+
+    Args:
+        scope: the construct it belongs to.
+        name: its id.
+        service: who takes the role.
+        of_this_account: only for what is in this account; not every service tells.
+    """
+    account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+    principal = iam.ServicePrincipal(service, conditions=account if of_this_account else None)
+    return iam.Role(scope, name, assumed_by=principal)

@@ -1,0 +1,56 @@
+"""The table of the deployment's keys in README.md, made from the keys themselves.
+
+``python -m cdk.keys_table`` writes it between the markers.
+"""
+
+from __future__ import annotations
+
+import json
+
+from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from compactor.field_spec import FieldSpec
+from compactor.fields import FIELDS
+from scripts.markers import replace_between
+from scripts.settings_table import README
+
+BEGIN = "<!-- deployment keys: made by python -m cdk.keys_table -->"
+END = "<!-- /deployment keys -->"
+
+
+def table() -> str:
+    """Markdown: a row for each key of its own, and what is said of a run's fields."""
+    lines = ["| Key | Default | Meaning |", "|---|---|---|"]
+    lines += [_row(spec) for spec in DEPLOYMENT_KEYS.values()]
+    lines += [
+        "",
+        "Every field of a run is a key as well, and goes into the input of scheduled runs.",
+    ]
+    lines += ["The defaults of some differ:", ""]
+    for name, spec in RUN_KEYS.items():
+        if spec.default != FIELDS[name].default:
+            lines.append(f"- `{name}` is `{_text(spec)}` by default.")
+    others = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items())
+    lines += ["", f"The names of the application this one succeeds are accepted: {others}."]
+    return "\n".join(lines)
+
+
+def _row(spec: FieldSpec) -> str:
+    meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
+    return f"| `{spec.name}` | `{_text(spec)}` | {meaning} |"
+
+
+def _text(spec: FieldSpec) -> str:
+    return json.dumps(spec.default)
+
+
+def filled(readme: str) -> str:
+    """The text with the table between its markers.
+
+    Raises:
+        ValueError: a marker is missing.
+    """
+    return replace_between(readme, BEGIN, END, f"\n{table()}\n")
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")

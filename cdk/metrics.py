@@ -1,0 +1,130 @@
+"""The numbers that dashboard and alarms look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+
+from cdk.config import Config
+
+# The dimension that handlers/runtime.py gives all its metrics.
+_SERVICE = {"service": "s3-compactor"}
+_DAY = Duration.days(1)
+
+# us-east-1, dollars: a GB-second of Lambda, a request of each kind, a transition of a STANDARD
+# workflow. The estimate is to show its order and its course, not to be the bill.
+_GB_SECOND = {"arm64": 0.0000133334, "x86_64": 0.0000166667}
+_GET, _PUT, _TRANSITION = 0.0000004, 0.000005, 0.000025
+# An output: its upload's start, parts and end, its commit. A partition: checkpoint and receipt.
+_PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 6, 2
+# A child execution: its start, the call, the choice, and what it keeps of the state.
+_TRANSITIONS_PER_PARTITION, _TRANSITIONS_PER_RUN = 4, 8
+
+
+class Metrics:
+    """Sums a day of what the handlers count, and what is made of them."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def count(
+        self, name: str, label: str | None = None, period: Duration = _DAY
+    ) -> cloudwatch.Metric:
+        """The sum of one of the handlers' metrics."""
+        return cloudwatch.Metric(
+            namespace=self._config.name,
+            metric_name=name,
+            dimensions_map=_SERVICE,
+            statistic="Sum",
+            period=period,
+            label=label or name,
+        )
+
+    def undimensioned(self, name: str, period: Duration) -> cloudwatch.Metric:
+        """The sum of what a metric filter counts."""
+        return cloudwatch.Metric(
+            namespace=self._config.name, metric_name=name, statistic="Sum", period=period
+        )
+
+    def compaction_ratio(self) -> cloudwatch.MathExpression:
+        """Objects in to one object out."""
+        return cloudwatch.MathExpression(
+            expression="objects_in / objects_out",
+            using_metrics={
+                "objects_in": self.count("ObjectsIn"),
+                "objects_out": self.count("ObjectsOut"),
+            },
+            label="Objects in to one out",
+            period=_DAY,
+        )
+
+    def seconds_per_partition(self) -> cloudwatch.MathExpression:
+        """Seconds of work to one partition."""
+        return cloudwatch.MathExpression(
+            expression="seconds / partitions",
+            using_metrics={
+                "seconds": self.count("Seconds"),
+                "partitions": self.count("WorkItems"),
+            },
+            label="Seconds to one partition",
+            period=_DAY,
+        )
+
+    def cost(
+        self, machine: sfn.StateMachine, functions: Mapping[str, lambda_.Function]
+    ) -> cloudwatch.MathExpression:
+        """Dollars to one run: Lambda, S3 requests and transitions, but not Spark."""
+        metrics: dict[str, cloudwatch.IMetric] = {
+            "objects_in": self.count("ObjectsIn"),
+            "objects_out": self.count("ObjectsOut"),
+            "partitions": self.count("WorkItems"),
+            "runs": machine.metric_started(period=_DAY),
+        }
+        terms = [
+            f"FILL(objects_in, 0) * {_GET:.7f}",
+            f"FILL(objects_out, 0) * {_PUTS_PER_OUTPUT * _PUT:.6f}",
+            f"FILL(partitions, 0) * {self._partition_price():.6f}",
+            f"runs * {_TRANSITIONS_PER_RUN * _TRANSITION:.6f}",
+        ]
+        for name, function in functions.items():
+            metrics[f"ms_{name}"] = function.metric_duration(statistic="Sum", period=_DAY)
+            terms.append(f"FILL(ms_{name}, 0) * {self._millisecond_price(function):.13f}")
+        return cloudwatch.MathExpression(
+            expression=f"({' + '.join(terms)}) / runs",
+            using_metrics=metrics,
+            label="Dollars to one run, about",
+            period=_DAY,
+        )
+
+    @staticmethod
+    def _partition_price() -> float:
+        return _PUTS_PER_PARTITION * _PUT + _TRANSITIONS_PER_PARTITION * _TRANSITION
+
+    def _millisecond_price(self, function: lambda_.Function) -> float:
+        resource = function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - what an L2 function is
+        memory_mb = resource.memory_size or 128
+        return _GB_SECOND[self._config.architecture] * memory_mb / 1024 / 1000
+
+
+def run_duration(machine: sfn.StateMachine) -> list[cloudwatch.IMetric]:
+    """Seconds of a run: by day, and the average of all runs shown up to that day."""
+    days = {
+        "total": machine.metric_time(statistic="Sum", period=_DAY),
+        "runs": machine.metric_time(statistic="SampleCount", period=_DAY),
+    }
+    return [
+        cloudwatch.MathExpression(
+            expression="total / runs / 1000", using_metrics=days, label="Of the day", period=_DAY
+        ),
+        cloudwatch.MathExpression(
+            expression="RUNNING_SUM(total) / RUNNING_SUM(runs) / 1000",
+            using_metrics=days,
+            label="Rolling average",
+            period=_DAY,
+        ),
+    ]

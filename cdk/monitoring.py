@@ -1,0 +1,173 @@
+"""The dashboard, and what alarms in each mode look at."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from cdk.alarms import Alarms
+from cdk.config import Config
+from cdk.functions import Functions
+from cdk.metrics import Metrics, run_duration
+
+_SOON = Duration.minutes(5)
+_HOUR = Duration.hours(1)
+_DAY = Duration.days(1)
+_WIDTH, _HEIGHT = 8, 6
+# The states of the definition that tell how the oversized branch went.
+_SPARK_STATES = (
+    "PrepareSpark",
+    "RunServerlessJob",
+    "CreateCluster",
+    "AddStep",
+    "AddStepToCluster",
+    "TerminateCluster",
+    "SparkDone",
+    "SparkFailed",
+)
+
+
+class Monitoring(Construct):
+    """One dashboard, named as the deployment is, and the alarms.
+
+    Args:
+        scope: the stack.
+        config: what is deployed.
+        functions: the Lambda functions.
+        failed: the queue of starts that failed.
+    """
+
+    def __init__(
+        self, scope: Construct, config: Config, functions: Functions, failed: sqs.Queue
+    ) -> None:
+        super().__init__(scope, "Monitoring")
+        self._functions = functions
+        self._metrics = Metrics(config)
+        self._alarms = Alarms(self, config)
+        self._alarms.add_common(
+            functions, failed.metric_approximate_number_of_messages_visible(period=_SOON)
+        )
+        self._dashboard = cloudwatch.Dashboard(
+            self, "Dashboard", dashboard_name=config.name, default_interval=Duration.days(30)
+        )
+
+    def watch_workflow(self, machine: sfn.StateMachine, log_group_name: str) -> None:
+        """Show and watch the runs of the state machine."""
+        self._alarms.add_failed(_unsuccessful(machine))
+        self._alarms.add_missed(machine.metric_started(period=_HOUR, statistic="Sum"))
+        self._show(
+            _graph(
+                "Runs",
+                machine.metric_started(period=_DAY, label="started"),
+                machine.metric_succeeded(period=_DAY, label="succeeded"),
+                machine.metric_failed(period=_DAY, label="failed"),
+            ),
+            _graph("Seconds of a run", *run_duration(machine)),
+            _graph(
+                "Cost of a run, without Spark",
+                self._metrics.cost(machine, self._functions.by_name),
+            ),
+        )
+        self._show_work()
+        self._show(
+            *self._function_graphs(),
+            cloudwatch.LogQueryWidget(
+                title="Oversized partitions: how often each step began",
+                log_group_names=[log_group_name],
+                query_string=_spark_query(),
+                width=_WIDTH,
+                height=_HEIGHT,
+            ),
+        )
+
+    def watch_standalone(self, function: lambda_.Function) -> None:
+        """Show and watch the one function."""
+        self._alarms.add_failed(function.metric_errors(period=_SOON))
+        self._alarms.add_missed(function.metric_invocations(period=_HOUR, statistic="Sum"))
+        self._show(
+            _graph(
+                "Runs",
+                function.metric_invocations(period=_DAY, label="started"),
+                function.metric_errors(period=_DAY, label="failed"),
+            ),
+            _graph("Milliseconds of a run", function.metric_duration(period=_DAY)),
+        )
+        self._show_work()
+        self._show(*self._function_graphs())
+
+    def _show_work(self) -> None:
+        count = self._metrics.count
+        self._show(
+            _graph("Partitions", count("WorkItems", "to Lambda"), count("OversizedPartitions")),
+            _graph("Objects", count("ObjectsIn", "in"), count("ObjectsOut", "out")),
+            _graph("Compaction ratio", self._metrics.compaction_ratio()),
+        )
+        self._show(
+            _graph("Bytes", count("BytesIn", "in"), count("BytesOut", "out")),
+            _graph("Seconds to one partition", self._metrics.seconds_per_partition()),
+            _graph(
+                "What needs a look",
+                count("QuarantinedObjects"),
+                count("Conflicts"),
+                count("UnsafeCommits"),
+                count("DeletedSources"),
+            ),
+        )
+
+    def _function_graphs(self) -> list[cloudwatch.IWidget]:
+        functions = self._functions.by_name.items()
+        return [
+            _graph(
+                "Errors and throttles",
+                *(
+                    one.metric_errors(period=_DAY, label=f"{name} errors")
+                    for name, one in functions
+                ),
+                *(one.metric_throttles(period=_DAY, label=name) for name, one in functions),
+            ),
+            _graph(
+                "Longest call in milliseconds",
+                *(
+                    one.metric_duration(period=_DAY, statistic="Maximum", label=name)
+                    for name, one in functions
+                ),
+            ),
+        ]
+
+    def _show(self, *widgets: cloudwatch.IWidget) -> None:
+        self._dashboard.add_widgets(*widgets)
+
+
+def _unsuccessful(machine: sfn.StateMachine) -> cloudwatch.MathExpression:
+    return cloudwatch.MathExpression(
+        expression="FILL(failed, 0) + FILL(timed_out, 0) + FILL(aborted, 0)",
+        using_metrics={
+            "failed": machine.metric_failed(),
+            "timed_out": machine.metric_timed_out(),
+            "aborted": machine.metric_aborted(),
+        },
+        label="Runs that failed, timed out or were stopped",
+        period=_SOON,
+    )
+
+
+def _spark_query() -> str:
+    states = ", ".join(f'"{state}"' for state in _SPARK_STATES)
+    return (
+        f"filter type like /StateEntered/ and details.name in [{states}]"
+        " | stats count() as times by details.name as step | sort step"
+    )
+
+
+def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=list(metrics),
+        left_y_axis=cloudwatch.YAxisProps(min=0),
+        width=_WIDTH,
+        height=_HEIGHT,
+    )

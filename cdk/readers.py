@@ -1,0 +1,104 @@
+"""How the deployment's keys are checked, where a run's fields have nothing like them."""
+
+from __future__ import annotations
+
+import json
+import re
+from zoneinfo import available_timezones
+
+from compactor.field_spec import FieldSpec, Reader, matching, whole
+from compactor.uris import URI_ACCEPTED, parse_location
+
+_CRON = re.compile(r"cron\(\S+( \S+){5}\)")
+_RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
+_MINUTES = {"minute": 1, "hour": 60, "day": 1440}
+_SCHEDULE_ACCEPTED = (
+    "cron(minutes hours day-of-month month day-of-week year) or rate(number unit), such as"
+    " cron(0 3 * * ? *) or rate(6 hours)"
+)
+# What CloudWatch Logs accepts, up to ten years.
+_LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557)
+KMS_KEY = matching(
+    r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]{1,64}",
+    "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
+)
+INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+
+
+def rate_minutes(schedule: str) -> int | None:
+    """The minutes between two runs of a ``rate(…)``; None for a ``cron(…)``."""
+    match = _RATE.fullmatch(schedule)
+    return int(match[1]) * _MINUTES[match[2]] if match else None
+
+
+def _schedule(value: object) -> str:
+    if isinstance(value, str):
+        rate = _RATE.fullmatch(value)
+        if rate and (rate[1] == "1") == (rate[3] == ""):
+            return value
+        if _CRON.fullmatch(value) and _one_day_is_open(value):
+            return value
+    raise ValueError
+
+
+def _one_day_is_open(cron: str) -> bool:
+    # The scheduler wants a question mark for one of day-of-month and day-of-week.
+    fields = cron.removeprefix("cron(").removesuffix(")").split()
+    return (fields[2] == "?") != (fields[4] == "?")
+
+
+def _time_zone(value: object) -> str:
+    if isinstance(value, str) and (value == "UTC" or value in available_timezones()):
+        return value
+    raise ValueError
+
+
+def _e_mail(value: object) -> str:
+    if isinstance(value, str) and re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", value):
+        return value
+    raise ValueError
+
+
+def _log_days(value: object) -> int:
+    if type(value) is int and value in _LOG_DAYS:
+        return value
+    raise ValueError
+
+
+def or_null(reader: Reader) -> Reader:
+    """The same, and null, for keys whose default is something else."""
+
+    def read(value: object) -> object:
+        return None if value is None else reader.read(value)
+
+    return Reader(f"{reader.accepted}, or null", read)
+
+
+DAYS = whole(1, 36_500)
+LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
+SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)
+TIME_ZONE = Reader("a name of the IANA time zone database, such as Europe/Berlin", _time_zone)
+E_MAIL = Reader("an e-mail address", _e_mail)
+LOG_DAYS = Reader(f"one of {', '.join(map(str, _LOG_DAYS))}", _log_days)
+
+
+def read_key(spec: FieldSpec, value: object) -> object:
+    """The checked value of a key; ``-c`` gives every value as text, so text may be JSON.
+
+    Raises:
+        InvalidInput: the value is not accepted.
+    """
+    if isinstance(value, str) and not _accepts(spec, value):
+        try:
+            return spec.parse(json.loads(value))
+        except json.JSONDecodeError:
+            pass
+    return spec.parse(value)
+
+
+def _accepts(spec: FieldSpec, value: str) -> bool:
+    try:
+        spec.reader.read(value)
+    except ValueError:
+        return False
+    return True

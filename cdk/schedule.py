@@ -1,0 +1,86 @@
+"""When runs start; what could not be started waits in a queue."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, TimeZone
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as targets
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from cdk.checks import acknowledge, acknowledge_wildcard
+from cdk.config import Config
+from cdk.grants import own_role
+
+_RETRIES = 3
+# After that the next run is near, and does what this one would have done.
+_RETRY_HOURS = 2
+_KEPT_DAYS = 14
+
+
+class Start(Construct):
+    """The schedule, disabled unless the configuration enables it.
+
+    Attributes:
+        failed: a queue of starts that did not succeed.
+    """
+
+    def __init__(self, scope: Construct, config: Config) -> None:
+        super().__init__(scope, "Schedule")
+        self._config = config
+        self.failed = sqs.Queue(
+            self,
+            "FailedStarts",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.days(_KEPT_DAYS),
+        )
+        acknowledge(self.failed, "AwsSolutions-SQS3", "It is a dead-letter queue itself.")
+        self._role = own_role(self, "Role", "scheduler.amazonaws.com", of_this_account=True)
+
+    def starts_workflow(self, machine: sfn.StateMachine, run_input: str) -> None:
+        """Start the state machine with this input, JSON whose tokens CloudFormation fills in."""
+        self._add(
+            targets.StepFunctionsStartExecution(
+                machine,
+                input=scheduler.ScheduleTargetInput.from_text(run_input),
+                dead_letter_queue=self.failed,
+                retry_attempts=_RETRIES,
+                max_event_age=Duration.hours(_RETRY_HOURS),
+                role=self._role,
+            )
+        )
+
+    def starts_function(self, function: lambda_.Function, run_input: str) -> None:
+        """Invoke the function of standalone mode with this input."""
+        acknowledge_wildcard(
+            self._role,
+            f"{function.function_arn}:*",
+            "Versions and aliases of the one function, which CDK adds.",
+        )
+        self._add(
+            targets.LambdaInvoke(
+                function,
+                input=scheduler.ScheduleTargetInput.from_text(run_input),
+                dead_letter_queue=self.failed,
+                retry_attempts=_RETRIES,
+                max_event_age=Duration.hours(_RETRY_HOURS),
+                role=self._role,
+            )
+        )
+
+    def _add(self, target: scheduler.IScheduleTarget) -> None:
+        config = self._config
+        scheduler.Schedule(
+            self,
+            "Schedule",
+            schedule_name=config.name,
+            description="s3-compactor: starts a run",
+            schedule=scheduler.ScheduleExpression.expression(
+                config.schedule, TimeZone.of(config.schedule_time_zone)
+            ),
+            enabled=config.schedule_enabled,
+            target=target,
+        )

@@ -1,0 +1,99 @@
+"""Where oversized partitions go: EMR on EC2, a running cluster, EMR Serverless, or nowhere.
+
+Whatever is deployed, every substitution of the workflow's definition gets a value.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from cdk.bundling import asset, spark_application, spark_libraries
+from cdk.config import Config
+from cdk.emr import AnyCluster, Engine, MadeClusters, NoEngine, Serverless
+from cdk.functions import may_compact
+from cdk.grants import Role, allow, may_delete
+from cdk.storage import Storage
+from scripts.bundling import Machine
+from scripts.spark_bundle import REPOSITORY, SCRIPT
+
+# EMR bills an idle cluster; it is only idle when its run was stopped half way.
+_IDLE_SECONDS = 900
+_CREATE_SECONDS = 1_800
+_TERMINATE_SECONDS = 1_800
+_NOT_DEPLOYED = "not-deployed"
+
+
+class SparkStep(Construct):
+    """What the workflow's oversized branch needs.
+
+    Attributes:
+        substitutions: name in the definition -> value, always text.
+        engine: the service that runs the job.
+    """
+
+    def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
+        super().__init__(scope, "Spark")
+        self._config, self._storage = config, storage
+        self._assets = {} if config.run.spark_engine == "none" else self._bundle()
+        self.engine = self._engine()
+        uris = {
+            name: self._assets[name].s3_object_url if self._assets else _NOT_DEPLOYED
+            for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri")
+        }
+        self.substitutions = {
+            "AwsRegion": Aws.REGION,
+            "SparkLogUri": f"{storage.state.uri}spark-logs/",
+            "SparkTimeoutSeconds": str(config.spark_timeout_seconds),
+            "EmrReleaseLabel": config.emr_release_label,
+            "EmrPrimaryInstanceType": config.emr_primary_instance_type,
+            "EmrCoreInstanceType": config.emr_core_instance_type,
+            "EmrCoreInstanceCount": str(config.emr_core_instance_count),
+            "EmrSubnetId": config.emr_subnet_id or _NOT_DEPLOYED,
+            "EmrIdleTimeoutSeconds": str(_IDLE_SECONDS),
+            "EmrCreateTimeoutSeconds": str(_CREATE_SECONDS),
+            "EmrTerminateTimeoutSeconds": str(_TERMINATE_SECONDS),
+            "EmrServiceRole": _NOT_DEPLOYED,
+            "EmrInstanceProfile": _NOT_DEPLOYED,
+            "EmrSecurityConfiguration": _NOT_DEPLOYED,
+            "EmrServerlessApplicationId": _NOT_DEPLOYED,
+            "EmrServerlessJobRoleArn": _NOT_DEPLOYED,
+            **uris,
+            **self.engine.substitutions,
+        }
+
+    def allow_workflow(self, policy: iam.Policy) -> None:
+        """Let the state machine start, watch and end what runs Spark."""
+        self.engine.allow_workflow(policy)
+
+    def _bundle(self) -> dict[str, s3_assets.Asset]:
+        machine = Machine(self._config.spark_architecture, self._config.spark_python)
+        source = REPOSITORY / "spark"
+        return {
+            "SparkScriptUri": s3_assets.Asset(self, "Script", path=str(SCRIPT)),
+            "SparkAppZipUri": asset(self, "Packages", source, spark_application()),
+            "SparkDepsZipUri": asset(self, "Libraries", source, spark_libraries(machine)),
+        }
+
+    def _engine(self) -> Engine:
+        engine, config = self._config.run.spark_engine, self._config
+        if engine == "emr_serverless":
+            return Serverless(self, config, self._may_run)
+        if engine == "none":
+            return NoEngine()
+        if config.run.emr_cluster_id is not None:
+            return AnyCluster(self, config, self._may_run)
+        return MadeClusters(self, config, self._may_run)
+
+    def _may_run(self, role: Role) -> None:
+        storage = self._storage
+        may_compact(role, storage)
+        # Knows no prefix; by it the job finds uploads that nobody can complete any more.
+        allow(role, ["s3:ListBucketMultipartUploads"], [storage.destination.bucket.bucket_arn])
+        for one in self._assets.values():
+            allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
+        if self._config.run.columnar:
+            # What Spark writes before it becomes an upload; no source and no output is there.
+            may_delete(role, storage.state, "runs/*/staging/*")

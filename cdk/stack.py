@@ -1,0 +1,79 @@
+"""The one stack: puts the parts together, and tells the command line where they are."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+from aws_cdk import App, CfnOutput, Stack
+
+from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from cdk.functions import Functions
+from cdk.monitoring import Monitoring
+from cdk.schedule import Start
+from cdk.spark import SparkStep
+from cdk.standalone import Standalone
+from cdk.storage import Storage
+from cdk.workflow import Workflow
+from scripts.spark_bundle import REPOSITORY
+
+
+class CompactorStack(Stack):
+    """Everything of one deployment.
+
+    Args:
+        scope: the app.
+        config: what to deploy.
+    """
+
+    def __init__(self, scope: App, config: Config) -> None:
+        super().__init__(
+            scope,
+            config.name,
+            analytics_reporting=False,
+            description="s3-compactor: rewrites small S3 objects into few large ones",
+        )
+        storage = Storage(self, config)
+        functions = Functions(self, config, storage)
+        start = Start(self, config)
+        run_input = self.to_json_string(_with_made_buckets(config, storage))
+        monitoring = Monitoring(self, config, functions, start.failed)
+        if config.standalone:
+            standalone = Standalone(self, functions, start.failed)
+            start.starts_function(standalone.function, run_input)
+            monitoring.watch_standalone(standalone.function)
+        else:
+            spark = SparkStep(self, config, storage)
+            workflow = Workflow(self, config, storage, functions=functions, spark=spark)
+            start.starts_workflow(workflow.machine, run_input)
+            monitoring.watch_workflow(workflow.machine, workflow.log_group_name)
+            self._tell("StateMachineArn", workflow.machine.state_machine_arn)
+        self._tell("TargetBucketName", storage.destination.bucket.bucket_name)
+        self._tell("StateUri", storage.state.uri)
+        self._tell("DefaultInput", run_input)
+        self._tell("DashboardName", config.name)
+        self._tell("SpecVersion", project_version())
+        self._tell("FunctionNames", json.dumps(dict(functions.names)))
+
+    def _tell(self, name: str, value: str) -> None:
+        CfnOutput(self, name, value=value)
+
+
+def project_version() -> str:
+    """The version in pyproject.toml."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(project["project"]["version"])
+
+
+def _with_made_buckets(config: Config, storage: Storage) -> dict[str, Any]:
+    names = {
+        MADE_SOURCE: storage.source.bucket.bucket_name,
+        MADE_DESTINATION: storage.destination.bucket.bucket_name,
+    }
+    values = config.run_input()
+    for field in ("s3_source_uri", "s3_destination_uri", "s3_state_uri"):
+        for made, name in names.items():
+            if field in values:
+                values[field] = values[field].replace(f"s3://{made}/", f"s3://{name}/")
+    return values

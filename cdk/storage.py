@@ -1,0 +1,163 @@
+"""Buckets: made or imported, and the places in them that everything else speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk.checks import acknowledge
+from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from compactor.uris import S3Uri
+
+# Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
+_WORTH_MOVING_BYTES = 128 * 1024
+# Long enough for the next run to publish what a killed one committed: else it builds it again.
+_ABORT_UPLOADS_DAYS = 3
+_ARCHIVES = {
+    "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
+    "glacier": s3.StorageClass.GLACIER,
+    "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A prefix in a bucket; ``prefix`` is empty or ends in ``/``."""
+
+    bucket: s3.IBucket
+    prefix: str
+    key: kms.IKey | None
+
+    @property
+    def uri(self) -> str:
+        """Its URI, a token where CloudFormation names the bucket."""
+        return f"s3://{self.bucket.bucket_name}/{self.prefix}"
+
+    def objects(self, below: str = "*") -> str:
+        """The ARN of its objects, or of some of them."""
+        return self.bucket.arn_for_objects(self.prefix + below)
+
+
+class Storage(Construct):
+    """The source, the destination and the state.
+
+    Args:
+        scope: the stack.
+        config: says which buckets are made; the others are there already.
+    """
+
+    def __init__(self, scope: Construct, config: Config) -> None:
+        super().__init__(scope, "Storage")
+        self._config = config
+        self._keys = {
+            role: kms.Key.from_key_arn(self, role, arn)
+            for role, arn in (("Key", config.kms_key_arn), ("SourceKey", config.source_kms_key_arn))
+            if arn is not None
+        }
+        self._buckets: dict[str, s3.IBucket] = {}
+        run = config.run
+        key, source_key = self._keys.get("Key"), self._keys.get("SourceKey")
+        in_source = run.state.bucket == run.source.root.bucket != run.destination.bucket
+        shared = run.source.root.bucket == run.destination.bucket
+        # The destination first: it decides where source and destination share a bucket.
+        self.destination = self._place(run.destination, "Destination", key)
+        self.source = self._place(
+            run.source.root, "Source", source_key or (key if shared else None)
+        )
+        self.state = self._place(run.state, "State", source_key if in_source else key)
+
+    def _place(self, uri: S3Uri, role: str, key: kms.IKey | None) -> Place:
+        if uri.bucket not in self._buckets:
+            self._buckets[uri.bucket] = self._bucket(uri.bucket, role)
+        return Place(self._buckets[uri.bucket], uri.prefix, key)
+
+    def _bucket(self, name: str, role: str) -> s3.IBucket:
+        config = self._config
+        if role == "Destination" and config.made_destination:
+            bucket = self._made("Destination", name)
+            self._move_outputs(bucket)
+            return bucket
+        if role == "Source" and config.made_source:
+            return self._made("Source", name)
+        return s3.Bucket.from_bucket_name(self, role, name)
+
+    def _made(self, role: str, name: str) -> s3.Bucket:
+        config = self._config
+        key = self._keys.get("SourceKey" if role == "Source" else "Key")
+        logs = S3Uri.parse("access_logs_uri", config.access_logs_uri or "s3://not-used/")
+        logs_bucket = (
+            s3.Bucket.from_bucket_name(self, f"{role}AccessLogs", logs.bucket)
+            if config.access_logs_uri
+            else None
+        )
+        bucket = s3.Bucket(
+            self,
+            role,
+            bucket_name=None if name in (MADE_SOURCE, MADE_DESTINATION) else name,
+            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            bucket_key_enabled=True if key else None,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            versioned=config.versioned,
+            server_access_logs_bucket=logs_bucket,
+            server_access_logs_prefix=logs.prefix or None if logs_bucket else None,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        bucket.add_lifecycle_rule(
+            id="unfinished-uploads",
+            abort_incomplete_multipart_upload_after=Duration.days(_ABORT_UPLOADS_DAYS),
+        )
+        bucket.add_lifecycle_rule(
+            id="earlier-versions",
+            noncurrent_version_expiration=Duration.days(config.noncurrent_days),
+            expired_object_delete_marker=True if config.versioned else None,
+        )
+        if not config.access_logs_uri:
+            acknowledge(
+                bucket,
+                "AwsSolutions-S1",
+                "Access logs are a setting, access_logs_uri: they are small objects without end,"
+                " and their bucket is better chosen than made.",
+            )
+        else:
+            acknowledge(
+                bucket,
+                "Annotation::@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
+                "The bucket of the access logs is there already and lets S3 write to it.",
+            )
+        return bucket
+
+    def _move_outputs(self, bucket: s3.Bucket) -> None:
+        # Only outputs: the commit log is read by every run.
+        config, prefix = self._config, self._config.run.destination.prefix
+        moves = []
+        if config.ia_days is not None:
+            moves.append((s3.StorageClass.INFREQUENT_ACCESS, config.ia_days))
+        if config.archive_days is not None:
+            moves.append((_ARCHIVES[config.archive_class], config.archive_days))
+        if moves:
+            acknowledge(
+                bucket,
+                "CloudFormation-Validate::W9003",
+                "CDK writes ObjectSizeGreaterThan as a number, CloudFormation takes both.",
+            )
+            bucket.add_lifecycle_rule(
+                id="cheaper-classes",
+                prefix=prefix,
+                object_size_greater_than=_WORTH_MOVING_BYTES,
+                transitions=[
+                    s3.Transition(storage_class=to, transition_after=Duration.days(days))
+                    for to, days in moves
+                ],
+            )
+        if config.expire_days is not None:
+            bucket.add_lifecycle_rule(
+                id="expired-outputs", prefix=prefix, expiration=Duration.days(config.expire_days)
+            )
