@@ -39,7 +39,7 @@ class WorkerSpeed:
 LINES, LINES_GZIP, CLOUDTRAIL_GZIP = "lines", "lines, gzip", "CloudTrail, gzip"
 SPEEDS: Mapping[str, WorkerSpeed] = {
     # measured: begin
-    LINES: WorkerSpeed(per_million_objects=163, per_gb=9),
+    LINES: WorkerSpeed(per_million_objects=134, per_gb=10),
     LINES_GZIP: WorkerSpeed(per_million_objects=112, per_gb=67),
     CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=242, per_gb=85),
     # measured: end
