@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,15 @@ def attach(app: cdk.App, config: Config) -> None:
     """
     if not app.node.try_get_context(_STRICT):
         raise InvalidInput(_STRICT, None, "true, as in cdk.json: else findings of Guard only warn")
-    rules = [
-        cdk.ValidationRuleSource(name=name, content=text)
-        for name, text in guard_rules(config).items()
-    ]
-    guard = cdk.CloudFormationValidatePlugin(guard_rules=rules)
+    guard = _guard(tuple(guard_rules(config).items()))
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), guard)
+
+
+# Each engine holds some 200 MB that the CDK never gives back.
+@cache
+def _guard(rules: tuple[tuple[str, str], ...]) -> cdk.CloudFormationValidatePlugin:
+    sources = [cdk.ValidationRuleSource(name=name, content=text) for name, text in rules]
+    return cdk.CloudFormationValidatePlugin(guard_rules=sources)
 
 
 def guard_rules(config: Config) -> dict[str, str]:

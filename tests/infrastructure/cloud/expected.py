@@ -1,0 +1,185 @@
+"""Uses of permissions that no request to the server shows: those of the services themselves.
+
+What Step Functions, Lambda and EventBridge Scheduler do with the roles they are given, from their
+developer guides (IAM policies for integrated services; Distributed Map; execution roles).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from scripts.local.definition import each_state
+from tests.infrastructure.cloud.assembly import filled
+from tests.infrastructure.cloud.deployment import Deployment, account_arn
+from tests.infrastructure.cloud.iam import Call
+
+State = Mapping[str, Any]
+_EVENTS = ("PutTargets", "PutRule", "DescribeRule")
+_CLUSTER = account_arn("elasticmapreduce", "cluster/j-2AXXXXXXGAPLF")
+
+
+def of_the_workflow(deployment: Deployment, engine: str) -> set[Call]:
+    """What the state machine's role is used for.
+
+    Args:
+        deployment: the stack.
+        engine: ``emr``, ``emr_serverless``, ``cluster`` for a running one, or ``none``: states
+            of other ways to Spark than this are not entered.
+    """
+    machine, text = deployment.machine["stateMachineArn"], deployment.machine["definition"]
+    wanted = _ENGINES[engine]
+    calls: set[Call] = set()
+    for name, state in each_state(json.loads(text)):
+        if state.get("ItemProcessor", {}).get("ProcessorConfig", {}).get("Mode") == "DISTRIBUTED":
+            calls.update(_map_run(machine, state["Label"]))
+        integration = state.get("Resource", "").rpartition("states:::")[2]
+        if integration == "lambda:invoke":
+            calls.add(Call("lambda:InvokeFunction", state["Parameters"]["FunctionName"]))
+        elif integration and name in wanted:
+            calls.update(_INTEGRATIONS[integration](state["Parameters"], deployment))
+    return calls
+
+
+_ENGINES: Mapping[str, frozenset[str]] = {
+    "none": frozenset(),
+    "emr_serverless": frozenset({"RunServerlessJob"}),
+    "cluster": frozenset({"AddStepToCluster"}),
+    "emr": frozenset({"CreateCluster", "AddStep", "TerminateCluster", "TerminateAfterFailure"}),
+}
+
+
+def _map_run(machine: str, label: str) -> Iterator[Call]:
+    yield Call("states:StartExecution", machine)
+    execution = machine.replace(":stateMachine:", ":execution:")
+    yield Call("states:DescribeExecution", f"{execution}:any")
+    yield Call("states:StopExecution", f"{execution}:any")
+    yield Call("states:RedriveExecution", f"{execution}/{label}:any")
+
+
+def _rule(name: str) -> Iterator[Call]:
+    rule = account_arn("events", f"rule/StepFunctionsGetEvent{name}Rule")
+    return (Call(f"events:{action}", rule) for action in _EVENTS)
+
+
+def _pass(role: str, service: str) -> Call:
+    return Call("iam:PassRole", role, (("iam:PassedToService", f"{service}.amazonaws.com"),))
+
+
+def _create_cluster(parameters: State, deployment: Deployment) -> Iterator[Call]:
+    tags = [(tag["Key"], tag["Value"]) for tag in parameters["Tags"] if "Value" in tag]
+    asked = tuple((f"aws:RequestTag/{key}", value) for key, value in tags)
+    yield Call("elasticmapreduce:RunJobFlow", "*", asked)
+    yield Call("elasticmapreduce:AddTags", _CLUSTER, asked)
+    yield from _on_cluster("DescribeCluster", "TerminateJobFlows")
+    if "AutoTerminationPolicy" in parameters:
+        yield from _on_cluster("PutAutoTerminationPolicy")
+    (service,) = [arn for arn in deployment.policies if arn.endswith(parameters["ServiceRole"])]
+    yield _pass(service, "elasticmapreduce")
+    yield _pass(deployment.profiles[parameters["JobFlowRole"]], "ec2")
+    yield from _rule("ForEMRRunJobFlow")
+
+
+def _on_cluster(*actions: str) -> Iterator[Call]:
+    # A cluster of this workflow; one that others run is allowed by its id, whatever its tags.
+    tag = ("aws:ResourceTag/application", "s3-compactor")
+    return (Call(f"elasticmapreduce:{action}", _CLUSTER, (tag,)) for action in actions)
+
+
+def _add_step(_: State, __: Deployment) -> Iterator[Call]:
+    yield from _on_cluster("AddJobFlowSteps", "DescribeStep", "CancelSteps")
+    yield from _rule("ForEMRAddJobFlowSteps")
+
+
+def _terminate_cluster(_: State, __: Deployment) -> Iterator[Call]:
+    yield from _on_cluster("DescribeCluster", "TerminateJobFlows")
+    yield from _rule("ForEMRTerminateJobFlows")
+
+
+def _start_job_run(parameters: State, _: Deployment) -> Iterator[Call]:
+    application = account_arn("emr-serverless", f"/applications/{parameters['ApplicationId']}")
+    yield Call("emr-serverless:StartJobRun", application)
+    for action in ("GetJobRun", "CancelJobRun", "TagResource"):
+        yield Call(f"emr-serverless:{action}", f"{application}/jobruns/any")
+    yield _pass(parameters["ExecutionRoleArn"], "emr-serverless")
+    yield from _rule("sForEMRServerlessJob")
+
+
+_INTEGRATIONS: Mapping[str, Callable[[State, Deployment], Iterator[Call]]] = {
+    "elasticmapreduce:createCluster.sync": _create_cluster,
+    "elasticmapreduce:addStep.sync": _add_step,
+    "elasticmapreduce:terminateCluster.sync": _terminate_cluster,
+    "emr-serverless:startJobRun.sync": _start_job_run,
+}
+
+
+def of_a_function(deployment: Deployment, name: str) -> set[Call]:
+    """What Lambda itself uses a function's role for: its log, and its traces where it has any."""
+    configuration = deployment.functions[name]
+    resources = deployment.assembly.resources("AWS::Lambda::Function")
+    (properties,) = (
+        found for one, found in resources.items() if deployment.physical_ids[one] == name
+    )
+    group = f"/aws/lambda/{name}"
+    if "LoggingConfig" in properties:
+        group = deployment.physical_ids[properties["LoggingConfig"]["LogGroup"]["Ref"]]
+    stream = account_arn("logs", f"log-group:{group}:log-stream:any")
+    calls = {Call(f"logs:{action}", stream) for action in ("CreateLogStream", "PutLogEvents")}
+    if properties.get("TracingConfig", {}).get("Mode") == "Active":
+        calls |= {
+            Call(f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")
+        }
+    assert configuration["Role"]
+    return calls
+
+
+def of_the_spark_job(deployment: Deployment, given: Mapping[str, Any]) -> set[Call]:
+    """What the Spark job does: reading sources, outputs and state; writing the last two; its code.
+
+    Args:
+        deployment: the stack.
+        given: a run's input.
+    """
+    state = _place(deployment.outputs["StateUri"])
+    source, destination = _place(given["s3_source_uri"]), _place(given["s3_destination_uri"])
+    calls = {_on_object("GetObject", place, "a.json") for place in (source, destination, state)}
+    calls |= {_listing(place) for place in (source, destination, state)}
+    calls |= {
+        _on_object(action, place, key)
+        for place, key in ((destination, "day/a.json"), (state, "runs/1/spark-result.json"))
+        for action in ("PutObject", "AbortMultipartUpload")
+    }
+    calls.add(_on_object("PutObject", state, "spark-logs/driver/stderr.gz"))
+    calls.add(Call("s3:ListBucketMultipartUploads", f"arn:aws:s3:::{destination[0]}"))
+    (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
+    for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
+        bucket, key = _place(_text(machine["DefinitionSubstitutions"][name]))
+        calls.add(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
+    return calls
+
+
+def _place(uri: str) -> tuple[str, str]:
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    return bucket, prefix
+
+
+def _on_object(action: str, place: tuple[str, str], key: str) -> Call:
+    return Call(f"s3:{action}", f"arn:aws:s3:::{place[0]}/{place[1]}{key}")
+
+
+def _listing(place: tuple[str, str]) -> Call:
+    return Call("s3:ListBucket", f"arn:aws:s3:::{place[0]}", (("s3:prefix", f"{place[1]}day/"),))
+
+
+def _text(value: Any) -> str:
+    return filled(value["Fn::Sub"] if isinstance(value, Mapping) else value)
+
+
+def of_the_schedule(target: Mapping[str, Any]) -> set[Call]:
+    """What the scheduler uses the role of a schedule's target for."""
+    action = "lambda:InvokeFunction" if ":lambda:" in target["Arn"] else "states:StartExecution"
+    calls = {Call(action, target["Arn"])}
+    if "DeadLetterConfig" in target:
+        calls.add(Call("sqs:SendMessage", target["DeadLetterConfig"]["Arn"]))
+    return calls

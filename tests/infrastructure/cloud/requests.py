@@ -1,0 +1,138 @@
+"""Requests to S3 as the IAM actions that they need.
+
+From the service's authorization reference and "Required permissions for Amazon S3 API
+operations". A request that is not known here is an error: it cannot pass for allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import parse_qsl, unquote
+
+from tests.infrastructure.cloud.iam import Call
+from tests.infrastructure.cloud.recording import Request
+
+Query = Mapping[str, str]
+# On AWS every request of these clients goes over TLS; here the server speaks plain HTTP.
+_TLS = (("aws:SecureTransport", "true"), ("s3:TlsVersion", "1.3"))
+_NOT_FOUND = 404
+
+
+class UnknownRequest(Exception):
+    """What this request would need is not known here."""
+
+
+def calls_of(request: Request, keys: Mapping[str, str]) -> list[Call]:
+    """The uses of permissions that one request makes.
+
+    Args:
+        request: what was sent.
+        keys: bucket -> ARN of the KMS key that its objects are encrypted with by default.
+
+    Raises:
+        UnknownRequest: not a request that is known here.
+    """
+    if request.service != "s3":
+        raise UnknownRequest(f"{request.service}: {request.method} {request.path}")
+    bucket, _, key = request.path[1:].partition("/")
+    query = dict(parse_qsl(request.query, keep_blank_values=True))
+    of = _of_object(request, bucket, key, query) if key else _of_bucket(request, bucket, query)
+    found = list(of)
+    if not key:
+        # What a bucket is asked for, deletes by ETag included, decrypts nothing.
+        return found
+    return [*found, *_of_keys(found, keys)]
+
+
+def object_arn(bucket: str, key: str) -> str:
+    """The ARN of an object."""
+    return f"arn:aws:s3:::{bucket}/{key}"
+
+
+def _call(action: str, bucket: str, key: str | None = None, **context: str) -> Call:
+    resource = f"arn:aws:s3:::{bucket}" if key is None else object_arn(bucket, key)
+    conditions = tuple((f"s3:{name}", value) for name, value in context.items())
+    return Call(f"s3:{action}", resource, (*conditions, *_TLS))
+
+
+_OF_BUCKET: Iterable[tuple[str, str, str]] = (
+    ("GET", "uploads", "ListBucketMultipartUploads"),
+    ("GET", "versions", "ListBucketVersions"),
+    ("GET", "location", "GetBucketLocation"),
+    ("GET", "list-type", "ListBucket"),
+)
+
+
+def _of_bucket(request: Request, bucket: str, query: Query) -> Iterator[Call]:
+    if request.method == "POST" and "delete" in query:
+        for named in re.findall(r"<Object>(.*?)</Object>", request.body, re.DOTALL):
+            key = _text(named, "Key")
+            yield _call("DeleteObject", bucket, key)
+            if "<ETag>" in named:
+                # A delete that names an ETag reads the object's first.
+                yield _call("GetObject", bucket, key)
+        return
+    if request.method == "HEAD":
+        yield _call("ListBucket", bucket)
+        return
+    for method, parameter, action in _OF_BUCKET:
+        if request.method == method and parameter in query:
+            # S3 has no s3:prefix to compare where the request has none.
+            known = {name: query[name] for name in ("prefix", "delimiter") if name in query}
+            yield _call(action, bucket, **known)
+            return
+    raise UnknownRequest(f"{request.method} {request.path}?{request.query}")
+
+
+def _of_object(request: Request, bucket: str, key: str, query: Query) -> Iterator[Call]:
+    if "versionId" in query or "tagging" in query or "acl" in query:
+        raise UnknownRequest(f"{request.method} {request.path}?{request.query}")
+    if request.method in ("GET", "HEAD"):
+        if "uploadId" in query:
+            yield _call("ListMultipartUploadParts", bucket, key)
+            return
+        yield _call("GetObject", bucket, key)
+        if request.status == _NOT_FOUND:
+            # Who may not list gets 403 for what is not there. A condition on s3:prefix is then
+            # compared with the key (what Ceph does to match AWS, in its pull request 68577).
+            yield _call("ListBucket", bucket, prefix=key)
+    elif request.method == "DELETE":
+        action = "AbortMultipartUpload" if "uploadId" in query else "DeleteObject"
+        yield _call(action, bucket, key)
+    elif request.method == "PUT" or {"uploads", "uploadId"} & query.keys():
+        yield _call("PutObject", bucket, key)
+        yield from _copied(request)
+    else:
+        raise UnknownRequest(f"{request.method} {request.path}?{request.query}")
+
+
+def _copied(request: Request) -> Iterator[Call]:
+    if "tagging" in request.headers or "acl" in request.headers:
+        raise UnknownRequest(f"{request.path} with tags or an ACL")
+    if "copy-source" in request.headers:
+        source = unquote(request.headers["copy-source"]).lstrip("/").partition("?")[0]
+        bucket, _, key = source.partition("/")
+        yield _call("GetObject", bucket, key)
+
+
+_KMS = {
+    # An upload in parts reads what it encrypted when it is completed or goes on.
+    "s3:PutObject": ("kms:GenerateDataKey", "kms:Decrypt"),
+    "s3:GetObject": ("kms:Decrypt",),
+}
+
+
+def _of_keys(calls: Iterable[Call], keys: Mapping[str, str]) -> Iterator[Call]:
+    for call in calls:
+        bucket = call.resource.removeprefix("arn:aws:s3:::").partition("/")[0]
+        if bucket in keys:
+            yield from (Call(action, keys[bucket]) for action in _KMS.get(call.action, ()))
+
+
+def _text(xml: str, name: str) -> str:
+    found = re.search(f"<{name}>(.*?)</{name}>", xml, re.DOTALL)
+    if found is None:
+        raise UnknownRequest(f"no {name} in {xml}")
+    entities = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+    return re.sub(r"&\w+;", lambda match: entities[match[0]], found[1])

@@ -1,0 +1,125 @@
+"""What moto's CloudFormation lacks to take a stack of the CDK app.
+
+moto 5.2.5 leaves out resources of types that it does not know, and answers None for references
+to them. The types below are noted with their properties instead, and have names and ARNs. The
+policies of buckets are noted, not attached: moto knows no conditions and would refuse every PUT.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from moto.core.common_models import CloudFormationModel
+from moto.logs.models import LogGroup
+from moto.s3.models import s3_backends
+from moto.stepfunctions.models import StateMachine
+
+from scripts.local.patching import replace
+
+_ARNS: Mapping[str, str] = {
+    "AWS::CloudWatch::Alarm": "arn:aws:cloudwatch:{region}:{account}:alarm:{name}",
+    "AWS::CloudWatch::CompositeAlarm": "arn:aws:cloudwatch:{region}:{account}:alarm:{name}",
+    "AWS::EMRServerless::Application": (
+        "arn:aws:emr-serverless:{region}:{account}:/applications/{name}"
+    ),
+    "AWS::IAM::ServiceLinkedRole": "arn:aws:iam::{account}:role/aws-service-role/{name}",
+    "AWS::Lambda::EventInvokeConfig": "{name}",
+    "AWS::Logs::MetricFilter": "{name}",
+    "AWS::S3::BucketPolicy": "{name}",
+    "AWS::SNS::Subscription": "arn:aws:sns:{region}:{account}:{name}",
+    "AWS::SNS::TopicPolicy": "{name}",
+    "AWS::SQS::QueuePolicy": "{name}",
+    "AWS::Scheduler::Schedule": "arn:aws:scheduler:{region}:{account}:schedule/default/{name}",
+    "AWS::Scheduler::ScheduleGroup": "arn:aws:scheduler:{region}:{account}:schedule-group/{name}",
+}
+TYPES = frozenset(_ARNS)
+# A statement about the CDK itself, and no resource.
+IGNORED = frozenset({"AWS::CDK::Metadata"})
+_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+
+noted: list[dict[str, Any]] = []
+"""Every resource of these types, as a mapping; references in its properties are filled in."""
+
+
+def install() -> None:
+    """Make moto's CloudFormation know these types; once per process."""
+    for type_name, arn in _ARNS.items():
+        _stand_in(type_name, arn)
+    _read_definitions()
+    # As CloudFormation has it; moto leaves the last part out.
+    replace(LogGroup, "get_cfn_attribute", lambda group, _: f"{group.arn}:*")
+
+
+def _stand_in(type_name: str, arn_format: str) -> None:
+    """moto finds a type's class among the subclasses that there are."""
+
+    def create(
+        cls: Any, name: str, document: Any, account_id: str, region_name: str, **more: Any
+    ) -> Any:
+        resource = cls()
+        properties = document["Properties"]
+        resource.name = str(properties.get("Name") or name)
+        resource.arn = arn_format.format(name=resource.name, region=region_name, account=account_id)
+        about = {"type": type_name, "id": more["LogicalId"], "name": resource.name}
+        noted.append({**about, "arn": resource.arn, "properties": properties})
+        return resource
+
+    make: Any = create
+    made: Any = classmethod(make)
+    members = {
+        "cloudformation_name_type": staticmethod(lambda: ""),
+        "cloudformation_type": staticmethod(lambda: type_name),
+        "create_from_cloudformation_json": made,
+        "update_from_cloudformation_json": made,
+        "delete_from_cloudformation_json": classmethod(lambda *_: None),
+        "has_cfn_attr": classmethod(lambda _, attribute: attribute in _ATTRIBUTES),
+        "get_cfn_attribute": lambda self, attribute: getattr(self, _ATTRIBUTES[attribute]),
+        "physical_resource_id": property(lambda self: self.name),
+    }
+    kind = type(type_name.replace(":", ""), (CloudFormationModel,), members)
+    _KEPT.append(kind)
+
+
+_ATTRIBUTES = {"Arn": "arn", "ApplicationId": "name", "Name": "name"}
+# Subclasses are known by weak references.
+_KEPT: list[type] = []
+
+
+def _read_definitions() -> None:
+    """State machines whose definition is an asset, with its substitutions."""
+    original: Any = vars(StateMachine)["create_from_cloudformation_json"].__func__
+
+    def create(
+        cls: Any, name: str, document: Any, account_id: str, region_name: str, **more: Any
+    ) -> Any:
+        properties = dict(document["Properties"])
+        if place := properties.pop("DefinitionS3Location", None):
+            stored: Any = s3_backends[account_id]["aws"].get_object(place["Bucket"], place["Key"])
+            properties["DefinitionString"] = stored.value.decode("utf-8")
+        given = properties.pop("DefinitionSubstitutions", {})
+        properties["DefinitionString"] = substitute(properties["DefinitionString"], given)
+        filled = {**document, "Properties": properties}
+        return original(cls, name, filled, account_id, region_name, **more)
+
+    make: Any = create
+    replace(StateMachine, "create_from_cloudformation_json", classmethod(make))
+
+
+def substitute(definition: str, given: Mapping[str, Any]) -> str:
+    """A definition with its substitutions, which must be exactly those that it has.
+
+    Raises:
+        ValueError: one is missing, is not used, is not text, or breaks the JSON.
+    """
+    wanted = set(_SUBSTITUTION.findall(definition))
+    if wanted != given.keys():
+        raise ValueError(f"substitutions that do not fit: {sorted(wanted ^ given.keys())}")
+    wrong = {name: value for name, value in given.items() if not isinstance(value, str)}
+    if wrong:
+        raise ValueError(f"substitutions that are no text: {wrong}")
+    filled = _SUBSTITUTION.sub(lambda match: given[match[1]], definition)
+    json.loads(filled)
+    return filled

@@ -1,0 +1,94 @@
+"""Deployments worth telling apart, by name: each is a context as cdk.json or ``-c`` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+_SOURCE_KEY = "arn:aws:kms:us-east-1:123456789012:key/66666666-7777-8888-9999-000000000000"
+_IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
+
+CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
+    "nothing set": {},
+    "the predecessor's names": {
+        "source_s3_uri": "s3://app-logs/raw/",
+        "target_s3_uri": "s3://lake/compacted/",
+        "previous_days": 2,
+        "date_format": "%Y/%m/%d",
+        "spark_engine": "none",
+    },
+    "named buckets made": {
+        **_IMPORTED,
+        "create_source_bucket": True,
+        "create_destination_bucket": True,
+    },
+    "KMS, clean-up, imported buckets": {
+        **_IMPORTED,
+        "kms_key_arn": _KEY,
+        "source_kms_key_arn": _SOURCE_KEY,
+        "clean_up": "delete",
+        "retention_days": 0,
+        "spark_engine": "none",
+    },
+    "EMR on EC2": {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"},
+    "EMR on EC2, KMS": {
+        "spark_engine": "emr",
+        "emr_subnet_id": "subnet-0123456789abcdef0",
+        "kms_key_arn": _KEY,
+    },
+    "running EMR cluster": {"spark_engine": "emr", "emr_cluster_id": "j-2AXXXXXXGAPLF"},
+    "Parquet": {"format": "parquet"},
+    "standalone": {"mode": "standalone"},
+    "standalone, clean-up, imported buckets": {
+        **_IMPORTED,
+        "mode": "standalone",
+        "clean_up": "delete",
+        "retention_days": 0,
+    },
+    "everything set": {
+        "access_logs_uri": "s3://access-logs/compactor/",
+        "alarm_email": "operator@example.com",
+        "archive_class": "deep_archive",
+        "archive_days": 120,
+        "expire_days": 3_650,
+        "ia_days": 45,
+        "log_retention_days": 90,
+        "missed_run_hours": 12,
+        "name": "compactor-two",
+        "noncurrent_days": 7,
+        "schedule": "rate(6 hours)",
+        "schedule_enabled": True,
+        "schedule_time_zone": "Europe/Berlin",
+        "versioned": True,
+        "worker_memory_mb": 3_008,
+        "worker_reserved_concurrency": 200,
+    },
+}
+KMS_KEYS = {"app-logs": _SOURCE_KEY, "lake": _KEY}
+"""Imported bucket -> the key that encrypts it, in the configurations with imported buckets."""
+
+
+def expected_buckets(context: Mapping[str, Any]) -> set[str]:
+    """The buckets that a deployment expects to be there already."""
+    names = {
+        "s3_source_uri": "create_source_bucket",
+        "source_s3_uri": "create_source_bucket",
+        "s3_destination_uri": "create_destination_bucket",
+        "target_s3_uri": "create_destination_bucket",
+        "access_logs_uri": "",
+    }
+    return {
+        context[uri].split("/")[2]
+        for uri, created in names.items()
+        if uri in context and not context.get(created)
+    }
+
+
+def engine_of(context: Mapping[str, Any]) -> str:
+    """Which way to Spark a deployment has: ``emr``, ``cluster``, ``emr_serverless``, ``none``."""
+    if context.get("mode") == "standalone":
+        return "none"
+    if "emr_cluster_id" in context:
+        return "cluster"
+    return str(context.get("spark_engine", "emr_serverless"))

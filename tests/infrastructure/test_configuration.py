@@ -1,0 +1,152 @@
+"""Every mistake in the configuration is one clear error, told before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from cdk.app import read_context
+from cdk.config import Config
+from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from compactor.errors import InvalidInput
+from tests.infrastructure.configurations import CONFIGURATIONS
+
+_URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
+_EMR = {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}
+
+_MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
+    # What lifecycle rules may say; S3 and CDK check none of it at synth.
+    ({"ia_days": 7}, "ia_days", "at least 30"),
+    ({"ia_days": "29"}, "ia_days", "at least 30"),
+    ({"ia_days": 0}, "ia_days", "whole number"),
+    ({"ia_days": 60, "archive_days": 50}, "archive_days", "ia_days + 30"),
+    ({"ia_days": 60, "archive_days": 89}, "archive_days", "ia_days + 30"),
+    ({"ia_days": 30, "archive_days": 90, "expire_days": 90}, "expire_days", "more than"),
+    ({"archive_days": None, "ia_days": 45, "expire_days": 30}, "expire_days", "more than"),
+    ({"archive_class": "glacier_instant"}, "archive_class", "glacier_ir"),
+    ({**_URIS, "ia_days": 45}, "ia_days", "does not make"),
+    # Where things are.
+    (
+        {"s3_source_uri": "s3://lake/compacted/raw/", "s3_destination_uri": "s3://lake/compacted/"},
+        "s3_destination_uri",
+        "neither contains the source",
+    ),
+    (
+        {"s3_source_uri": "s3://lake/", "s3_destination_uri": "s3://lake/compacted/"},
+        "s3_destination_uri",
+        "neither contains the source",
+    ),
+    ({"s3_source_uri": "https://lake/raw/"}, "s3_source_uri", "S3 URI"),
+    ({"source_s3_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
+    ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
+    ({"kms_key_arn": "alias/lake"}, "kms_key_arn", "ARN of a KMS key"),
+    ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
+    ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
+    # Names.
+    ({"ia_day": 30}, "ia_day", "did you mean ia_days?"),
+    ({"s3_target_uri": "s3://lake/x/"}, "s3_target_uri", "no such key"),
+    ({"something": 1}, "something", "no such key"),
+    ({"source_s3_uri": "s3://a/b/", "s3_source_uri": "s3://a/b/"}, "s3_source_uri", "not both"),
+    ({"name": "Compactor"}, "name", "small letters"),
+    # When.
+    ({"schedule": "daily"}, "schedule", "cron("),
+    ({"schedule": "cron(0 3 * * * *)"}, "schedule", "cron("),
+    ({"schedule": "rate(1 hours)"}, "schedule", "rate("),
+    ({"schedule": "rate(0 hours)"}, "schedule", "rate("),
+    ({"schedule_time_zone": "Berlin"}, "schedule_time_zone", "Europe/Berlin"),
+    ({"schedule_enabled": "yes"}, "schedule_enabled", "true or false"),
+    ({"previous_days": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
+    ({"date_format": "%Y/%q"}, "date_format", "%Y"),
+    ({"schedule": "rate(30 days)", "missed_run_hours": 24}, "missed_run_hours", "168"),
+    # What runs.
+    ({"mode": "alone"}, "mode", "standalone"),
+    ({"architecture": "arm"}, "architecture", "arm64"),
+    (
+        {"worker_memory_mb": 512, "memory_budget_bytes": 256 * 1024 * 1024},
+        "worker_memory_mb",
+        "memory_budget_bytes",
+    ),
+    ({"worker_memory_mb": 20_000}, "worker_memory_mb", "10,240"),
+    ({"worker_reserved_concurrency": 5}, "worker_reserved_concurrency", "max_concurrency"),
+    ({"target_bytes": 1_000}, "target_bytes", "5,242,880"),
+    ({"clean_up": "yes"}, "clean_up", "delete"),
+    ({"retention_days": -1}, "retention_days", "0"),
+    # Spark.
+    ({"spark_engine": "glue"}, "spark_engine", "emr_serverless"),
+    ({"spark_engine": "emr"}, "emr_subnet_id", "emr_cluster_id"),
+    ({"emr_cluster_id": "cluster-1"}, "emr_cluster_id", "j-"),
+    ({"emr_cluster_id": "j-1", "spark_engine": "none"}, "emr_cluster_id", "null"),
+    ({**_EMR, "emr_core_instance_type": "m6i.xlarge"}, "emr_core_instance_type", "arm64"),
+    (
+        {**_EMR, "spark_architecture": "x86_64"},
+        "emr_primary_instance_type",
+        "x86_64",
+    ),
+    ({**_EMR, "emr_core_instance_count": 0}, "emr_core_instance_count", "1"),
+    ({"mode": "standalone", "spark_engine": "emr_serverless"}, "spark_engine", '"none"'),
+    ({"mode": "standalone", "format": "parquet"}, "mode", "workflow"),
+    # Operation.
+    ({"alarm_email": "operator"}, "alarm_email", "e-mail"),
+    ({"log_retention_days": 31}, "log_retention_days", "30"),
+]
+
+
+def _told(context: Mapping[str, Any]) -> InvalidInput:
+    with pytest.raises(InvalidInput) as told:
+        Config.from_context(context)
+    return told.value
+
+
+@pytest.mark.parametrize(("context", "field", "accepted"), _MISTAKES, ids=str)
+def test_a_mistake_names_its_key_and_what_is_accepted(
+    context: Mapping[str, Any], field: str, accepted: str
+) -> None:
+    told = str(_told(context))
+
+    assert field in told
+    assert accepted in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("key", sorted({*RUN_KEYS, *DEPLOYMENT_KEYS}))
+def test_every_key_refuses_what_it_is_not(key: str) -> None:
+    told = str(_told({key: {"neither": "text nor number"}}))
+
+    assert key in told
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGURATIONS))
+def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
+    config = Config.from_context({**read_context(), **CONFIGURATIONS[name]})
+
+    assert config.run.s3_destination_uri.startswith("s3://")
+
+
+@pytest.mark.parametrize(("alias", "key"), sorted(ALIASES.items()))
+def test_the_predecessors_names_mean_the_same(alias: str, key: str) -> None:
+    given = {**_URIS, "date_format": "%Y/%m/%d"}
+    value = given.pop(key, 3)
+
+    plain = Config.from_context({**given, key: value})
+
+    assert Config.from_context({**given, alias: value}) == plain
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("ia_days", "45", 45),
+        ("expire_days", "null", None),
+        ("schedule_enabled", "true", True),
+        ("schedule", "rate(6 hours)", "rate(6 hours)"),
+    ],
+)
+def test_the_command_lines_text_is_read_as_what_it_says(key: str, text: str, value: object) -> None:
+    assert getattr(Config.from_context({key: text}), key) == value
+
+
+@pytest.mark.parametrize("key", ["@aws-cdk/core:anything", "aws:cdk:bundling-stacks"])
+def test_the_cdks_own_keys_are_left_alone(key: str) -> None:
+    assert Config.from_context({key: []}) == Config.from_context({})

@@ -1,0 +1,236 @@
+"""Roles may do what their work needs, in every configuration, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.infrastructure.cloud import expected
+from tests.infrastructure.cloud.deployment import Deployment
+from tests.infrastructure.cloud.iam import Call, Policies, Statement
+from tests.infrastructure.configurations import CONFIGURATIONS, engine_of
+from tests.infrastructure.conftest import Deployed
+
+# Actions without resources, or with such as nobody knows beforehand; and why they are in a policy.
+_ON_ANYTHING: Mapping[str, str] = {
+    "xray:PutTraceSegments": "X-Ray knows no resources",
+    "xray:PutTelemetryRecords": "X-Ray knows no resources",
+    "xray:GetSamplingRules": "X-Ray knows no resources",
+    "xray:GetSamplingTargets": "X-Ray knows no resources",
+    "logs:CreateLogDelivery": "log deliveries know no resources",
+    "logs:GetLogDelivery": "log deliveries know no resources",
+    "logs:UpdateLogDelivery": "log deliveries know no resources",
+    "logs:DeleteLogDelivery": "log deliveries know no resources",
+    "logs:ListLogDeliveries": "log deliveries know no resources",
+    "logs:PutResourcePolicy": "policies of CloudWatch Logs know no resources",
+    "logs:DescribeResourcePolicies": "policies of CloudWatch Logs know no resources",
+    "logs:DescribeLogGroups": "log deliveries ask for all groups",
+    "elasticmapreduce:RunJobFlow": "there is no cluster yet; the tag it is given is a condition",
+}
+
+
+def _given(found: Deployment) -> dict[str, Any]:
+    given: dict[str, Any] = json.loads(found.outputs["DefaultInput"])
+    return given
+
+
+def _roles(found: Deployment) -> Iterator[tuple[str, Policies]]:
+    """Roles and policies of the stack; those of AWS itself that a role also has are left out."""
+    for role, policies in (*found.policies.items(), *found.managed_policies.items()):
+        own = tuple(
+            one for one in policies.identity if one.source.partition("[")[0] in found.documents
+        )
+        yield role.rpartition("/")[2], Policies(policies.role, own, policies.resource)
+
+
+def _refused(policies: Policies, calls: set[Call]) -> list[str]:
+    return sorted(str(call) for call in calls if not policies.allow(call))
+
+
+def test_functions_may_write_their_logs_and_traces(configuration: str, deployed: Deployed) -> None:
+    found = deployed(configuration)
+
+    assert found.functions
+    for name, about in found.functions.items():
+        calls = expected.of_a_function(found, name)
+        assert _refused(found.policies[about["Role"]], calls) == []
+
+
+def test_each_function_has_a_role_of_its_own(configuration: str, deployed: Deployed) -> None:
+    roles = [one["Role"] for one in deployed(configuration).functions.values()]
+
+    assert len(roles) == len({*roles})
+
+
+def test_the_state_machine_may_do_what_its_states_do(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    way = engine_of(CONFIGURATIONS[configuration])
+
+    for machine in found.machines:
+        calls = expected.of_the_workflow(found, way)
+        assert len(calls) > len(found.functions)
+        assert _refused(found.policies[machine["roleArn"]], calls) == []
+
+
+def test_the_state_machine_may_start_no_other_kind_of_spark(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    way = engine_of(CONFIGURATIONS[configuration])
+    prefixes = {"emr_serverless": "emr-serverless:", "emr": "elasticmapreduce:"}
+    prefixes["cluster"] = prefixes["emr"]
+    others = {*prefixes.values()} - {prefixes.get(way)}
+
+    for machine in found.machines:
+        actions = {
+            action for one in found.policies[machine["roleArn"]].identity for action in one.actions
+        }
+        assert [action for action in actions if action.startswith(tuple(others))] == []
+
+
+def test_the_schedule_may_start_it_and_keep_what_it_could_not_start(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    (schedule,) = [one for one in found.noted if one["type"] == "AWS::Scheduler::Schedule"]
+    target = schedule["properties"]["Target"]
+
+    calls = expected.of_the_schedule(target)
+
+    assert len(calls) == 2
+    assert _refused(found.policies[target["RoleArn"]], calls) == []
+
+
+def test_the_spark_job_may_do_its_work(configuration: str, deployed: Deployed) -> None:
+    found = deployed(configuration)
+    jobs = list(_spark_roles(found))
+
+    assert len(jobs) == (engine_of(CONFIGURATIONS[configuration]) != "none")
+    for policies in jobs:
+        assert _refused(policies, expected.of_the_spark_job(found, _given(found))) == []
+
+
+def _spark_roles(found: Deployment) -> Iterator[Policies]:
+    """Of the serverless job, of a made cluster's nodes, or the policy for a running one's."""
+    for name in found.assembly.resources("AWS::IAM::Role"):
+        if name.startswith(("SparkJobRole", "SparkNodesRole")):
+            (role,) = [arn for arn in found.policies if arn.endswith(found.physical_ids[name])]
+            yield found.policies[role]
+    yield from found.managed_policies.values()
+
+
+def test_no_action_has_a_wildcard(configuration: str, deployed: Deployed) -> None:
+    wide = [
+        f"{name}: {action}"
+        for name, policies in _roles(deployed(configuration))
+        for one in policies.identity
+        for action in one.actions
+        if "*" in action or "?" in action
+    ]
+
+    assert wide == []
+
+
+def test_only_actions_without_resources_are_allowed_on_anything(
+    configuration: str, deployed: Deployed
+) -> None:
+    wide = [
+        f"{name}: {action}"
+        for name, policies in _roles(deployed(configuration))
+        for one in policies.identity
+        if "*" in one.resources
+        for action in one.actions
+        if action not in _ON_ANYTHING
+    ]
+
+    assert wide == []
+
+
+def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed: Deployed) -> None:
+    found = deployed(configuration)
+    given = _given(found)
+    buckets = {
+        uri.split("/")[2]
+        for uri in (given["s3_source_uri"], given["s3_destination_uri"], found.outputs["StateUri"])
+    }
+
+    for name, policies in _roles(found):
+        for one in policies.identity:
+            for resource in _wild(one):
+                service = resource.split(":")[2]
+                owner = resource.split(":", 5)[5]
+                ours = service == "s3" and owner.split("/")[0] in buckets
+                rest = service in {"elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
+                assert ours or rest, (name, resource)
+                # Below whole buckets nothing is allowed.
+                assert not (service == "s3" and owner.split("/")[1].startswith("*")), (
+                    name,
+                    resource,
+                )
+
+
+def _wild(statement: Statement) -> list[str]:
+    return [one for one in statement.resources if "*" in one and one != "*"]
+
+
+def test_deleting_is_allowed_only_with_clean_up_and_then_only_below_the_source(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    given = _given(found)
+    cleans = CONFIGURATIONS[configuration].get("clean_up") == "delete"
+    source = given["s3_source_uri"].removeprefix("s3://")
+    destination = given["s3_destination_uri"].removeprefix("s3://")
+    state = found.outputs["StateUri"].removeprefix("s3://")
+    elsewhere = (
+        f"{destination}a.json",
+        f"{state}partitions/commits/1.json.gz",
+        f"{state}runs/1/receipts/a.json",
+        f"{source.split('/')[0]}/other/a.json",
+    )
+
+    may = {
+        name
+        for name, policies in _roles(found)
+        if policies.allow(Call("s3:DeleteObject", f"arn:aws:s3:::{source}a.json"))
+    }
+
+    assert len(may) == cleans, may
+    for name, policies in _roles(found):
+        for action in ("s3:DeleteObject", "s3:DeleteObjectVersion", "s3:DeleteBucket"):
+            for place in elsewhere:
+                assert not policies.allow(Call(action, f"arn:aws:s3:::{place}")), (name, place)
+
+
+def test_only_the_parquet_job_may_delete_its_own_staging(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    state = found.outputs["StateUri"].removeprefix("s3://")
+    staged = Call("s3:DeleteObject", f"arn:aws:s3:::{state}runs/1/staging/a/part-0.parquet")
+
+    may = [name for name, policies in _roles(found) if policies.allow(staged)]
+
+    assert len(may) == (configuration == "Parquet"), may
+
+
+def test_sources_are_never_written(configuration: str, deployed: Deployed) -> None:
+    found = deployed(configuration)
+    source = _given(found)["s3_source_uri"].removeprefix("s3://")
+    write = Call("s3:PutObject", f"arn:aws:s3:::{source}a.json")
+
+    assert [name for name, policies in _roles(found) if policies.allow(write)] == []
+
+
+def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deployed) -> None:
+    found = deployed("EMR on EC2")
+    policies = found.policies[found.machine["roleArn"]]
+    calls = expected.of_the_workflow(found, "emr")
+
+    shown = [one for one in policies.identity if _refused(policies.without(one), calls)]
+
+    assert len(shown) >= 8
+    assert _refused(policies, calls) == []

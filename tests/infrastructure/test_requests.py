@@ -1,0 +1,96 @@
+"""Each request to S3 is known by the IAM actions that it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.infrastructure.cloud.recording import Request
+from tests.infrastructure.cloud.requests import UnknownRequest, calls_of
+
+_KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
+
+
+def _request(
+    method: str,
+    path: str,
+    query: str = "",
+    *,
+    status: int = 200,
+    body: str = "",
+    headers: dict[str, str] | None = None,
+    service: str = "s3",
+) -> Request:
+    return Request("worker", service, method, path, query, headers or {}, body, status)
+
+
+def _named(request: Request, keys: dict[str, str] | None = None) -> list[str]:
+    found = calls_of(request, keys or {})
+    return [f"{call.action} {call.resource.removeprefix('arn:aws:s3:::')}" for call in found]
+
+
+@pytest.mark.parametrize(
+    ("request_", "needed"),
+    [
+        (_request("GET", "/b/k/a"), ["s3:GetObject b/k/a"]),
+        (_request("HEAD", "/b/k/a"), ["s3:GetObject b/k/a"]),
+        (_request("HEAD", "/b/k/a", status=404), ["s3:GetObject b/k/a", "s3:ListBucket b"]),
+        (_request("PUT", "/b/k"), ["s3:PutObject b/k"]),
+        (_request("POST", "/b/k", "uploads"), ["s3:PutObject b/k"]),
+        (_request("PUT", "/b/k", "partNumber=1&uploadId=u"), ["s3:PutObject b/k"]),
+        (_request("POST", "/b/k", "uploadId=u"), ["s3:PutObject b/k"]),
+        (_request("DELETE", "/b/k", "uploadId=u"), ["s3:AbortMultipartUpload b/k"]),
+        (_request("GET", "/b/k", "uploadId=u"), ["s3:ListMultipartUploadParts b/k"]),
+        (_request("DELETE", "/b/k"), ["s3:DeleteObject b/k"]),
+        (_request("GET", "/b", "uploads&prefix=k"), ["s3:ListBucketMultipartUploads b"]),
+        (_request("GET", "/b", "list-type=2&prefix=k"), ["s3:ListBucket b"]),
+        (
+            _request("PUT", "/b/k", "partNumber=1", headers={"copy-source": "other/k%20y"}),
+            ["s3:PutObject b/k", "s3:GetObject other/k y"],
+        ),
+        (
+            _request(
+                "POST",
+                "/b",
+                "delete",
+                body="<Delete><Object><Key>a&amp;b</Key><ETag>e</ETag></Object>"
+                "<Object><Key>c</Key></Object></Delete>",
+            ),
+            ["s3:DeleteObject b/a&b", "s3:GetObject b/a&b", "s3:DeleteObject b/c"],
+        ),
+    ],
+)
+def test_a_request_needs_these_actions(request_: Request, needed: list[str]) -> None:
+    assert _named(request_) == needed
+
+
+def test_a_listing_carries_its_prefix_and_a_missing_object_its_key() -> None:
+    (listing,) = calls_of(_request("GET", "/b", "list-type=2&prefix=k%2F&delimiter=%2F"), {})
+    missing = calls_of(_request("GET", "/b/k/a", status=404), {})[1]
+
+    assert {("s3:prefix", "k/"), ("s3:delimiter", "/")} <= {*listing.context}
+    assert ("s3:prefix", "k/a") in missing.context
+
+
+def test_in_an_encrypted_bucket_the_key_is_used_as_well() -> None:
+    assert _named(_request("GET", "/b/k"), {"b": _KEY})[1:] == [f"kms:Decrypt {_KEY}"]
+    assert _named(_request("PUT", "/b/k"), {"b": _KEY})[1:] == [
+        f"kms:GenerateDataKey {_KEY}",
+        f"kms:Decrypt {_KEY}",
+    ]
+    copied = _request("PUT", "/b/k", "partNumber=1", headers={"copy-source": "/other/k"})
+    assert _named(copied, {"other": _KEY})[2:] == [f"kms:Decrypt {_KEY}"]
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        _request("GET", "/b", "acl"),
+        _request("GET", "/b/k", "tagging"),
+        _request("PUT", "/b/k", headers={"acl": "public-read"}),
+        _request("GET", "/b/k", "versionId=1"),
+        _request("POST", "/", service="dynamodb"),
+    ],
+)
+def test_a_request_that_is_not_known_passes_for_nothing(unknown: Request) -> None:
+    with pytest.raises(UnknownRequest):
+        calls_of(unknown, {})

@@ -1,0 +1,204 @@
+"""What is deployed keeps data safe and cheap: buckets, lifecycle, logs, schedule, alarms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.infrastructure.cloud import shims
+from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.conftest import Deployed, Synthesized
+
+_NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def _made(name: str, synthesized: Synthesized) -> dict[str, Mapping[str, Any]]:
+    return synthesized(name).resources("AWS::S3::Bucket")
+
+
+def test_every_made_bucket_is_private_encrypted_and_kept(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    assembly = synthesized(configuration)
+    key = CONFIGURATIONS[configuration].get("kms_key_arn")
+
+    for name, bucket in _made(configuration, synthesized).items():
+        assert {*bucket["PublicAccessBlockConfiguration"].values()} == {True}
+        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        default = rule["ServerSideEncryptionByDefault"]
+        uses_key = key is not None and name.startswith("StorageDestination")
+        assert default["SSEAlgorithm"] == ("aws:kms" if uses_key else "AES256")
+        assert default.get("KMSMasterKeyID") == (key if uses_key else None)
+        assert assembly.template["Resources"][name]["DeletionPolicy"] == "Retain"
+        assert assembly.template["Resources"][name]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_every_made_bucket_refuses_requests_without_tls(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    policies = synthesized(configuration).resources("AWS::S3::BucketPolicy")
+    made = _made(configuration, synthesized)
+
+    refusing = {
+        policy["Bucket"]["Ref"]
+        for policy in policies.values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny" and statement.get("Condition") == _NO_TLS
+    }
+
+    assert refusing == {*made}
+
+
+def test_buckets_that_are_there_are_not_made(synthesized: Synthesized) -> None:
+    assert _made("KMS, clean-up, imported buckets", synthesized) == {}
+    assert len(_made("nothing set", synthesized)) == 2
+    named = {one["BucketName"] for one in _made("named buckets made", synthesized).values()}
+    assert named == {"app-logs", "lake"}
+
+
+def _rules(name: str, synthesized: Synthesized) -> dict[str, Mapping[str, Any]]:
+    (bucket,) = [
+        bucket
+        for logical_id, bucket in _made(name, synthesized).items()
+        if logical_id.startswith("StorageDestination")
+    ]
+    return {one["Id"]: one for one in bucket["LifecycleConfiguration"]["Rules"]}
+
+
+def test_outputs_above_128_kib_move_to_cheaper_classes_by_default(
+    synthesized: Synthesized,
+) -> None:
+    rules = _rules("nothing set", synthesized)
+
+    moves = rules["cheaper-classes"]
+    assert moves["Prefix"] == "compacted/"
+    assert int(moves["ObjectSizeGreaterThan"]) == 128 * 1024
+    assert [(one["StorageClass"], one["TransitionInDays"]) for one in moves["Transitions"]] == [
+        ("STANDARD_IA", 30),
+        ("GLACIER_IR", 90),
+    ]
+    dropped = rules["unfinished-uploads"]["AbortIncompleteMultipartUpload"]
+    assert dropped == {"DaysAfterInitiation": 3}
+    assert "expired-outputs" not in rules
+
+
+def test_every_lifecycle_day_is_settable(synthesized: Synthesized) -> None:
+    rules = _rules("everything set", synthesized)
+
+    moves = rules["cheaper-classes"]["Transitions"]
+    assert [(one["StorageClass"], one["TransitionInDays"]) for one in moves] == [
+        ("STANDARD_IA", 45),
+        ("DEEP_ARCHIVE", 120),
+    ]
+    assert rules["expired-outputs"]["ExpirationInDays"] == 3_650
+    assert rules["expired-outputs"]["Prefix"] == "compacted/"
+    earlier = rules["earlier-versions"]["NoncurrentVersionExpiration"]
+    assert earlier == {"NoncurrentDays": 7}
+
+
+def test_nothing_of_the_state_ever_moves_or_expires(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    for bucket in _made(configuration, synthesized).values():
+        for rule in bucket["LifecycleConfiguration"]["Rules"]:
+            if "Transitions" in rule or "ExpirationInDays" in rule:
+                assert rule["Prefix"] == "compacted/"
+
+
+def test_functions_run_one_bundle_with_room_and_time(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    functions = synthesized(configuration).resources("AWS::Lambda::Function")
+
+    assert functions
+    assert len({json.dumps(one["Code"], sort_keys=True) for one in functions.values()}) == 1
+    for one in functions.values():
+        assert one["Architectures"] == ["arm64"]
+        # The state machine waits for 920 seconds.
+        assert one["Timeout"] == 900
+        assert one["MemorySize"] >= 1_024
+        assert one["Handler"].startswith("handlers.")
+
+
+def test_every_log_is_deleted_after_its_days(configuration: str, synthesized: Synthesized) -> None:
+    groups = synthesized(configuration).resources("AWS::Logs::LogGroup")
+    days = CONFIGURATIONS[configuration].get("log_retention_days", 30)
+
+    assert groups
+    assert {one["RetentionInDays"] for one in groups.values()} == {days}
+
+
+def test_a_start_that_failed_is_tried_again_and_then_kept(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    (schedule,) = synthesized(configuration).resources("AWS::Scheduler::Schedule").values()
+
+    assert schedule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] > 0
+    assert schedule["Target"]["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0].startswith("Schedule")
+
+
+def test_the_schedule_is_the_one_that_was_set(synthesized: Synthesized) -> None:
+    (schedule,) = synthesized("everything set").resources("AWS::Scheduler::Schedule").values()
+
+    assert schedule["ScheduleExpression"] == "rate(6 hours)"
+    assert schedule["ScheduleExpressionTimezone"] == "Europe/Berlin"
+    assert schedule["State"] == "ENABLED"
+
+
+def test_alarms_reach_the_topic_and_the_topic_the_operator(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    assembly = synthesized(configuration)
+    (topic,) = assembly.resources("AWS::SNS::Topic")
+    alarms = assembly.resources("AWS::CloudWatch::Alarm")
+    email = CONFIGURATIONS[configuration].get("alarm_email")
+
+    assert alarms
+    for name, alarm in alarms.items():
+        assert alarm["AlarmActions"] == [{"Ref": topic}], name
+    subscribed = [one["Endpoint"] for one in assembly.resources("AWS::SNS::Subscription").values()]
+    assert subscribed == ([email] if email else [])
+
+
+def test_there_is_a_dashboard(configuration: str, deployed: Deployed) -> None:
+    found = deployed(configuration)
+
+    (dashboard,) = found.assembly.resources("AWS::CloudWatch::Dashboard").values()
+
+    assert dashboard["DashboardName"] == found.outputs["DashboardName"]
+
+
+@pytest.mark.parametrize("engine", ["EMR on EC2", "EMR on EC2, KMS"])
+def test_a_cluster_gets_its_roles_profile_and_security_configuration(
+    engine: str, deployed: Deployed
+) -> None:
+    found = deployed(engine)
+    states = json.loads(found.machine["definition"])["States"]
+    (branch,) = [
+        one["States"]
+        for one in states["ProcessPartitions"]["Branches"]
+        if "CreateCluster" in one["States"]
+    ]
+
+    asked = branch["CreateCluster"]["Parameters"]
+
+    roles = {arn.rpartition("/")[2] for arn in found.policies}
+    assert asked["ServiceRole"].rpartition("/")[2] in roles
+    assert found.profiles[asked["JobFlowRole"]].rpartition("/")[2] in roles
+    (security,) = found.assembly.resources("AWS::EMR::SecurityConfiguration").values()
+    assert asked["SecurityConfiguration"] == security["Name"]
+    encryption = security["SecurityConfiguration"]["EncryptionConfiguration"]
+    assert encryption["EnableAtRestEncryption"] is True
+
+
+def test_every_type_of_resource_is_known_to_moto_or_to_the_shims(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    from moto.cloudformation.parsing import get_model_map
+
+    types = {one["Type"] for one in synthesized(configuration).template["Resources"].values()}
+
+    assert types - get_model_map().keys() - shims.TYPES - shims.IGNORED == set()

@@ -1,0 +1,112 @@
+"""Synthesis: offline, the same bytes every time, and one clear line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripts.local.child import python_environment
+from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.conftest import Deployed, Synthesized
+
+_OUTPUTS = {
+    "TargetBucketName",
+    "StateUri",
+    "DefaultInput",
+    "DashboardName",
+    "SpecVersion",
+    "FunctionNames",
+}
+
+
+def _command(
+    repo_root: Path, outdir: Path, context: Mapping[str, Any]
+) -> subprocess.CompletedProcess[str]:
+    """Synthesize as the CDK's command line does, by the command in cdk.json."""
+    settings = json.loads((repo_root / "cdk.json").read_text(encoding="utf-8"))
+    program, *arguments = settings["app"].split()
+    assert program == ".venv/bin/python"
+    given = {**settings["context"], "aws:cdk:bundling-stacks": [], **context}
+    known = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    environment = {
+        **known,
+        "CDK_OUTDIR": str(outdir),
+        "CDK_CONTEXT_JSON": json.dumps(given),
+        "PYTHONHASHSEED": "11",
+    }
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=repo_root,
+        env=python_environment(environment, str(repo_root), str(repo_root / "functions")),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+
+
+def test_another_process_without_any_aws_variable_synthesizes_the_same_bytes(
+    repo_root: Path, synthesized: Synthesized, tmp_path: Path
+) -> None:
+    ours = synthesized("nothing set").template_path
+
+    ended = _command(repo_root, tmp_path, {})
+
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / ours.name).read_bytes() == ours.read_bytes()
+
+
+def test_a_mistake_is_one_line_and_no_template(repo_root: Path, tmp_path: Path) -> None:
+    ended = _command(repo_root, tmp_path, {"ia_days": 7})
+
+    assert ended.returncode != 0
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith("s3-compactor")]
+    assert "ia_days" in line
+    assert "at least 30" in line
+    assert "Traceback" not in ended.stderr
+    assert not list(tmp_path.glob("*.template.json"))
+
+
+def test_nothing_of_an_account_is_looked_up(configuration: str, synthesized: Synthesized) -> None:
+    directory = synthesized(configuration).directory
+
+    manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+
+    assert "missing" not in manifest
+
+
+def test_the_outputs_are_those_that_the_command_line_reads(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    standalone = CONFIGURATIONS[configuration].get("mode") == "standalone"
+
+    assert {*found.outputs} >= _OUTPUTS
+    assert ("StateMachineArn" in found.outputs) is not standalone
+    assert {*json.loads(found.outputs["FunctionNames"]).values()} == {*found.functions}
+
+
+def test_the_schedule_starts_with_the_default_input_and_is_off_unless_asked_for(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    (schedule,) = [one for one in found.noted if one["type"] == "AWS::Scheduler::Schedule"]
+    wanted = CONFIGURATIONS[configuration].get("schedule_enabled", False)
+
+    assert schedule["properties"]["Target"]["Input"] == found.outputs["DefaultInput"]
+    assert schedule["properties"]["State"] == ("ENABLED" if wanted else "DISABLED")
+
+
+def test_the_names_of_the_predecessor_give_its_input(deployed: Deployed) -> None:
+    assert json.loads(deployed("the predecessor's names").outputs["DefaultInput"]) == {
+        "s3_source_uri": "s3://app-logs/raw/",
+        "s3_destination_uri": "s3://lake/compacted/",
+        "date_format": "%Y/%m/%d",
+        "duration": 2,
+        "spark_engine": "none",
+    }

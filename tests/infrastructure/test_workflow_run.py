@@ -1,0 +1,273 @@
+"""Deployed stacks run to their end with the bundled code, and every call they made checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.local.definition import REGION
+from scripts.local.embedded import SeedObject
+from tests.infrastructure.cloud import adapter, engine, expected
+from tests.infrastructure.cloud.audit import Audit, uses
+from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy
+from tests.infrastructure.cloud.iam import Call, Statement
+from tests.infrastructure.cloud.running import Cloud, cloud
+from tests.infrastructure.configurations import (
+    CONFIGURATIONS,
+    KMS_KEYS,
+    engine_of,
+    expected_buckets,
+)
+from tests.infrastructure.conftest import Synthesized
+
+pytestmark = pytest.mark.skipif(
+    platform.system() != "Linux", reason="the bundle of a Lambda function is for Linux"
+)
+_DAY = 86_400
+_NAMES = "abcdef"
+Start = Callable[[Deployment, Mapping[str, Any], Path], tuple[str, str | None]]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run that ended.
+
+    Attributes:
+        status: as Step Functions says it.
+        cause: of a failure.
+        given: the input.
+        audit: what was done, and what is allowed.
+        left: source keys that are there afterwards.
+        outputs: key -> content of what is in the destination afterwards.
+    """
+
+    deployment: Deployment
+    status: str
+    cause: str | None
+    given: Mapping[str, Any]
+    audit: Audit
+    left: frozenset[str]
+    outputs: Mapping[str, bytes]
+
+    @property
+    def records(self) -> list[bytes]:
+        """Every line of every output, in order."""
+        return sorted(line for body in self.outputs.values() for line in body.splitlines())
+
+
+def _lines(name: str) -> bytes:
+    return "".join(f'{{"id": "{name}-{number}"}}\n' for number in range(3)).encode()
+
+
+_RECORDS = sorted(line for name in _NAMES for line in _lines(name).splitlines())
+
+
+def _seed(on: Cloud, uri: str, day: str) -> None:
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    old = time.time() - 2 * _DAY
+    objects = [SeedObject(f"{prefix}{day}{name}.json", _lines(name), old) for name in _NAMES]
+    on.seed(bucket, objects)
+
+
+def _objects(on: Cloud, uri: str) -> dict[str, bytes]:
+    client = on.client("s3")
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    listed = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])
+    return {
+        one["Key"]: client.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
+        for one in listed
+    }
+
+
+def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
+    (schedule,) = [one for one in deployment.noted if one["type"] == "AWS::Scheduler::Schedule"]
+    given: dict[str, Any] = json.loads(schedule["properties"]["Target"]["Input"])
+    return given
+
+
+def _audit(deployment: Deployment, kind: str) -> Audit:
+    """What functions and state machine did, with what AWS itself does by their roles."""
+    keys = {**deployment.encryption_keys}
+    if "source_kms_key_arn" in CONFIGURATIONS[kind]:
+        keys |= KMS_KEYS
+    asked = deployment.cloud.requests()
+    done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
+    roles = {name: one["Role"] for name, one in deployment.functions.items()}
+    for name in deployment.functions:
+        done.setdefault(name, set()).update(expected.of_a_function(deployment, name))
+    for machine in deployment.machines:
+        roles[engine.STATE_MACHINE] = machine["roleArn"]
+        way = engine_of(CONFIGURATIONS[kind])
+        done[engine.STATE_MACHINE] |= expected.of_the_workflow(deployment, way)
+    return Audit(
+        {sender: frozenset(calls) for sender, calls in done.items()},
+        {
+            sender: deployment.policies[role].with_others(_policies_of_keys(keys.values()))
+            for sender, role in roles.items()
+        },
+    )
+
+
+def _policies_of_keys(keys: Iterable[str]) -> Iterator[Statement]:
+    """Keys are never the stack's own; theirs is the policy that KMS gives a key by default."""
+    root = account_arn("iam", "root").replace(REGION, "")
+    for key in keys:
+        yield Statement("key policy", True, ("kms:*",), (key,), (root,))
+
+
+def _workflow(
+    deployment: Deployment, given: Mapping[str, Any], scratch: Path
+) -> tuple[str, str | None]:
+    result = engine.run(deployment, given, scratch, run_name="run-1")
+    return result.status, result.cause
+
+
+def _function(
+    deployment: Deployment, given: Mapping[str, Any], scratch: Path
+) -> tuple[str, str | None]:
+    """The one function of standalone mode, started as the scheduler starts it."""
+    (name,) = deployment.functions
+    (scratch / "functions.json").write_text(
+        json.dumps({name: engine.described(deployment, name, scratch)}), encoding="utf-8"
+    )
+    os.environ[adapter.FUNCTIONS] = str(scratch / "functions.json")
+    try:
+        answer = adapter.handler(given, engine.Context(name))
+    finally:
+        del os.environ[adapter.FUNCTIONS]
+        adapter.end(name)
+    return str(answer["status"]).upper(), None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Attributes:
+        kind: a configuration.
+        day: where below the source the objects lie.
+        person: fields that a person gives as the input; None for the scheduler's input.
+        start: what starts it.
+    """
+
+    kind: str
+    day: str = ""
+    person: Mapping[str, Any] | None = None
+    start: Start = _workflow
+
+
+# The input of the application that this one succeeds has these fields and no others.
+_PREDECESSORS_INPUT = {
+    "s3_source_uri": "s3://app-logs/raw/",
+    "s3_destination_uri": "s3://lake/compacted/",
+    "date_format": "%Y/%m/%d",
+    "duration": 2,
+}
+_YESTERDAY = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y/%m/%d/")
+_PLANS = {
+    "the scheduler's input": Plan("nothing set"),
+    "the predecessor's input": Plan(
+        "the predecessor's names", day=_YESTERDAY, person=_PREDECESSORS_INPUT
+    ),
+    "KMS and clean-up": Plan("KMS, clean-up, imported buckets"),
+    "standalone": Plan("standalone, clean-up, imported buckets", start=_function),
+}
+
+
+@pytest.fixture(scope="module", params=list(_PLANS))
+def ran(
+    request: pytest.FixtureRequest,
+    bundled: Synthesized,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Ran]:
+    """Each plan, carried out once."""
+    plan = _PLANS[request.param]
+    with cloud() as on:
+        buckets = expected_buckets(CONFIGURATIONS[plan.kind])
+        deployment = deploy(on, bundled(plan.kind), buckets).read()
+        given = plan.person or _scheduled_input(deployment)
+        _seed(on, given["s3_source_uri"], plan.day)
+        on.requests()
+        status, cause = plan.start(deployment, given, tmp_path_factory.mktemp("run"))
+        yield Ran(
+            deployment=deployment,
+            status=status,
+            cause=cause,
+            given=given,
+            audit=_audit(deployment, plan.kind),
+            left=frozenset(_objects(on, given["s3_source_uri"])),
+            outputs=_objects(on, given["s3_destination_uri"]),
+        )
+
+
+def test_the_run_succeeds_and_every_record_is_in_one_output(ran: Ran) -> None:
+    assert ran.status == "SUCCEEDED", ran.cause
+    assert len(ran.outputs) == 1
+    assert ran.records == _RECORDS
+
+
+def test_sources_are_deleted_only_where_the_deployment_cleans_up(ran: Ran) -> None:
+    assert len(ran.left) == (0 if ran.given.get("clean_up") == "delete" else len(_NAMES))
+
+
+def test_every_function_that_has_work_did_it_under_its_own_name(ran: Ran) -> None:
+    idle = {name for name in ran.deployment.functions if name.endswith("-clean-up")}
+    if ran.given.get("clean_up") == "delete":
+        idle = set()
+
+    senders = {
+        sender
+        for sender, calls in ran.audit.done.items()
+        if any(call.action.startswith("s3:") for call in calls)
+    }
+
+    machine = {engine.STATE_MACHINE} if ran.deployment.machines else set()
+    assert senders == {*ran.deployment.functions} - idle | machine
+
+
+def test_every_call_is_allowed_to_the_role_that_made_it(ran: Ran) -> None:
+    assert ran.audit.refused() == []
+
+
+def test_taking_one_statement_out_refuses_exactly_the_calls_that_only_it_allows(ran: Ran) -> None:
+    shown = 0
+    for sender, policies in ran.audit.policies.items():
+        for statement in policies.identity:
+            others = [one for one in policies.identity if one is not statement]
+            only = {
+                f"{sender}: {call}"
+                for call in ran.audit.done[sender]
+                if statement.covers(call) and not any(one.covers(call) for one in others)
+            }
+
+            assert {*ran.audit.without(sender, statement).refused()} == only
+            shown += bool(only)
+    assert shown >= 2 * len(ran.deployment.functions)
+
+
+def test_what_only_a_crash_makes_necessary_is_allowed_as_well(ran: Ran) -> None:
+    worker = "standalone" if not ran.deployment.machines else "compact-partition"
+    (name,) = [name for name in ran.deployment.functions if name.endswith(worker)]
+    bucket, _, prefix = ran.given["s3_destination_uri"].removeprefix("s3://").partition("/")
+    output = f"arn:aws:s3:::{bucket}/{prefix}compacted-0.json"
+    repairs = {
+        Call("s3:AbortMultipartUpload", output),
+        Call("s3:GetObject", output),
+        # HEAD of an output that is not there must be 404, not 403.
+        Call(
+            "s3:ListBucket",
+            f"arn:aws:s3:::{bucket}",
+            (("s3:prefix", f"{prefix}compacted-0.json"),),
+        ),
+    }
+
+    assert [str(call) for call in repairs if not ran.audit.policies[name].allow(call)] == []
