@@ -60,16 +60,19 @@ def session_here(s3: EmbeddedS3, directory: Path) -> Iterator[SparkSession]:
         **_s3a(s3),
     }.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
     try:
-        yield session
+        session = builder.getOrCreate()
     finally:
-        session.stop()
+        # The JVM has it now, and hands it to its workers; no later test must find it.
         for name, old in before.items():
             if old is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = old
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def _s3a(s3: EmbeddedS3) -> dict[str, str]:
