@@ -35,7 +35,9 @@ def place(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
     runtime._store.cache_clear()
     number = next(_numbers)
-    made = Place(boto3.client("s3", endpoint_url=endpoint), f"alone-{number}", f"alone-lake-{number}")
+    made = Place(
+        boto3.client("s3", endpoint_url=endpoint), f"alone-{number}", f"alone-lake-{number}"
+    )
     for bucket in (made.source, made.lake):
         made.s3.create_bucket(Bucket=bucket)
     for path in "abc":
