@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aws_cdk import Duration, TimeZone
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -42,16 +44,7 @@ class Start(Construct):
 
     def starts_workflow(self, machine: sfn.StateMachine, run_input: str) -> None:
         """Start the state machine with this input, JSON whose tokens CloudFormation fills in."""
-        self._add(
-            targets.StepFunctionsStartExecution(
-                machine,
-                input=scheduler.ScheduleTargetInput.from_text(run_input),
-                dead_letter_queue=self.failed,
-                retry_attempts=_RETRIES,
-                max_event_age=Duration.hours(_RETRY_HOURS),
-                role=self._role,
-            )
-        )
+        self._add(targets.StepFunctionsStartExecution(machine, **self._how_to_start(run_input)))
 
     def starts_function(self, function: lambda_.Function, run_input: str) -> None:
         """Invoke the function of standalone mode with this input."""
@@ -60,16 +53,16 @@ class Start(Construct):
             f"{function.function_arn}:*",
             "Versions and aliases of the one function, which CDK adds.",
         )
-        self._add(
-            targets.LambdaInvoke(
-                function,
-                input=scheduler.ScheduleTargetInput.from_text(run_input),
-                dead_letter_queue=self.failed,
-                retry_attempts=_RETRIES,
-                max_event_age=Duration.hours(_RETRY_HOURS),
-                role=self._role,
-            )
-        )
+        self._add(targets.LambdaInvoke(function, **self._how_to_start(run_input)))
+
+    def _how_to_start(self, run_input: str) -> dict[str, Any]:
+        return {
+            "input": scheduler.ScheduleTargetInput.from_text(run_input),
+            "dead_letter_queue": self.failed,
+            "retry_attempts": _RETRIES,
+            "max_event_age": Duration.hours(_RETRY_HOURS),
+            "role": self._role,
+        }
 
     def _add(self, target: scheduler.IScheduleTarget) -> None:
         config = self._config

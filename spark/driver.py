@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import SparkSession
 
+from compactor.clock import SystemClock
 from compactor.partition_run import PartitionRun
 from compactor.receipts import Receipt
 from compactor.stores.s3 import S3Store
@@ -40,12 +40,8 @@ class RunsGroups(Protocol):
         ...
 
 
-class SystemClock:
-    """The machine's clock; as a deadline, one that never comes."""
-
-    def now(self) -> float:
-        """UNIX seconds."""
-        return time.time()
+class NoDeadline:
+    """A deadline that never comes."""
 
     def remaining_seconds(self) -> float:
         """Spark sets no limit."""
@@ -89,11 +85,10 @@ class Driver:
             return list(pool.map(OversizedPartition.finish, partitions))
 
     def _partition(self, item: WorkItem) -> OversizedPartition:
-        clock = SystemClock()
         # A store of its own, so that its requests are counted apart.
         store = S3Store(self.client)
         settings, run_id = self.loaded.settings, self.loaded.run_id
-        run = PartitionRun(item.partition, settings, store, clock, clock, run_id)
+        run = PartitionRun(item.partition, settings, store, SystemClock(), NoDeadline(), run_id)
         return OversizedPartition(run, rebuild=not settings.columnar)
 
     def _rounds(self, session: SparkSession) -> RunsGroups:

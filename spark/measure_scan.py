@@ -23,6 +23,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from compactor.clock import SystemClock
 from compactor.group_steps import draft_of
 from compactor.model import Partition
 from compactor.partition_run import PartitionRun
@@ -31,7 +32,7 @@ from compactor.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from spark.columnar.context import ColumnarContext
 from spark.columnar.groups import compact_columnar
-from spark.driver import SystemClock
+from spark.driver import NoDeadline
 from spark.tasks import OpenStore
 
 _TURNS = 5
@@ -93,8 +94,8 @@ def merge(session: SparkSession, store: S3Store, bucket: str) -> dict[str, Any]:
             "open_partition_seconds": 0,
         }
     )
-    clock = SystemClock()
-    run = PartitionRun(Partition(bucket, "small/", ""), settings, store, clock, clock, "scan")
+    clock, deadline = SystemClock(), NoDeadline()
+    run = PartitionRun(Partition(bucket, "small/", ""), settings, store, clock, deadline, "scan")
     context = ColumnarContext(
         settings, store, run.destination, run.run_id, OpenStore.of(settings, None)
     )

@@ -7,13 +7,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.cleanup import clean_up
+from compactor.clock import SystemClock
 from compactor.commit import CommitLog
 from compactor.settings import Settings
 from compactor.work import WorkItem
 from handlers.runtime import (
     Event,
     LambdaContext,
-    SystemClock,
     logger,
     metrics,
     store_for,

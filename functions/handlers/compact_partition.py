@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from compactor.clock import SystemClock
 from compactor.receipts import counts_from
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
@@ -14,7 +15,6 @@ from handlers.runtime import (
     Event,
     LambdaContext,
     LambdaDeadline,
-    SystemClock,
     add_partition_metrics,
     logger,
     metrics,

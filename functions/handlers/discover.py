@@ -9,15 +9,14 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.commit import CommitLog
+from compactor.clock import SystemClock
 from compactor.discover import discover
-from compactor.model import Partition
 from compactor.settings import Settings
 from compactor.work import write_work
 from handlers.runtime import (
     Event,
     LambdaContext,
-    SystemClock,
+    committed_in,
     logger,
     metrics,
     store_for,
@@ -49,11 +48,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings)
-
-    def committed(partition: Partition) -> set[bytes]:
-        return CommitLog(store, settings, partition).load().committed
-
-    found = discover(settings, store, SystemClock().now(), committed=committed)
+    found = discover(settings, store, SystemClock().now(), committed=committed_in(settings, store))
     lists = write_work(found, settings, event["run_id"], store)
     for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))

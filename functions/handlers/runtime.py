@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
@@ -12,6 +11,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import worker_process
+from compactor.commit import CommitLog
+from compactor.model import Partition
+from compactor.ports import ObjectStore
 from compactor.receipts import Counts
 from compactor.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
@@ -47,14 +49,6 @@ class LambdaContext(Protocol):
         ...
 
 
-class SystemClock:
-    """The machine's clock."""
-
-    def now(self) -> float:
-        """UNIX seconds."""
-        return time.time()
-
-
 class LambdaDeadline:
     """The end of the invocation, as Lambda's context tells it."""
 
@@ -75,6 +69,15 @@ def _store(threads: int, budget_bytes: int) -> S3Store:
 def store_for(settings: Settings) -> S3Store:
     """The store of this process; the endpoint comes from the environment, as boto3 finds it."""
     return _store(settings.read_concurrency, settings.memory_budget_bytes)
+
+
+def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], set[bytes]]:
+    """What discovery asks of a partition: the identities of the sources that its log names."""
+
+    def committed(partition: Partition) -> set[bytes]:
+        return CommitLog(store, settings, partition).load().committed
+
+    return committed
 
 
 _FIGURES = (

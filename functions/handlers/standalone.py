@@ -19,10 +19,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout, receipts
 from compactor.cleanup import clean_up
+from compactor.clock import SystemClock
 from compactor.commit import CommitLog
 from compactor.discover import Discovery, WorkItem, discover
 from compactor.errors import CompactorError, InvalidInput, ObjectMissing
-from compactor.model import Partition
 from compactor.receipts import Counts
 from compactor.report import RunIdentity, report
 from compactor.run_partition import PartitionRun, record_partition
@@ -32,8 +32,8 @@ from compactor.work import write_work
 from handlers.runtime import (
     Event,
     LambdaDeadline,
-    SystemClock,
     add_partition_metrics,
+    committed_in,
     logger,
     metrics,
     store_for,
@@ -136,9 +136,7 @@ def _settings(given: object) -> Settings:
 
 
 def _discover(run: _Run) -> Discovery:
-    def committed(partition: Partition) -> set[bytes]:
-        return CommitLog(run.store, run.settings, partition).load().committed
-
+    committed = committed_in(run.settings, run.store)
     found = discover(run.settings, run.store, SystemClock().now(), committed=committed)
     write_work(found, run.settings, run.run_id, run.store)
     metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))

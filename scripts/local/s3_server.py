@@ -29,17 +29,25 @@ class _QuietHandler(MotoRequestHandler):
         pass
 
 
+def application() -> Any:
+    """The server of moto as a WSGI application; what puts its S3 right is installed before."""
+    moto: Any = DomainDispatcherApplication(create_backend_app)
+    return s3_web.serve_reads(s3_web.take_bodies(s3_web.serve_conditionally(moto)))
+
+
+def serve(served: Any) -> int:
+    """Serve a WSGI application until the process ends; returns its port, a free loopback one."""
+    server = make_server("127.0.0.1", 0, served, threaded=True, request_handler=_QuietHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return int(server.server_port)
+
+
 def main() -> None:
     """Serve until whoever started this is gone."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     s3_patches.install()
-    moto: Any = DomainDispatcherApplication(create_backend_app)
-    conditional = s3_web.serve_conditionally(moto)
-    application = s3_web.serve_reads(s3_web.take_bodies(conditional))
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_QuietHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    send(answers, {"port": server.server_port})
+    send(answers, {"port": serve(application())})
     _take_objects(sys.stdin.buffer, answers)
     os._exit(0)
 

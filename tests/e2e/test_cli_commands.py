@@ -13,13 +13,13 @@ import time
 
 import pytest
 
+from compactor.clock import SystemClock
 from compactor.discover import discover
 from compactor.receipts import Counts
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor.work import write_work
-from handlers.runtime import SystemClock
 from scripts.audit import Places, Proof, audit
 from scripts.cli import main
 from scripts.local.embedded import EmbeddedS3, SeedObject

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
+from compactor.clock import SystemClock
 from compactor.partition_run import PartitionRun
-from spark.driver import SystemClock
+from spark.driver import NoDeadline
 from spark.oversized import Budget, OversizedPartition
 from tests.spark.cluster import Cluster, python_workers
 from tests.spark.gate import Gate, Request
@@ -53,9 +54,9 @@ def must_be_whole(job: Job) -> None:
     """Every record once, and nothing left for a further run but to see that."""
     assert job.readable() == dict.fromkeys(range(RECORDS), 1)
     outputs = set(job.outputs())
-    clock = SystemClock()
+    clock, deadline = SystemClock(), NoDeadline()
     for item in job.items:
-        run = PartitionRun(item.partition, job.settings, job.store, clock, clock, "run-next")
+        run = PartitionRun(item.partition, job.settings, job.store, clock, deadline, "run-next")
         partition = OversizedPartition(run)
         assert partition.plan(Budget(1_000)) == []
         assert partition.finish().status == "done"

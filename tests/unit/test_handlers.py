@@ -14,6 +14,7 @@ import boto3
 import pytest
 
 from compactor import packing
+from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from handlers import clean_up, compact_partition, discover, report, runtime
 from tests.support.moto_server import moto_server
@@ -366,7 +367,7 @@ def test_partitions_for_spark_are_counted_apart(logs: Place) -> None:
     assert verdict["failed_partitions"] == 2
 
 
-class Later(runtime.SystemClock):
+class Later(SystemClock):
     """A clock that is ahead."""
 
     def __init__(self, days: float) -> None:

@@ -9,28 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Mapping
 from typing import Any
 
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
-from werkzeug.serving import make_server
-
-from scripts.local import s3_patches, s3_web
+from scripts.local import s3_patches
+from scripts.local.s3_server import application, serve
 from scripts.local.wire import receive, send
 from tests.infrastructure.cloud import shims
 from tests.infrastructure.cloud.recording import Recorder
-
-
-class _QuietHandler(MotoRequestHandler):
-    """Logs nothing per request."""
-
-    def log_request(self, *_: Any) -> None:
-        pass
 
 
 def main() -> None:
@@ -39,12 +25,8 @@ def main() -> None:
     os.dup2(2, 1)
     s3_patches.install()
     shims.install()
-    moto: Any = DomainDispatcherApplication(create_backend_app)
-    conditional = s3_web.serve_conditionally(moto)
-    recorder = Recorder(s3_web.serve_reads(s3_web.take_bodies(conditional)))
-    server = make_server("127.0.0.1", 0, recorder, threaded=True, request_handler=_QuietHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    send(answers, {"port": server.server_port})
+    recorder = Recorder(application())
+    send(answers, {"port": serve(recorder)})
     while (order := receive(sys.stdin.buffer)) is not None:
         send(answers, _answer(order, recorder))
     os._exit(0)
