@@ -86,9 +86,10 @@ class Progress:
             sequence = min(self.state.unpublished)
             try:
                 self._repair(self.state.unpublished[sequence])
-            except CommitConflict as error:
-                # Another run is repairing it; the log state is up to date now.
-                self.refuse(CommitConflict)
+            except (CommitConflict, UploadLost) as error:
+                # Another run is repairing it, and the log state is up to date now; or what was
+                # just built again was dropped before it was published.
+                self.refuse(type(error))
                 self.set_back(error)
         return True
 
@@ -115,6 +116,7 @@ class Progress:
         Raises:
             SourceChanged: a source is not what was listed.
             CommitConflict: another run was first.
+            UploadLost: committed, but somebody dropped the upload: settle the log again.
         """
         run = self.run
         started = run.clock.now()
@@ -130,6 +132,7 @@ class Progress:
 
         Raises:
             CommitConflict: another run was first; the upload is aborted.
+            UploadLost: committed, but somebody dropped the upload: settle the log again.
         """
         run = self.run
         try:

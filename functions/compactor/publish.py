@@ -25,6 +25,11 @@ def publish(commit: Commit, store: ObjectStore) -> bool:
         store.complete_upload(
             output.bucket, output.key, output.upload_id, output.parts, crc32=output.crc32
         )
+    except IntegrityError as error:
+        remedy = f"abort upload {output.upload_id}, and the next run builds it again"
+        raise IntegrityError(
+            f"{error}; it stays unreadable, its sources as they are: {remedy}"
+        ) from error
     except (AlreadyExists, ObjectMissing):
         # Somebody completed it before us, or our own first try did and its answer was lost.
         if not is_published(output, store):

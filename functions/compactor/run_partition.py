@@ -8,7 +8,7 @@ load the log -> publish what an earlier run left -> list -> plan
 from __future__ import annotations
 
 from compactor.commit_log import LogState
-from compactor.errors import CommitConflict, InvalidInput, SourceChanged
+from compactor.errors import CommitConflict, InvalidInput, SourceChanged, UploadLost
 from compactor.model import CompactionPlan
 from compactor.partition_run import PartitionResult, PartitionRun
 from compactor.progress import Progress, Window
@@ -92,7 +92,7 @@ def _run_groups(progress: Progress, decision: CompactionPlan) -> bool:
             return False
         try:
             progress.do_group(group)
-        except (SourceChanged, CommitConflict) as error:
+        except (SourceChanged, CommitConflict, UploadLost) as error:
             progress.refuse(type(error))
             progress.set_back(error)
             return False

@@ -216,6 +216,20 @@ def test_a_lost_answer_to_any_request_is_made_good(number):
     made.must_be_finished()
 
 
+@pytest.mark.parametrize("number", range(1, CALLS + 1))
+def test_an_upload_dropped_at_any_request_is_built_again_by_the_same_run(number):
+    made = world()
+    made.store.hooks.after.append(made.check)
+
+    def drop() -> None:
+        for upload_id, key in made.store.unfinished_uploads("lake").items():
+            made.store.abort_upload("lake", key, upload_id)
+
+    made.store.hooks.before.append(at_call(number, drop))
+    assert made.run().status == "done"
+    made.must_be_finished()
+
+
 def test_clean_up_deletes_only_past_retention_and_may_die_half_way():
     made = world(clean_up="delete", retention_days=7)
     made.run()
