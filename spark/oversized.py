@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compactor.commit_log import decode_commit
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -17,6 +16,7 @@ from compactor.errors import (
     UploadLost,
 )
 from compactor.group_steps import drop
+from compactor.log_entries import decode_commit
 from compactor.model import ObjectGroup
 from compactor.orphans import abort_losers
 from compactor.partition_run import PartitionRun
@@ -192,9 +192,7 @@ class OversizedPartition:
         return [PlannedGroup(self, window, group) for group in groups]
 
     def _take(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
-        known_signatures = len(progress.signatures)
-        progress.signatures.update(answer.misfits)
-        if len(progress.signatures) != known_signatures:
+        if progress.learn(answer.misfits):
             self._plan_again(planned.window)
         if answer.error:
             self._take_error(progress, planned, answer)

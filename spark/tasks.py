@@ -15,8 +15,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compactor import worker_process
-from compactor.commit_log import encode_commit
 from compactor.group_steps import draft_of, store_group
+from compactor.log_entries import encode_commit
 from compactor.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings import Settings

@@ -3,63 +3,22 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
-import msgspec
-
 from compactor import layout
-from compactor.commit_log import (
-    Commit,
-    LogState,
-    decode_checkpoint,
-    decode_commit,
-    encode_checkpoint,
-    encode_commit,
-)
-from compactor.errors import AlreadyExists, CommitConflict, IntegrityError
+from compactor.commit_log import Commit, LogState
+from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
+from compactor.log_entries import encode_checkpoint, encode_commit
 from compactor.manifest import identities
 from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
+from compactor.stored_logs import newest_first, read_checkpoint, read_entry
 
 _NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
-# What decoding an entry raises when its bytes are not those that were written.
-_DAMAGE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    OSError,
-    EOFError,
-    zlib.error,
-    msgspec.MsgspecError,
-)
-
-
-def newest_first(store: ObjectStore, bucket: str, keys: Mapping[int, str]) -> Iterator[Commit]:
-    """The valid entries of a log, those that no later one replaces; each is read once.
-
-    Whether an entry is valid hangs on later entries alone, so each commit can be relied on as
-    soon as it is given, and only one is held at a time.
-
-    Args:
-        store: where the log is.
-        bucket: where its entries are.
-        keys: key of every entry by sequence.
-
-    Raises:
-        IntegrityError: an entry cannot be decoded; nothing older is given.
-    """
-    void: set[int] = set()
-    for sequence in sorted(keys, reverse=True):
-        commit = _decoded(store.get(bucket, keys[sequence]), bucket, keys[sequence])
-        # What a replacement has made void stays void when it is replaced itself.
-        if commit.replaces is not None:
-            void.add(commit.replaces)
-        if sequence not in void:
-            yield commit
+# Each lost race means that another worker got its entry in: so many in a row is a defect.
+_MOST_RACES = 1_000
 
 
 class CommitLog:
@@ -72,18 +31,26 @@ class CommitLog:
         self._bucket, self._prefix = layout.commits_prefix(settings, partition)
 
     def load(self) -> LogState:
-        """The newest checkpoint and every entry after it: one LIST and few GETs."""
+        """The newest checkpoint and every entry after it: one LIST and few GETs.
+
+        Raises:
+            IntegrityError: one of them cannot be decoded, or an entry is missing.
+        """
         commits, checkpoints = self._names("")
         state = LogState()
         if checkpoints:
             through, key = max(checkpoints.items())
-            state = decode_checkpoint(self._store.get(self._bucket, key))
+            state = read_checkpoint(self._store, self._bucket, key)
             commits = {n: key for n, key in commits.items() if n > through}
         self._take(state, commits)
         return state
 
     def refresh(self, state: LogState) -> None:
-        """Take the entries that were written since ``state`` was loaded."""
+        """Take the entries that were written since ``state`` was loaded.
+
+        Raises:
+            IntegrityError: one of them cannot be decoded, or one is missing.
+        """
         after = layout.commit_key(self._settings, self._partition, state.last)[1]
         commits, _ = self._names(after)
         self._take(state, {n: key for n, key in commits.items() if n > state.last})
@@ -94,8 +61,9 @@ class CommitLog:
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
                 the commit it wants to replace. The log state is up to date then.
+            TransientStoreError: others were first a thousand times.
         """
-        while True:
+        for _ in range(_MOST_RACES):
             # Also before the first try: the log may have been read anew, for another group,
             # after this one was planned.
             self._refuse_conflict(state, draft)
@@ -111,6 +79,9 @@ class CommitLog:
             else:
                 state.add(commit)
                 return commit
+        raise TransientStoreError(
+            f"commit log {self._prefix}: others were first {_MOST_RACES:,} times"
+        )
 
     def checkpoint(self, state: LogState) -> None:
         """Sum up the log once every commit in it is published; otherwise do nothing."""
@@ -150,7 +121,8 @@ class CommitLog:
                     f"commit log {self._prefix} has no entry {state.last + 1}, "
                     f"but has {sequence}: it was changed by hand"
                 )
-            state.add(decode_commit(self._store.get(self._bucket, commits[sequence])))
+            key = commits[sequence]
+            state.add(read_entry(self._store, self._bucket, key, sequence))
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
@@ -161,10 +133,3 @@ class CommitLog:
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
-
-
-def _decoded(body: bytes, bucket: str, key: str) -> Commit:
-    try:
-        return decode_commit(body)
-    except _DAMAGE as error:
-        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error

@@ -9,15 +9,10 @@ one of them published.
 
 from __future__ import annotations
 
-import base64
-import gzip
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
-from isal import igzip
 
 from compactor import manifest
 from compactor.columnar import Columnar
@@ -26,16 +21,12 @@ from compactor.model import (
     Compression,
     Format,
     Quarantined,
-    QuarantineReason,
-    SourceObject,
     StoredPart,
 )
 
-LOG_VERSION = 1
 SHOWN_QUARANTINED = 100
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
-_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,94 +186,3 @@ class LogState:
             self.committed -= manifest.identities(replaced.rows)
             if replaced.run_id in self.runs:
                 self.runs[replaced.run_id].count(replaced, -1)
-
-
-def encode_commit(commit: Commit) -> bytes:
-    """Gzipped JSON of one entry."""
-    output = commit.output
-    document = {
-        "version": LOG_VERSION,
-        "sequence": commit.sequence,
-        "commit_id": commit.commit_id,
-        "run_id": commit.run_id,
-        "created_at": commit.created_at,
-        "source_bucket": commit.source_bucket,
-        "group_id": commit.group_id,
-        "replaces": commit.replaces,
-        "output": None if output is None else msgspec.to_builtins(output),
-        "manifest": manifest.to_json(commit.rows),
-        "quarantined": [
-            [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
-            for q in commit.quarantined
-        ],
-    }
-    return _pack(document)
-
-
-def decode_commit(body: bytes) -> Commit:
-    """The entry again."""
-    document = _unpack(body)
-    bucket = document["source_bucket"]
-    raw_output = document["output"]
-    return Commit(
-        sequence=document["sequence"],
-        commit_id=document["commit_id"],
-        run_id=document["run_id"],
-        created_at=document["created_at"],
-        source_bucket=bucket,
-        group_id=document["group_id"],
-        replaces=document["replaces"],
-        output=None if raw_output is None else msgspec.convert(raw_output, Output),
-        rows=manifest.from_json(document["manifest"], bucket),
-        quarantined=tuple(
-            Quarantined(SourceObject(bucket, key, etag, size, 0.0), QuarantineReason(why), detail)
-            for key, etag, size, why, detail in document["quarantined"]
-        ),
-    )
-
-
-def encode_checkpoint(state: LogState) -> bytes:
-    """Gzipped JSON that stands for every entry through ``state.last``."""
-    document = {
-        "version": LOG_VERSION,
-        "through": state.last,
-        "committed": _digests_to_text(state.committed),
-        "quarantined": _digests_to_text(state.quarantined),
-        "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
-    }
-    return _pack(document)
-
-
-def decode_checkpoint(body: bytes) -> LogState:
-    """State as of the checkpoint."""
-    document = _unpack(body)
-    through = document["through"]
-    return LogState(
-        last=through,
-        checkpoint=through,
-        committed=_digests_from_text(document["committed"]),
-        quarantined=_digests_from_text(document["quarantined"]),
-        runs=msgspec.convert(document["runs"], dict[str, RunTotals]),
-    )
-
-
-def _pack(document: dict[str, Any]) -> bytes:
-    # 8 times as fast as zlib at a like size.
-    return igzip.compress(msgspec.json.encode(document), compresslevel=2, mtime=0)
-
-
-def _unpack(body: bytes) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.json.decode(gzip.decompress(body))
-    if document["version"] != LOG_VERSION:
-        raise ValueError(f"commit log version {document['version']}, expected {LOG_VERSION}")
-    return document
-
-
-def _digests_to_text(digests: Iterable[bytes]) -> str:
-    # Sorted, so that two runs that saw the same log write the same checkpoint.
-    return base64.b64encode(b"".join(sorted(digests))).decode()
-
-
-def _digests_from_text(text: str) -> set[bytes]:
-    raw = base64.b64decode(text)
-    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}

@@ -7,9 +7,11 @@ of 100,000 sources packs into a few megabytes.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from compactor.model import SourceObject
 from compactor.restoring import Edit, SliceFacts
@@ -82,35 +84,64 @@ def to_json(rows: Sequence[ManifestRow]) -> Json:
     return document
 
 
-def from_json(document: Mapping[str, Any], bucket: str) -> tuple[ManifestRow, ...]:
-    """The rows again; ``last_modified`` of the sources is not kept and reads 0.0."""
-    table = [base64.b64decode(text) for text in document["bytes"]]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Columns(msgspec.Struct):
+    """What :func:`to_json` gives, each value checked for its kind when it is decoded."""
+
+    key: list[str]
+    etag: list[str]
+    size: list[_Count]
+    offset: list[_Count]
+    length: list[_Count]
+    plain_bytes: list[_Count | None]
+    crc32: list[_Count | None]
+    records: list[_Count | None]
+    prefix: list[_Count | None]
+    suffix: list[_Count | None]
+    appended: list[_Count | None]
+    newlines: list[_Count | None]
+    edits: dict[str, list[tuple[_Count, _Count, _Count]]]
+    table: list[bytes] = msgspec.field(name="bytes")
+
+
+def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
+    """The rows again; ``last_modified`` of the sources is not kept and reads 0.0.
+
+    Raises:
+        ValueError, IndexError: the columns do not belong together.
+    """
+    lengths = {len(getattr(columns, name)) for name in Columns.__struct_fields__[:-2]}
+    if len(lengths) > 1:
+        raise ValueError("the columns of the manifest differ in length")
     return tuple(
         ManifestRow(
-            SourceObject(bucket, key, document["etag"][n], document["size"][n], 0.0),
-            document["offset"][n],
-            document["length"][n],
-            document["plain_bytes"][n],
-            document["crc32"][n],
-            _facts(document, n, table),
+            SourceObject(bucket, key, columns.etag[n], columns.size[n], 0.0),
+            columns.offset[n],
+            columns.length[n],
+            columns.plain_bytes[n],
+            columns.crc32[n],
+            _facts(columns, n),
         )
-        for n, key in enumerate(document["key"])
+        for n, key in enumerate(columns.key)
     )
 
 
-def _facts(document: Mapping[str, Any], n: int, table: Sequence[bytes]) -> SliceFacts | None:
-    if document["prefix"][n] is None:
+def _facts(columns: Columns, n: int) -> SliceFacts | None:
+    prefix, suffix, appended = columns.prefix[n], columns.suffix[n], columns.appended[n]
+    if prefix is None or suffix is None or appended is None:
         return None
-    newlines = document["newlines"][n]
+    table, newlines = columns.table, columns.newlines[n]
     return SliceFacts(
-        records=document["records"][n],
-        dropped_prefix=table[document["prefix"][n]],
-        dropped_suffix=table[document["suffix"][n]],
-        appended=document["appended"][n],
+        records=columns.records[n],
+        dropped_prefix=table[prefix],
+        dropped_suffix=table[suffix],
+        appended=appended,
         newlines_stand_for=None if newlines is None else table[newlines],
         edits=tuple(
             Edit(offset, inserted, table[ref])
-            for offset, inserted, ref in document["edits"].get(str(n), ())
+            for offset, inserted, ref in columns.edits.get(str(n), ())
         ),
     )
 

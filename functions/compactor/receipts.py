@@ -15,6 +15,7 @@ import msgspec
 
 from compactor import layout
 from compactor.commit_log import LogState, QuarantineLine
+from compactor.decoding import decoder
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
@@ -64,6 +65,9 @@ class Receipt:
     cause: str = ""
 
 
+_decode = decoder(Receipt)
+
+
 def count_commits(counts: Counts, state: LogState, run_id: str) -> list[QuarantineLine]:
     """Fill in what this run committed; returns the first sources it quarantined."""
     totals = state.totals(run_id)
@@ -91,7 +95,7 @@ def write(receipt: Receipt, settings: Settings, partition: Partition, store: Obj
 
 def decode(body: bytes) -> Receipt:
     """The receipt again."""
-    return msgspec.json.decode(body, type=Receipt)
+    return _decode(body)
 
 
 def counts_from(document: Mapping[str, Any] | None) -> Counts:

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from compactor.formats.framing import Edit, Framed
 
-__all__ = ["Edit", "SliceFacts", "facts_of", "restore_slice"]
+__all__ = ["Edit", "Kept", "SliceFacts", "facts_of", "restore_slice"]
+
+# A tuple of three, one of its numbers and its place in a list; its bytes are counted apart.
+_EDIT_BYTES = 104
 
 
 class SliceFacts(NamedTuple):
@@ -21,6 +24,38 @@ class SliceFacts(NamedTuple):
     appended: int = 0
     newlines_stand_for: bytes | None = None
     edits: tuple[Edit, ...] = ()
+
+
+class Kept:
+    """What the manifest of one output keeps to give its sources back; equal bytes only once.
+
+    Attributes:
+        bytes: of memory that it takes, about.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._shared: dict[bytes, bytes] = {}
+
+    def cost(self, framed: Framed) -> int:
+        """How many bytes more it would be with this source."""
+        cost = 0
+        for part in (framed.dropped_prefix, framed.dropped_suffix):
+            if part and part not in self._shared:
+                cost += len(part)
+        if framed.edits:
+            cost += sum(_EDIT_BYTES + len(edit.original) for edit in framed.edits)
+        return cost
+
+    def take(self, framed: Framed) -> SliceFacts:
+        """What must be remembered to undo the framing of one source."""
+        prefix, suffix = framed.dropped_prefix, framed.dropped_suffix
+        if not (prefix or suffix or framed.edits):
+            return facts_of(framed)
+        self.bytes += self.cost(framed)
+        prefix = self._shared.setdefault(prefix, prefix)
+        suffix = self._shared.setdefault(suffix, suffix)
+        return SliceFacts(framed.records, prefix, suffix, *framed[5:])
 
 
 def facts_of(framed: Framed) -> SliceFacts:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from compactor.commit import CommitLog
-from compactor.commit_log import decode_commit, encode_commit
 from compactor.errors import InvalidInput, TransientStoreError
+from compactor.log_entries import decode_commit, encode_commit
 from compactor.receipts import Receipt
 from spark import oversized
 from spark.oversized import Budget, OversizedPartition

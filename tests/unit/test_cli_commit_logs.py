@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.commit_log import Commit, encode_commit
+from compactor.commit_log import Commit
 from compactor.errors import IntegrityError, InvalidInput
+from compactor.log_entries import encode_commit
 from compactor.restore import Wanted, find
 from compactor.uris import S3Uri
 from scripts.commit_logs import all_logs, logs_for_key

@@ -11,9 +11,10 @@ import pytest
 
 from compactor.columnar import Columnar, Rejects
 from compactor.commit import CommitLog
-from compactor.commit_log import Commit, Output, decode_commit, encode_commit
+from compactor.commit_log import Commit, Output
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.formats import framer_for
+from compactor.log_entries import decode_commit, encode_commit
 from compactor.manifest import ManifestRow
 from compactor.model import Compression, Format, Signature
 from compactor.packing import make_group
@@ -169,7 +170,7 @@ def test_a_source_whose_rows_alone_are_left_cannot_be_restored() -> None:
 def test_sources_of_rows_that_balance_are_cleaned_up() -> None:
     world = RowWorld(clean_up="delete", retention_days=0)
     world.published()
-    assert world.clean_up().deleted == 2
+    assert world.clean_up().counts.deleted == 2
     assert not world.sources()
 
 
@@ -178,7 +179,7 @@ def test_sources_of_rows_that_do_not_balance_stay(changed: dict[str, Any]) -> No
     world = RowWorld(clean_up="delete", retention_days=0)
     world.published(**changed)
     result = world.clean_up()
-    assert result.deleted == 0
+    assert result.counts.deleted == 0
     assert len(result.unsafe) == 1
     assert result.unsafe[0].endswith("its sources stay")
 

@@ -5,16 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.commit_log import (
-    Commit,
-    LogState,
-    Output,
-    RunTotals,
-    decode_checkpoint,
-    decode_commit,
-    encode_checkpoint,
-    encode_commit,
-)
+from compactor.commit_log import Commit, LogState, Output, RunTotals
+from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
 from compactor.manifest import ManifestRow
 from compactor.model import Compression, Format, Quarantined, QuarantineReason, StoredPart
 from compactor.restoring import Edit, SliceFacts

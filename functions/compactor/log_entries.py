@@ -1,0 +1,127 @@
+"""The entries and checkpoints of a commit log as they lie on S3: gzipped JSON, and back."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import msgspec
+from isal import igzip
+
+from compactor import manifest
+from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals
+from compactor.decoding import decoder
+from compactor.manifest import Columns
+from compactor.model import Quarantined, QuarantineReason, SourceObject
+
+LOG_VERSION = 1
+_DIGEST_BYTES = 16
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+class _Entry(msgspec.Struct):
+    """What :func:`encode_commit` packs, each value checked for its kind when it is decoded."""
+
+    sequence: int
+    commit_id: str
+    run_id: str
+    created_at: float
+    source_bucket: str
+    group_id: str
+    replaces: int | None
+    output: Output | None
+    manifest: Columns
+    quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+
+
+# What an entry and a commit have in common, in the order in which it is written.
+_SAME_FIELDS = _Entry.__struct_fields__[:7]
+
+
+class _Checkpoint(msgspec.Struct):
+    through: int
+    committed: bytes
+    quarantined: bytes
+    runs: dict[str, RunTotals]
+
+
+_decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
+_decode_checkpoint = decoder(_Checkpoint)
+
+
+def encode_commit(commit: Commit) -> bytes:
+    """Gzipped JSON of one entry."""
+    output = commit.output
+    document = {
+        "version": LOG_VERSION,
+        **{name: getattr(commit, name) for name in _SAME_FIELDS},
+        "output": None if output is None else msgspec.to_builtins(output),
+        "manifest": manifest.to_json(commit.rows),
+        "quarantined": [
+            [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
+            for q in commit.quarantined
+        ],
+    }
+    return _pack(document)
+
+
+def decode_commit(body: bytes) -> Commit:
+    """The entry again; where the bytes are not those of one, whatever their decoders raise."""
+    entry = _decode_entry(_unpack(body))
+    bucket = entry.source_bucket
+    same: dict[str, Any] = {name: getattr(entry, name) for name in _SAME_FIELDS}
+    return Commit(
+        **same,
+        output=entry.output,
+        rows=manifest.from_json(entry.manifest, bucket),
+        quarantined=tuple(
+            Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
+            for key, etag, size, reason, detail in entry.quarantined
+        ),
+    )
+
+
+def encode_checkpoint(state: LogState) -> bytes:
+    """Gzipped JSON for every entry through ``state.last``: the same whichever run writes it."""
+    document = {
+        "version": LOG_VERSION,
+        "through": state.last,
+        "committed": b"".join(sorted(state.committed)),
+        "quarantined": b"".join(sorted(state.quarantined)),
+        "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
+    }
+    return _pack(document)
+
+
+def decode_checkpoint(body: bytes) -> LogState:
+    """State as of the checkpoint; raises as :func:`decode_commit` does."""
+    document = _decode_checkpoint(_unpack(body))
+    return LogState(
+        last=document.through,
+        checkpoint=document.through,
+        committed=_digests(document.committed),
+        quarantined=_digests(document.quarantined),
+        runs=document.runs,
+    )
+
+
+def _pack(document: dict[str, Any]) -> bytes:
+    # 8 times as fast as zlib at a like size.
+    return igzip.compress(msgspec.json.encode(document), compresslevel=2, mtime=0)
+
+
+def _unpack(body: bytes) -> bytes:
+    plain = gzip.decompress(body)
+    version = _decode_version(plain).version
+    if version != LOG_VERSION:
+        raise ValueError(f"commit log version {version}, expected {LOG_VERSION}")
+    return plain
+
+
+def _digests(raw: bytes) -> set[bytes]:
+    if len(raw) % _DIGEST_BYTES:
+        raise ValueError("a digest is cut")
+    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
