@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from compactor.errors import AlreadyExists, IntegrityError, InvalidInput
+from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
 from compactor.layout import scheme_key, schemes_prefix
 from compactor.partitioning import matches, wildcards_of
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 from compactor.uris import S3Uri
+
+# Each lost race brings a scheme of another run; a destination has one or two.
+_MOST_RACES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,10 @@ def remember_scheme(settings: Settings, store: ObjectStore) -> None:
 
     Raises:
         InvalidInput: it contradicts one that is there, perhaps written a moment ago.
+        TransientStoreError: the store says that there is a scheme, and shows none.
     """
     scheme = Scheme.of(settings)
-    while True:
+    for _ in range(_MOST_RACES):
         known = _load(settings, store)
         _refuse_contradiction(settings, scheme, known)
         if scheme in known:
@@ -106,6 +110,8 @@ def remember_scheme(settings: Settings, store: ObjectStore) -> None:
         except AlreadyExists:
             continue
         return
+    prefix = schemes_prefix(settings)[1]
+    raise TransientStoreError(f"{_MOST_RACES} other schemes came first below {prefix}")
 
 
 def _refuse_contradiction(settings: Settings, scheme: Scheme, known: list[Scheme]) -> None:

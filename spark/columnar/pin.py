@@ -14,13 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from compactor.errors import AlreadyExists, IntegrityError, InvalidInput
+from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
 from compactor.layout import parquet_schema_key, parquet_schemas_prefix
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 from spark.columnar.schema import SUPERSET_ACCEPTED, SchemaClash, merged, nullable
 
 _VERSION = 1
+# Each lost race brings a schema of another run, and few runs of a destination bring one.
+_MOST_RACES = 100
 
 
 def pinned_schema(
@@ -40,9 +42,10 @@ def pinned_schema(
     Raises:
         InvalidInput: the given schema is none, or no safe superset of the pinned one; or none
             was given and none can be found out.
+        TransientStoreError: the store says that there is a pin, and shows none.
     """
     given = None if settings.parquet_schema is None else _given(session, settings.parquet_schema)
-    while True:
+    for _ in range(_MOST_RACES):
         sequence, pinned = _load(settings, store)
         if pinned is not None and given in {None, pinned}:
             return pinned
@@ -56,6 +59,8 @@ def pinned_schema(
         except AlreadyExists:
             continue
         return wanted
+    prefix = parquet_schemas_prefix(settings)[1]
+    raise TransientStoreError(f"{_MOST_RACES} other schemas came first below {prefix}")
 
 
 def _given(session: SparkSession, text: str) -> StructType:

@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import SourceBody
+from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
 from tests.support.scripted_s3 import Answer, Asked
 
 MIB = 1024 * 1024
-ETAG = "0123456789abcdef0123456789abcdef"
+# Of a multipart object, so that it says nothing of the bytes that a test sends.
+ETAG = "0123456789abcdef0123456789abcdef-3"
 SOURCE = SourceObject("bucket", "logs/a.json", ETAG, 5, 0.0)
 PARTS = (StoredPart(1, "etag-1", 5 * MIB), StoredPart(2, "etag-2", 7))
 
 
-def store_on(url: str, *, fast: bool = False) -> S3Store:
+class NoTime:
+    """A clock that only waiting moves on, and at once: by so many seconds as are waited for."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.waits: list[float] = []
+        self._lock = threading.Lock()
+
+    def clock(self) -> float:
+        return self.now
+
+    def pause(self, stopped: threading.Event, seconds: float) -> bool:
+        with self._lock:
+            self.waits.append(seconds)
+            self.now += seconds
+        return stopped.is_set()
+
+    def patience(self, deadline_seconds: float = 120.0) -> Patience:
+        """The longest wait each time, instead of a random one."""
+        return Patience(deadline_seconds, self.clock, self.pause, jitter=lambda longest: longest)
+
+
+def store_on(url: str, *, fast: bool = False, time: NoTime | None = None) -> S3Store:
     client = make_client(url, connections=4)
-    return S3Store(client, threads=2, fast=fast, deadline_seconds=0.5)
+    patience = (time or NoTime()).patience()
+    return S3Store(client, threads=2, fast=fast, patience=patience)
 
 
 def only(bodies: Iterator[SourceBody]) -> SourceBody:
@@ -45,6 +71,18 @@ def sends_ranges_of(content: bytes) -> Callable[[Asked], Answer]:
 
 def complete(store: S3Store, crc32: int | None = 0) -> None:
     store.complete_upload("bucket", "out", "id", PARTS, crc32=crc32)
+
+
+def deletes(asked: Asked, /, **codes: str) -> Answer:
+    """Answers DeleteObjects as S3 does; ``codes`` are errors, by key."""
+    parts = []
+    for key in re.findall(r"<Key>(.*?)</Key>", asked.body.decode()):
+        if key in codes:
+            error = f"<Key>{key}</Key><Code>{codes[key]}</Code><Message>m</Message>"
+            parts.append(f"<Error>{error}</Error>")
+        else:
+            parts.append(f"<Deleted><Key>{key}</Key></Deleted>")
+    return Answer(body=f"<DeleteResult>{''.join(parts)}</DeleteResult>".encode())
 
 
 def sources(*keys: str) -> list[SourceObject]:

@@ -22,7 +22,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. Of the body only ``sent`` bytes are sent, if given, before the end."""
+    """One answer. Of the body only ``sent`` bytes are sent, if given, before the end.
+
+    Status 0 is no answer at all: the connection ends.
+    """
 
     status: int = 200
     body: bytes = b""
@@ -61,6 +64,8 @@ def scripted_s3() -> Iterator[ScriptedS3]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body in one piece: of two, the second waits 40 ms for the client's word.
+        wbufsize = -1
 
         def serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -71,16 +76,25 @@ def scripted_s3() -> Iterator[ScriptedS3]:
 
         do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = serve  # noqa: N815 - http.server's names
 
+        def handle_expect_100(self) -> bool:
+            sound = super().handle_expect_100()
+            self.wfile.flush()
+            return sound
+
         def reply(self, answer: Answer) -> None:
-            self.send_response(answer.status)
+            if not answer.status:
+                self.close_connection = True
+                return
+            # The server's own date goes only where a test gives none.
+            own_date = "Date" not in answer.headers
+            (self.send_response if own_date else self.send_response_only)(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(answer.body[: answer.sent])
-            if answer.sent is not None:
-                self.close_connection = True
+            self.close_connection |= answer.sent is not None
 
         def log_message(self, *_: object) -> None:
             pass

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 
+from compactor.errors import TransientStoreError
 from compactor.stores.limiter import LEAST, START, Limiter
 
 
@@ -102,3 +104,91 @@ def test_no_more_than_the_limit_run_at_once():
     for thread in threads:
         thread.join()
     assert 1 <= most <= 3
+
+
+class Busy:
+    """A server that takes so many at once, and refuses the others."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+
+    def rounds(self, limiter: Limiter, watch: Stopwatch, count: int) -> list[int]:
+        """The limit after each round in which as many read at once as may."""
+        limits = []
+        for _ in range(count):
+            at_once = limiter.limit
+            for number in range(at_once):
+                with limiter.permit():
+                    if number >= self.takes:
+                        limiter.slow_down()
+                    watch.time += 0.025
+            limits.append(limiter.limit)
+        return limits
+
+
+def test_the_limit_goes_down_while_s3_asks_for_less_and_up_again_afterwards():
+    watch = Stopwatch()
+    limiter = Limiter(256, clock=watch)
+    server = Busy(takes=1_000)
+    assert server.rounds(limiter, watch, 3) == [256, 256, 256]
+    server.takes = 40
+    assert server.rounds(limiter, watch, 5) == [128, 64, 32, 36, 40]
+    # Around what the server takes, up and down.
+    swinging = server.rounds(limiter, watch, 60)
+    assert 20 <= min(swinging) <= 40 <= max(swinging) <= 50
+    server.takes = 0
+    assert server.rounds(limiter, watch, 12)[-1] == LEAST
+    server.takes = 1_000
+    recovery = server.rounds(limiter, watch, 45)
+    assert recovery[:8] == [4, 5, 6, 7, 8, 9, 10, 11]
+    assert recovery == sorted(recovery)
+    assert recovery.index(256) == 37
+
+
+def may_read(limiter: Limiter, until: float = 0.0) -> bool:
+    try:
+        with limiter.permit(until=until):
+            return True
+    except TransientStoreError:
+        return False
+
+
+def test_requests_of_other_kinds_do_not_wait_and_reads_leave_room_for_them():
+    limiter = Limiter(3, clock=Stopwatch())
+    with limiter.beside(), limiter.permit():
+        assert may_read(limiter)
+    with limiter.beside(), limiter.permit(), limiter.permit():
+        assert not may_read(limiter)
+    with limiter.permit(), limiter.permit():
+        assert may_read(limiter)
+
+
+def test_one_read_goes_on_however_many_other_requests_there_are():
+    limiter = Limiter(3, clock=Stopwatch())
+    with limiter.beside(), limiter.beside(), limiter.beside(), limiter.beside():
+        assert may_read(limiter)
+        with limiter.permit():
+            assert not may_read(limiter)
+
+
+def test_what_s3_says_to_other_requests_counts_among_all_that_were_made():
+    watch = Stopwatch()
+    limiter = Limiter(256, clock=watch)
+    for number in range(10_000):
+        with limiter.beside():
+            if number % 50 == 0:
+                limiter.slow_down()
+    assert limiter.limit == START, "two in a hundred are weather, however many came together"
+    for _ in range(START):
+        with limiter.beside():
+            limiter.slow_down()
+            limiter.slow_down()
+            limiter.slow_down()
+    assert limiter.limit < START
+
+
+def test_a_read_that_waits_for_its_turn_gives_up_at_the_end_of_its_time():
+    limiter = Limiter(1)
+    with limiter.permit():
+        assert not may_read(limiter, until=time.monotonic() + 0.01)
+    assert may_read(limiter)

@@ -13,12 +13,14 @@ import zlib
 import pytest
 
 from compactor.model import SourceObject, StoredPart
+from compactor.ports import Deletion
 from compactor.stores.s3 import S3Store
 from tests.support.s3_requests import (
     ETAG,
     MIB,
     SOURCE,
     complete,
+    deletes,
     only,
     sends_ranges_of,
     sources,
@@ -26,7 +28,6 @@ from tests.support.s3_requests import (
 )
 from tests.support.scripted_s3 import Answer, ScriptedS3
 
-pytestmark = pytest.mark.usefixtures("no_waiting")
 UPLOADED = Answer(headers={"ETag": '"part-etag"'})
 
 
@@ -143,8 +144,8 @@ def test_completing_a_copy_asks_for_absence_too(s3: ScriptedS3, store: S3Store) 
 
 
 def test_every_key_to_be_deleted_carries_its_etag(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(Answer(body=b"<DeleteResult></DeleteResult>"))
-    assert store.delete_sources(sources("a", "b")) == []
+    s3.answer = deletes
+    assert store.delete_sources(sources("a", "b")) == Deletion()
     (asked,) = s3.asked
     assert (asked.method, asked.path) == ("POST", "/bucket?delete")
     assert re.findall(rb"<Object>(.*?)</Object>", asked.body) == [
@@ -154,18 +155,17 @@ def test_every_key_to_be_deleted_carries_its_etag(s3: ScriptedS3, store: S3Store
 
 
 def test_no_request_deletes_more_than_s3_takes(s3: ScriptedS3, store: S3Store) -> None:
-    s3.always(Answer(body=b"<DeleteResult></DeleteResult>"))
-    assert store.delete_sources(sources(*(f"{n:04}" for n in range(2_001)))) == []
+    s3.answer = deletes
+    assert store.delete_sources(sources(*(f"{n:04}" for n in range(2_001)))) == Deletion()
     assert [asked.body.count(b"<Object>") for asked in s3.asked] == [1_000, 1_000, 1]
 
 
 def test_a_key_that_no_xml_may_hold_is_deleted_by_a_conditional_request(
     s3: ScriptedS3, store: S3Store
 ) -> None:
-    answers = {"DELETE": Answer(204), "POST": Answer(body=b"<DeleteResult></DeleteResult>")}
-    s3.answer = lambda asked: answers[asked.method]
+    s3.answer = lambda asked: deletes(asked) if asked.method == "POST" else Answer(204)
     odd = SourceObject("bucket", "a\x01", ETAG, 1, 0.0)
-    assert store.delete_sources([odd, *sources("b")]) == []
+    assert store.delete_sources([odd, *sources("b")]) == Deletion()
     assert [(one.method, one.path) for one in s3.asked] == [
         ("DELETE", "/bucket/a%01"),
         ("POST", "/bucket?delete"),

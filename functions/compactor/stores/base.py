@@ -1,30 +1,103 @@
-"""What the parts of the S3 store share: one client, one count of its requests."""
+"""What the parts of the S3 store share: one client, one count of requests, one way to ask."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from botocore.exceptions import ClientError
 
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
+from compactor.ports import Deadline
+from compactor.stores.bodies import TimeIsUp
+from compactor.stores.limiter import Limiter
 from compactor.stores.list_parser import install
 from compactor.stores.requests import RequestCounter
+from compactor.stores.retries import (
+    LEAST_SECONDS,
+    NEVER,
+    Patience,
+    Retries,
+    limit_silence,
+    sent_within,
+)
+from compactor.stores.translate import translated
 
 if TYPE_CHECKING:
+    import threading
+
     from types_boto3_s3.client import S3Client
+
+Answer = TypeVar("Answer")
 
 
 class S3Base:
-    """A boto3 client and the requests made."""
+    """A boto3 client, which tries once, and what stands around its requests."""
 
-    def __init__(self, client: S3Client) -> None:
+    def __init__(self, client: S3Client, most_at_once: int, patience: Patience) -> None:
         install(client)
+        limit_silence(client)
         self._client = client
+        self._limiter = Limiter(most_at_once, clock=patience.clock)
+        self._retries = Retries(self._limiter, patience)
         self.requests = RequestCounter()
+
+    def within(self, deadline: Deadline) -> Self:
+        """This very store for one invocation: it waits for nothing beyond the invocation's end.
+
+        Connections, counts, and what was learned of S3's patience are shared.
+        """
+        store = copy.copy(self)
+        store._retries = self._retries.within(deadline)
+        return store
+
+    def _answer(
+        self,
+        kind: str,
+        operation: str,
+        bucket: str,
+        key: str,
+        request: Callable[[TimeIsUp], Answer],
+        stopped: threading.Event = NEVER,
+    ) -> Answer:
+        """Ask until there is an answer; reads of sources leave room for it.
+
+        Args:
+            kind: what each try is counted as.
+            operation: what is asked for, as errors tell it.
+            bucket: likewise.
+            key: likewise.
+            request: asks botocore once, reading the body if there is one; is told by a
+                function whether the time for that is up.
+            stopped: set when nobody wants the answer any more.
+        """
+        with self._limiter.beside():
+            return self._asked(kind, operation, bucket, key, request, stopped)
+
+    def _asked(
+        self,
+        kind: str,
+        operation: str,
+        bucket: str,
+        key: str,
+        request: Callable[[TimeIsUp], Answer],
+        stopped: threading.Event = NEVER,
+    ) -> Answer:
+        """The same for a request that has its place among the reads already."""
+
+        def once(seconds: float) -> Answer:
+            self.requests.add(kind)
+            clock = self._retries.patience.clock
+            seconds = max(LEAST_SECONDS, seconds)
+            until = clock() + seconds
+            with sent_within(seconds), translated(operation, bucket, key):
+                return request(lambda: clock() >= until)
+
+        return self._retries.ask(operation, bucket, key, once, stopped)
 
 
 def encoded_crc32(value: int) -> str:

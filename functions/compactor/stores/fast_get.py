@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import botocore.session
@@ -24,8 +24,9 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store as ObstoreS3
 
-from compactor.errors import InvalidInput, SourceChanged, TransientStoreError, UnreadableSource
+from compactor.errors import CompactorError, InvalidInput, SourceChanged, UnreadableSource
 from compactor.model import QuarantineReason, SourceObject
+from compactor.stores.translate import Again, Refusal, judged
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -34,18 +35,23 @@ if TYPE_CHECKING:
 # A segment of ordinary characters, not only one or two dots.
 _PLAIN_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9!_.'()=+,:@&;$~ -]+")
 _AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
-_SLOW_DOWN = re.compile(r"SlowDown|503|429")
-_TIMEOUT_SECONDS = 60
-
-
-class SlowDown(TransientStoreError):
-    """S3 asked for fewer requests at once."""
+# In front of obstore's account of its own structures, which names the object, too.
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([\w.]+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_DEBUG = "\n\nDebug source:"
+_TIMEOUT_SECONDS = 60.0
+_HURRIED_SECONDS = 10.0
 
 
 class FastGet:
-    """One obstore client per bucket, made when first needed; thread safe."""
+    """One obstore client per bucket, made when first needed; thread safe.
 
-    def __init__(self, client: S3Client) -> None:
+    Each GET is tried once, for ``timeout_seconds`` in all.
+    """
+
+    def __init__(self, client: S3Client, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+        self.timeout_seconds = timeout_seconds
         self._client = client
         self._stores: dict[str, ObstoreS3] = {}
         self._lock = threading.Lock()
@@ -63,7 +69,7 @@ class FastGet:
             SourceChanged: it has another ETag, or is gone.
             UnreadableSource: it lies in an archive tier.
             InvalidInput: access denied.
-            TransientStoreError: anything else; SlowDown where S3 asks for less.
+            Again: another try may help.
         """
         store = self._stores.get(source.bucket) or self._store(source.bucket)
         try:
@@ -77,11 +83,14 @@ class FastGet:
             if "InvalidObjectState" in str(error):
                 detail = f"{source.key} must be restored from its archive tier first"
                 raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
-            accepted = "a role that allows this request"
-            raise InvalidInput("permission", _request(source), accepted) from error
+            raise _judged(error, source) from error
         except BaseError as error:
-            kind = SlowDown if _SLOW_DOWN.search(str(error)) else TransientStoreError
-            raise kind(f"{_request(source)}: {error}") from error
+            raise _judged(error, source) from error
+
+    @cached_property
+    def hurried(self) -> FastGet:
+        """The same for the end of an invocation, which no GET must outlive."""
+        return FastGet(self._client, _HURRIED_SECONDS)
 
     def _store(self, bucket: str) -> ObstoreS3:
         with self._lock:
@@ -102,10 +111,13 @@ class FastGet:
             client_options={
                 "allow_http": endpoint.startswith("http://"),
                 "connect_timeout": "5 seconds",
-                "timeout": f"{_TIMEOUT_SECONDS} seconds",
+                "timeout": f"{self.timeout_seconds:.0f} seconds",
                 "pool_max_idle_per_host": "512",
             },
-            retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=_TIMEOUT_SECONDS)},
+            retry_config={
+                "max_retries": 0,
+                "retry_timeout": timedelta(seconds=self.timeout_seconds),
+            },
             **place,
         )
 
@@ -116,8 +128,15 @@ def _plain_segments(parent: str) -> bool:
     return all(map(_PLAIN_SEGMENT.fullmatch, parent.split("/")))
 
 
-def _request(source: SourceObject) -> str:
-    return f"get s3://{source.bucket}/{source.key}"
+def _judged(error: Exception, source: SourceObject) -> CompactorError:
+    """What S3's answer, or the lack of one, asks of the caller."""
+    told = str(error).partition(_DEBUG)[0]
+    status = _STATUS.search(told)
+    if status is None:
+        return Again(told)
+    code, message = _CODE.search(told), _MESSAGE.search(told)
+    refusal = Refusal(int(status[1]), code[1] if code else status[1], message[1] if message else "")
+    return judged(refusal, "get", source.bucket, source.key)
 
 
 class _Credentials:

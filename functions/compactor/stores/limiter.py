@@ -1,16 +1,22 @@
-"""How many reads run at once: more while answers stay quick, half when S3 says slow down.
+"""How many sources are read at once: more while answers stay quick, half when S3 says slow down.
 
 Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989), with a fast
 start: the limit doubles until the first sign of trouble, and grows by an eighth after it. A lone
 503 among thousands of answers is S3's ordinary weather and no such sign.
+
+Requests of other kinds are few, and the work waits for them: they do not wait here, but reads
+leave room for them, and what S3 says to them counts like what it says to a read.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from compactor.errors import TransientStoreError
 
 START = 128
 LEAST = 4
@@ -34,6 +40,7 @@ class Limiter:
         self._limit = min(START, most)
         self._free = threading.Condition()
         self._in_use = 0
+        self._beside = 0
         self._starting = True
         self._round_left = self._limit
         self._round_seconds = 0.0
@@ -47,11 +54,19 @@ class Limiter:
         return self._limit
 
     @contextmanager
-    def permit(self, requests: int = 1) -> Iterator[None]:
-        """Hold one permit while so many requests are made one after the other."""
+    def permit(self, requests: int = 1, until: float = math.inf) -> Iterator[None]:
+        """Hold one permit while so many requests are made one after the other.
+
+        Args:
+            requests: how many.
+            until: by the clock, when to give up waiting.
+
+        Raises:
+            TransientStoreError: there was no permit until then.
+        """
         with self._free:
-            while self._in_use >= self._limit:
-                self._free.wait()
+            while self._in_use >= max(1, self._limit - self._beside):
+                self._wait(until)
             self._in_use += 1
         started = self._clock()
         good = False
@@ -67,12 +82,34 @@ class Limiter:
                     self._learn(seconds)
                 self._free.notify()
 
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Make one request of another kind, at once: there is one permit less meanwhile."""
+        with self._free:
+            self._beside += 1
+        try:
+            yield
+        finally:
+            with self._free:
+                self._beside -= 1
+                self._round_requests += 1
+                self._free.notify()
+
     def slow_down(self) -> None:
         """S3 asked for less. Judged at the end of the round, or at once when all are refused."""
         with self._free:
             self._round_refusals += 1
-            if self._round_refusals >= self._limit:
+            if self._round_refusals >= self._limit and self._asked_to_slow_down():
                 self._halve()
+
+    def _wait(self, until: float) -> None:
+        seconds = until - self._clock()
+        if seconds <= 0:
+            raise TransientStoreError(f"no read may begin: {self._limit} at once are under way")
+        self._free.wait(None if seconds == math.inf else seconds)
+
+    def _asked_to_slow_down(self) -> bool:
+        return self._round_refusals > WEATHER * self._round_requests
 
     def _learn(self, seconds: float) -> None:
         self._round_seconds += seconds
@@ -81,7 +118,7 @@ class Limiter:
             return
         average = self._round_seconds / self._limit
         self._quickest = min(self._quickest, average)
-        if self._round_refusals > WEATHER * self._round_requests:
+        if self._asked_to_slow_down():
             self._halve()
             return
         if average <= PATIENCE * self._quickest:

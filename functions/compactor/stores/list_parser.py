@@ -8,11 +8,12 @@ retries, proxies and errors stay botocore's.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime
-from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
+from compactor.errors import TransientStoreError
 from compactor.model import SourceObject
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ _USUAL = re.compile(
     r"(?:<Checksum(?:Algorithm|Type)>[^<]*</Checksum(?:Algorithm|Type)>)*<Size>(\d+)</Size>"
     r"<StorageClass>([^<]*)</StorageClass></Contents>"
 )
+# The five names of XML and numbers; html.unescape knows others, and changes what C1 controls are.
+_REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9A-Fa-f]{1,6})|([a-z]+));")
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+# NUL, and halves of UTF-16 pairs; what else XML forbids, some servers write nevertheless.
+_NO_CHARACTERS = frozenset({0, *range(0xD800, 0xE000)})
 _FIELD = re.compile(r"<(Key|ETag|Size|LastModified|StorageClass)>([^<]*)</")
 _PREFIX = re.compile(r"<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _TRUNCATED = re.compile(r"<IsTruncated>\s*true\s*<", re.IGNORECASE)
@@ -43,21 +49,39 @@ class ListedPage:
     Attributes:
         token: continuation token; empty on the last page.
         prefixes: common prefixes, of a delimited listing.
+
+    Raises:
+        ValueError: the text is no listing that S3 could have written.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._decode = unquote_plus if _URL_ENCODED.search(text) else _same
         token = _TOKEN.search(text) if _TRUNCATED.search(text) else None
-        self.token = unescape(token[1]) if token else ""
+        self.token = _unescaped(token[1]) if token else ""
         self.prefixes = tuple(self._name(raw) for raw in _PREFIX.findall(text))
 
     def objects(self, bucket: str) -> list[SourceObject]:
-        """The objects of the page, in the order listed."""
+        """The objects of the page, in the order listed.
+
+        Raises:
+            TransientStoreError: an entry cannot be read, which no store means.
+        """
+        try:
+            return self._objects(bucket)
+        except (ValueError, KeyError, OverflowError) as error:
+            detail = f"the listing of {bucket} cannot be read: {type(error).__name__} {error}"
+            raise TransientStoreError(detail) from error
+
+    def _objects(self, bucket: str) -> list[SourceObject]:
         usual = _USUAL.findall(self._text)
-        if len(usual) == self._text.count("<Contents>"):
+        entries = self._text.count("<Contents")
+        if len(usual) == entries:
             return [self._from_fields(bucket, *fields) for fields in usual]
-        return [self._object(bucket, match[1]) for match in _CONTENTS.finditer(self._text)]
+        found = [self._object(bucket, match[1]) for match in _CONTENTS.finditer(self._text)]
+        if len(found) != entries:
+            raise ValueError("entries of an unknown form")
+        return found
 
     def _object(self, bucket: str, entry: str) -> SourceObject:
         found = dict(_FIELD.findall(entry))
@@ -70,14 +94,14 @@ class ListedPage:
         return SourceObject(
             bucket,
             self._name(key),
-            etag.replace("&quot;", "").replace("&#34;", "").strip('"'),
+            _unescaped(etag).strip('"') if "&" in etag else etag.strip('"'),
             int(size),
             datetime.fromisoformat(last_modified).timestamp(),
             storage_class,
         )
 
     def _name(self, raw: str) -> str:
-        return self._decode(unescape(raw) if "&" in raw else raw)
+        return self._decode(_unescaped(raw) if "&" in raw else raw)
 
 
 def install(client: S3Client) -> None:
@@ -94,8 +118,25 @@ def _take_page(
         return
     body = response_dict["body"]
     if _LISTING.match(body):
-        customized_response_dict[PAGE] = ListedPage(body.decode())
+        with suppress(ValueError):
+            customized_response_dict[PAGE] = ListedPage(body.decode())
         response_dict["body"] = _NOTHING
+
+
+def _unescaped(text: str) -> str:
+    return _REFERENCE.sub(_character, text)
+
+
+def _character(reference: re.Match[str]) -> str:
+    decimal, hexadecimal, name = reference.groups()
+    if name:
+        if name not in _NAMED:
+            raise ValueError(f"an entity that XML does not know: {reference[0]}")
+        return _NAMED[name]
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    if code in _NO_CHARACTERS:
+        raise ValueError(f"no character: {reference[0]}")
+    return chr(code)
 
 
 def _same(name: str) -> str:

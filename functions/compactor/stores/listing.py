@@ -13,9 +13,11 @@ from compactor.errors import IntegrityError, TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import KeyPage
 from compactor.stores.base import S3Base
+from compactor.stores.bodies import TimeIsUp
 from compactor.stores.key_ranges import key_ahead
 from compactor.stores.list_parser import PAGE, ListedPage
-from compactor.stores.translate import translated
+from compactor.stores.retries import NEVER
+from compactor.stores.translate import Again
 
 # A cut falls somewhere into a page, and half a page is listed twice: two pages to a range
 # cost a fourth more requests, and a LIST costs as much as 12 GETs of the 1,000 it saves.
@@ -24,8 +26,23 @@ PAGES_PER_RANGE = 2
 MOST_PAGES_PER_RANGE = 4
 # Few at first: what lies behind the last key is asked for in vain.
 FIRST_RANGES, MOST_RANGES = 3, 8
+# A token that leads to itself so often in a row leads nowhere.
+MOST_REPEATS = 100
 
 Objects = Sequence[SourceObject]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What a page says; the token is empty on the last one."""
+
+    objects: Objects
+    prefixes: tuple[str, ...]
+    token: str
+
+    @property
+    def key_page(self) -> KeyPage:
+        return KeyPage(tuple(self.objects), self.prefixes)
 
 
 class S3Listing(S3Base):
@@ -33,6 +50,7 @@ class S3Listing(S3Base):
 
     def list_objects(self, bucket: str, prefix: str, *, start_after: str = "") -> Iterator[Objects]:
         """See the port."""
+        stopped = threading.Event()
 
         def list_page(place: _Place) -> tuple[Objects, str]:
             arguments = {"Bucket": bucket, "Prefix": prefix}
@@ -40,45 +58,69 @@ class S3Listing(S3Base):
                 arguments["ContinuationToken"] = place.token
             elif place.key:
                 arguments["StartAfter"] = place.key
-            page = self._page(arguments)
-            return page.objects(bucket), page.token
+            page = self._page(arguments, stopped)
+            return page.objects, page.token
 
         objects, token = list_page(_Place(start_after))
         yield objects
         if token:
-            yield from _Ranges(list_page, fixed=len(prefix)).behind(objects, token)
+            ranges = _Ranges(list_page, fixed=len(prefix), stopped=stopped)
+            yield from ranges.behind(objects, token)
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         """See the port."""
         arguments = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
         page = self._page(arguments)
+        repeated = 0
         with ThreadPoolExecutor(1, thread_name_prefix="list") as pool:
             while page.token:
-                following = pool.submit(self._page, arguments | {"ContinuationToken": page.token})
-                yield KeyPage(tuple(page.objects(bucket)), page.prefixes)
-                page = following.result()
-        yield KeyPage(tuple(page.objects(bucket)), page.prefixes)
+                more = arguments | {"ContinuationToken": page.token}
+                following = pool.submit(self._page, more)
+                yield page.key_page
+                token, page = page.token, following.result()
+                repeated = _repeated(token, page.token, repeated)
+        yield page.key_page
 
-    def _page(self, arguments: dict[str, Any]) -> ListedPage:
-        self.requests.add("LIST")
-        with translated("list", arguments["Bucket"], arguments["Prefix"]):
+    def _page(self, arguments: dict[str, Any], stopped: threading.Event = NEVER) -> _Page:
+        bucket, prefix = arguments["Bucket"], arguments["Prefix"]
+
+        def request(_: TimeIsUp) -> _Page:
             answer: Any = self._client.list_objects_v2(**arguments)
-        page: ListedPage | None = answer.get(PAGE)
-        if page is None:
-            where = f"list s3://{arguments['Bucket']}/{arguments['Prefix']}"
-            raise TransientStoreError(f"{where}: the answer is no listing")
-        return page
+            listed: ListedPage | None = answer.get(PAGE)
+            if listed is None:
+                raise Again("an answer that is no listing")
+            try:
+                return _Page(listed.objects(bucket), listed.prefixes, listed.token)
+            except TransientStoreError as error:
+                raise Again(error) from error
+
+        return self._answer("LIST", "list", bucket, prefix, request, stopped)
+
+
+def _repeated(token: str, following: str, before: int) -> int:
+    """How many times in a row a token led to itself.
+
+    Raises:
+        IntegrityError: so often that going on would list the same page forever.
+    """
+    if token != following:
+        return 0
+    if before == MOST_REPEATS:
+        raise IntegrityError(f"the store lists the same page again and again: token {token!r}")
+    return before + 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where to go on: behind ``key``; with a ``token`` where the page that gave it ended.
 
-    A page may be empty with more behind it, so that the key alone would not get on.
+    A page may be empty with more behind it, so that the key alone would not get on. ``repeated``
+    counts how often in a row the token was the same.
     """
 
     key: str
     token: str = ""
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +152,19 @@ class _Ranges:
     Args:
         list_page: place -> objects, and a token when more follow; thread safe.
         fixed: length of the prefix that all keys have.
+        stopped: set once nobody wants more pages.
     """
 
-    def __init__(self, list_page: Callable[[_Place], tuple[Objects, str]], *, fixed: int) -> None:
+    def __init__(
+        self,
+        list_page: Callable[[_Place], tuple[Objects, str]],
+        *,
+        fixed: int,
+        stopped: threading.Event | None = None,
+    ) -> None:
         self._list_page = list_page
         self._fixed = fixed
-        self._stopped = threading.Event()
+        self._stopped = stopped or threading.Event()
         self._ahead = FIRST_RANGES
         self._sample = ("", "")
 
@@ -180,5 +229,6 @@ class _Ranges:
             pages.append(page)
             if not token:
                 return _Listed(pages, None, last=True)
-            place = _Place(page[-1].key if page else place.key, token)
+            repeated = _repeated(place.token, token, place.repeated)
+            place = _Place(page[-1].key if page else place.key, token, repeated)
         return _Listed(pages, place, last=False)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
-from compactor.errors import ObjectMissing
+from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
 from compactor.ports import ObjectHead
 from compactor.stores.base import S3Base, decoded_crc32
-from compactor.stores.translate import translated
-
-_PIECE_BYTES = 1024 * 1024
+from compactor.stores.bodies import (
+    PIECE_BYTES,
+    Begun,
+    SentBody,
+    TimeIsUp,
+    begun,
+    byte_range,
+    read_body,
+    require_range,
+    resumed,
+)
 
 
 class S3Objects(S3Base):
@@ -18,40 +28,66 @@ class S3Objects(S3Base):
 
     def get(self, bucket: str, key: str) -> bytes:
         """See the port."""
-        return self._get(bucket, key)
+        return self._counted(
+            self._answer("GET", "get", bucket, key, partial(self._get, bucket, key))
+        )
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
         """See the port."""
-        return self._get(bucket, key, Range=f"bytes={start}-{start + length - 1}")
+        wanted: Any = {"Range": byte_range(start, length)}
+
+        def request(time_is_up: TimeIsUp) -> bytes:
+            answer = self._client.get_object(Bucket=bucket, Key=key, **wanted)
+            body = read_body(answer, time_is_up)
+            require_range(answer, body, start, length)
+            return body
+
+        return self._counted(self._answer("GET", "get", bucket, key, request))
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
         """See the port."""
-        self.requests.add("GET")
-        with translated("get", bucket, key):
-            body = self._client.get_object(Bucket=bucket, Key=key)["Body"]
-        return self._pieces(body, bucket, key)
+        begin = partial(self._begin, bucket, key)
+        return map(self._counted, resumed(begin(0, ""), begin))
 
-    def _pieces(self, body: Any, bucket: str, key: str) -> Iterator[bytes]:
-        with translated("get", bucket, key):
-            for piece in body.iter_chunks(_PIECE_BYTES):
-                self.requests.add("bytes_read", len(piece))
-                yield piece
+    def _get(self, bucket: str, key: str, time_is_up: TimeIsUp) -> bytes:
+        return read_body(self._client.get_object(Bucket=bucket, Key=key), time_is_up)
+
+    def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
+        # The rest of a body must be of the object that it began with.
+        rest: Any = {"Range": f"bytes={start}-", "IfMatch": etag} if start else {}
+
+        def request(_: TimeIsUp) -> Begun:
+            return begun(self._client.get_object(Bucket=bucket, Key=key, **rest), start)
+
+        try:
+            return self._answer("GET", "get", bucket, key, request)
+        except AlreadyExists as error:
+            raise TransientStoreError(f"replaced while it was read: {error}") from error
+
+    def _counted(self, body: bytes) -> bytes:
+        self.requests.add("bytes_read", len(body))
+        return body
 
     def head(self, bucket: str, key: str) -> ObjectHead | None:
         """See the port."""
-        self.requests.add("HEAD")
+
+        def request(_: TimeIsUp) -> Any:
+            return self._client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
+
         try:
-            with translated("head", bucket, key):
-                answer = self._client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
+            answer = self._answer("HEAD", "head", bucket, key, request)
         except ObjectMissing:
             return None
-        whole = answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT"
+        # Not every server tells the type; "-2" behind a checksum means one of checksums, too.
+        checksum = answer.get("ChecksumCRC32")
+        whole = answer.get("ChecksumType") != "COMPOSITE" and "-" not in (checksum or "")
         return ObjectHead(
             size=answer["ContentLength"],
             etag=answer["ETag"].strip('"'),
-            crc32=decoded_crc32(answer.get("ChecksumCRC32")) if whole else None,
+            crc32=decoded_crc32(checksum) if whole else None,
             last_modified=answer["LastModified"].timestamp(),
             storage_class=answer.get("StorageClass", "STANDARD"),
+            answered_at=_date_of(answer),
         )
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
@@ -65,17 +101,22 @@ class S3Objects(S3Base):
     def _put(
         self, bucket: str, key: str, body: bytes, content_type: str, condition: dict[str, Any]
     ) -> None:
-        self.requests.add("PUT")
         self.requests.add("bytes_written", len(body))
         if content_type:
             condition["ContentType"] = content_type
-        with translated("put", bucket, key):
-            self._client.put_object(Bucket=bucket, Key=key, Body=body, **condition)
 
-    def _get(self, bucket: str, key: str, **arguments: Any) -> bytes:
-        self.requests.add("GET")
-        with translated("get", bucket, key):
-            answer = self._client.get_object(Bucket=bucket, Key=key, **arguments)
-            body = answer["Body"].read()
-        self.requests.add("bytes_read", len(body))
-        return body
+        def request(time_is_up: TimeIsUp) -> None:
+            # Small ones as they are: a body that is read is first asked for by the server.
+            sent = SentBody(body, time_is_up) if len(body) > PIECE_BYTES else body
+            self._client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
+
+        self._answer("PUT", "put", bucket, key, request)
+
+
+def _date_of(answer: Any) -> float | None:
+    """The store's clock, as its Date header tells it; None where it sends none."""
+    text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    try:
+        return parsedate_to_datetime(text).timestamp() if text else None
+    except ValueError:
+        return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Protocol
 
 from compactor.model import SourceObject
@@ -35,14 +37,18 @@ def read_ahead(
     threads: int,
     budget_bytes: int,
     permits: Permits | None = None,
+    stopped: threading.Event | None = None,
 ) -> Iterator[SourceBody]:
     """Bodies in the order of ``sources``.
 
     At most ``budget_bytes`` of listed size (but always one run) are fetched or waiting, so
-    memory stays bounded however slow one request or the consumer is.
+    memory stays bounded however slow one request or the consumer is. ``stopped`` is set once
+    nobody wants more: what is under way then need not be finished.
     """
     runs = _runs(sources)
     permits = permits or Limiter(threads)
+    stopped = stopped or threading.Event()
+    fetch_run = partial(_fetch_run, fetch, permits, stopped)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="read")
     waiting: deque[tuple[int, Future[list[SourceBody]]]] = deque()
     held = 0
@@ -51,23 +57,31 @@ def read_ahead(
         while following is not None or waiting:
             while following is not None and (not waiting or held < budget_bytes):
                 size = sum(source.size for source in following)
-                waiting.append((size, pool.submit(_fetch_run, fetch, following, permits)))
+                waiting.append((size, pool.submit(fetch_run, following)))
                 held += size
                 following = next(runs, None)
             size, future = waiting.popleft()
             yield from future.result()
             held -= size
     finally:
+        stopped.set()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _fetch_run(fetch: Fetch, sources: Sequence[SourceObject], permits: Permits) -> list[SourceBody]:
+def _fetch_run(
+    fetch: Fetch, permits: Permits, stopped: threading.Event, sources: Sequence[SourceObject]
+) -> list[SourceBody]:
     with permits.permit(len(sources)):
-        return [fetch(source) for source in sources]
+        return [fetch(source) for source in sources if not stopped.is_set()]
 
 
-def pieces_ahead(pieces: Iterable[Callable[[], bytes]], ahead: int) -> Iterator[bytes]:
-    """Results in order, with ``ahead`` of them asked for before they are needed."""
+def pieces_ahead(
+    pieces: Iterable[Callable[[], bytes]], ahead: int, stopped: threading.Event
+) -> Iterator[bytes]:
+    """Results in order, with ``ahead`` of them asked for before they are needed.
+
+    ``stopped`` is set once nobody wants more.
+    """
     pool = ThreadPoolExecutor(ahead, thread_name_prefix="range")
     waiting: deque[Future[bytes]] = deque()
     try:
@@ -78,6 +92,7 @@ def pieces_ahead(pieces: Iterable[Callable[[], bytes]], ahead: int) -> Iterator[
         while waiting:
             yield waiting.popleft().result()
     finally:
+        stopped.set()
         pool.shutdown(wait=True, cancel_futures=True)
 
 

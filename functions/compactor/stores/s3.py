@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 import botocore.session
 from botocore.config import Config
 
+from compactor.stores.deletes import S3Deletes
 from compactor.stores.fast_get import FastGet
-from compactor.stores.limiter import Limiter
 from compactor.stores.listing import S3Listing
-from compactor.stores.objects import S3Objects
+from compactor.stores.retries import PATIENCE, SILENCE_SECONDS, Patience
 from compactor.stores.sources import S3Sources
 from compactor.stores.uploads import S3Uploads
 
@@ -21,16 +21,16 @@ MIB = 1024 * 1024
 
 
 def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3Client:
-    """A boto3 client with retries inside botocore (standard mode, jittered, 5 attempts).
+    """A boto3 client for :class:`S3Store`: it tries once, for asking again is the store's.
 
     Made by botocore itself: importing boto3 takes a third of a worker's start, and would bring
     what is not used here.
     """
     config = Config(
         max_pool_connections=connections,
-        retries={"mode": "standard", "total_max_attempts": 5},
+        retries={"mode": "standard", "total_max_attempts": 1},
         connect_timeout=5,
-        read_timeout=60,
+        read_timeout=SILENCE_SECONDS,
         # Our own CRC32 travels with every part; botocore need not compute another.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
@@ -40,7 +40,7 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
     return cast("S3Client", client)
 
 
-class S3Store(S3Listing, S3Sources, S3Objects, S3Uploads):
+class S3Store(S3Listing, S3Sources, S3Deletes, S3Uploads):
     """Implements :class:`compactor.ports.ObjectStore`.
 
     Args:
@@ -49,7 +49,7 @@ class S3Store(S3Listing, S3Sources, S3Objects, S3Uploads):
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
         fast: read sources through obstore, which takes a tenth of boto3's CPU time.
-        deadline_seconds: how long one source is asked for again and again at most.
+        patience: how long a request is asked again, whatever it is.
     """
 
     def __init__(
@@ -59,11 +59,10 @@ class S3Store(S3Listing, S3Sources, S3Objects, S3Uploads):
         threads: int = 64,
         budget_bytes: int = 64 * MIB,
         fast: bool = True,
-        deadline_seconds: float = 60.0,
+        patience: Patience = PATIENCE,
     ) -> None:
-        super().__init__(client)
+        super().__init__(client, threads, patience)
         self._threads = threads
         self._budget_bytes = budget_bytes
         self._fast = FastGet(client) if fast else None
-        self._limiter = Limiter(threads)
-        self._deadline_seconds = deadline_seconds
+        self._compares_etags = client.meta.endpoint_url.startswith("http://")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import random
-import time
+import hashlib
+import re
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,18 +20,20 @@ from compactor.errors import (
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.stores.base import S3Base, readable_tier
-from compactor.stores.fast_get import FastGet, SlowDown
-from compactor.stores.limiter import Limiter
+from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
+from compactor.stores.fast_get import FastGet
 from compactor.stores.readahead import pieces_ahead, read_ahead
-from compactor.stores.translate import translated
+from compactor.stores.retries import NEVER
 
 MIB = 1024 * 1024
 # Larger sources are streamed in ranges of this size, not held whole.
 WHOLE_SOURCE_BYTES = 8 * MIB
 RANGE_BYTES = 8 * MIB
 RANGES_AHEAD = 3
-FIRST_WAIT_SECONDS = 0.1
-LONGEST_WAIT_SECONDS = 10.0
+
+_MD5 = re.compile(r"[0-9a-f]{32}")
+# Of a source whose bytes are not those of its ETag, over plain HTTP.
+_MORE_READS = 3
 
 
 class S3Sources(S3Base):
@@ -39,89 +42,119 @@ class S3Sources(S3Base):
     _threads: int
     _budget_bytes: int
     _fast: FastGet | None
-    _limiter: Limiter
-    _deadline_seconds: float
+    # Over TLS no byte changes on its way; over plain HTTP the ETag tells, where it is an MD5 sum.
+    _compares_etags: bool
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
         """See the port."""
+        stopped = threading.Event()
         return read_ahead(
             sources,
-            self._fetch,
+            partial(self._fetch, stopped),
             threads=self._threads,
             budget_bytes=self._budget_bytes,
             permits=self,
+            stopped=stopped,
         )
 
     @contextmanager
     def permit(self, requests: int) -> Iterator[None]:
         """One run of reads: waits its turn, and is counted as one."""
-        with self._limiter.permit(requests), self.requests.together():
+        if self._retries.over:
+            raise TransientStoreError("the invocation ends, and not all sources are read")
+        with self._limiter.permit(requests, self._retries.ends_at), self.requests.together():
             yield
 
-    def _fetch(self, source: SourceObject) -> SourceBody:
+    def _fetch(self, stopped: threading.Event, source: SourceObject) -> SourceBody:
         if not source.size:
             return SourceBody(source, content=b"")
         if source.size > WHOLE_SOURCE_BYTES:
             return SourceBody(source, chunks=lambda: self._ranges(source))
         try:
-            return SourceBody(source, content=self._read(source, 0, source.size))
+            return SourceBody(source, content=self._read(source, 0, source.size, stopped))
         except (SourceChanged, UnreadableSource) as error:
             return SourceBody(source, error=error)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         """See the port."""
-        return self._read(source, start, length)
+        with self._limiter.beside():
+            return self._read(source, start, length, NEVER)
 
     def _ranges(self, source: SourceObject) -> Iterator[bytes]:
-        reads = (
-            partial(self._read, source, start, min(RANGE_BYTES, source.size - start))
-            for start in range(0, source.size, RANGE_BYTES)
-        )
-        return pieces_ahead(reads, RANGES_AHEAD)
+        stopped = threading.Event()
 
-    def _read(self, source: SourceObject, start: int, length: int) -> bytes:
+        def read(start: int) -> bytes:
+            with self._limiter.beside():
+                return self._read(source, start, min(RANGE_BYTES, source.size - start), stopped)
+
+        reads = (partial(read, start) for start in range(0, source.size, RANGE_BYTES))
+        return pieces_ahead(reads, RANGES_AHEAD, stopped)
+
+    def _read(
+        self, source: SourceObject, start: int, length: int, stopped: threading.Event
+    ) -> bytes:
+        body = self._read_once(source, start, length, stopped)
+        if not self._compares_etags or length != source.size or _is_as_listed(source, body):
+            return body
+        for _ in range(_MORE_READS):
+            before, body = body, self._read_once(source, start, length, stopped)
+            if _is_as_listed(source, body):
+                return body
+            if body == before:
+                # So its ETag is no MD5 sum, as with SSE-KMS, and nor are those of its neighbours.
+                self._compares_etags = False
+                return body
+        raise TransientStoreError(
+            f"{source.key}: read {1 + _MORE_READS} times, no two alike and none with its ETag"
+        )
+
+    def _read_once(
+        self, source: SourceObject, start: int, length: int, stopped: threading.Event
+    ) -> bytes:
         whole = length == source.size
         if self._fast is not None and whole and self._fast.takes(source.key):
-            body = self._fast_read(self._fast, source)
+            body = self._fast_read(self._fast, source, stopped)
         else:
-            body = self._slow_read(source, {} if whole else {"Range": byte_range(start, length)})
+            body = self._slow_read(source, None if whole else start, length, stopped)
         self.requests.add("bytes_read", len(body))
         if len(body) != length:
             raise SourceChanged(source.key, source.etag, f"{len(body)} bytes, not {length}")
         return body
 
-    def _fast_read(self, fast: FastGet, source: SourceObject) -> bytes:
-        """Retries are ours, so that SlowDown is seen; exponential waits with full jitter."""
-        give_up = time.monotonic() + self._deadline_seconds
-        longest = FIRST_WAIT_SECONDS
-        while True:
+    def _fast_read(self, fast: FastGet, source: SourceObject, stopped: threading.Event) -> bytes:
+        def once(seconds: float) -> bytes:
             self.requests.add("GET")
-            try:
-                return fast.get(source)
-            except TransientStoreError as error:
-                if isinstance(error, SlowDown):
-                    self._limiter.slow_down()
-                wait = random.uniform(0, longest)  # noqa: S311 - jitter keeps no secret
-                if time.monotonic() + wait > give_up:
-                    # Under the name that the state machine retries.
-                    raise TransientStoreError(str(error)) from error
-            time.sleep(wait)
-            longest = min(2 * longest, LONGEST_WAIT_SECONDS)
+            return (fast if seconds >= fast.timeout_seconds else fast.hurried).get(source)
 
-    def _slow_read(self, source: SourceObject, arguments: dict[str, Any]) -> bytes:
-        self.requests.add("GET")
-        try:
-            with translated("get", source.bucket, source.key), readable_tier(source.key):
+        return self._retries.ask("get", source.bucket, source.key, once, stopped)
+
+    def _slow_read(
+        self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
+    ) -> bytes:
+        """One range; from no start, the whole object."""
+        wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
+
+        def request(time_is_up: TimeIsUp) -> bytes:
+            with readable_tier(source.key):
                 answer = self._client.get_object(
-                    Bucket=source.bucket, Key=source.key, IfMatch=f'"{source.etag}"', **arguments
+                    Bucket=source.bucket, Key=source.key, IfMatch=f'"{source.etag}"', **wanted
                 )
-                return answer["Body"].read()
+            body = read_body(answer, time_is_up)
+            if start is not None:
+                require_range(answer, body, start, length)
+            return body
+
+        try:
+            return self._asked("GET", "get", source.bucket, source.key, request, stopped)
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
             raise SourceChanged(source.key, source.etag, "no object") from None
 
 
-def byte_range(start: int, length: int) -> str:
-    """The value of an HTTP Range header."""
-    return f"bytes={start}-{start + length - 1}"
+def _is_as_listed(source: SourceObject, body: bytes) -> bool:
+    """False when the ETag looks like the MD5 sum of the body, and is not."""
+    if _MD5.fullmatch(source.etag) is None:
+        return True
+    # Against bytes that change on their way; an attacker could change the ETag as well.
+    return hashlib.md5(body, usedforsecurity=False).hexdigest() == source.etag

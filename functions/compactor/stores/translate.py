@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectionError,
+    CredentialRetrievalError,
+    FlexibleChecksumError,
     HTTPClientError,
+    IncompleteReadError,
+    MetadataRetrievalError,
     NoCredentialsError,
     PartialCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 
 from compactor.errors import (
     AlreadyExists,
@@ -22,6 +30,62 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
+from compactor.shown import visible
+
+_LONGEST_TEXT = 300
+
+
+class Again(TransientStoreError):
+    """An answer after which another try may help; its text is that answer, in one line.
+
+    Only the store sees it: callers are told by the name that the state machine retries.
+
+    Args:
+        answer: in any number of lines.
+        slow_down: S3 asked for fewer requests at once.
+        after_seconds: it asked not to come back before.
+        at_last: the kind of error to tell when no try helped.
+    """
+
+    def __init__(
+        self,
+        answer: object,
+        *,
+        slow_down: bool = False,
+        after_seconds: float = 0.0,
+        at_last: Callable[[str], CompactorError] = TransientStoreError,
+    ) -> None:
+        super().__init__(one_line(answer))
+        self.slow_down = slow_down
+        self.after_seconds = after_seconds
+        self._at_last = at_last
+
+    def told(self, where: str, tries: int, seconds: float) -> CompactorError:
+        """The error for the caller, when so many tries in so many seconds did not help."""
+        count = "1 try" if tries == 1 else f"{tries} tries"
+        return self._at_last(f"{where}: {count} in {seconds:.1f} s, the last answer: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is an error.
+
+    Attributes:
+        status: of HTTP.
+        code: S3's, or the status where it told none.
+        after_seconds: what Retry-After says.
+    """
+
+    status: int
+    code: str
+    message: str = ""
+    after_seconds: float = 0.0
+
+    def __str__(self) -> str:
+        code = "" if self.code == str(self.status) else f" {self.code}"
+        message = f": {self.message}" if self.message else ""
+        return one_line(f"{self.status}{code}{message}")
+
 
 _Make = Callable[[str, str, str], CompactorError]
 
@@ -54,7 +118,14 @@ def _region(message: str, code: str, bucket: str) -> CompactorError:
     return InvalidInput("region", bucket, "the region of this bucket, in AWS_REGION")
 
 
-# Every other answer (409 on CompleteMultipartUpload, SlowDown, 5xx) asks for another try.
+def _later(message: str, code: str, bucket: str) -> CompactorError:
+    return TransientStoreError(message)
+
+
+def _not_taken(message: str, code: str, bucket: str) -> CompactorError:
+    return InvalidInput("request", message, "a request that this store takes")
+
+
 _BY_CODE: Mapping[str, _Make] = {
     "NoSuchKey": _missing,
     "NoSuchUpload": _missing,
@@ -70,33 +141,129 @@ _BY_CODE: Mapping[str, _Make] = {
     "InvalidAccessKeyId": _credentials,
     "SignatureDoesNotMatch": _credentials,
     "ExpiredToken": _credentials,
+    "InvalidToken": _credentials,
+    "TokenRefreshRequired": _credentials,
     "BadDigest": _damaged,
     "InvalidPart": _damaged,
     "InvalidPartOrder": _damaged,
-    "XAmzContentSHA256Mismatch": _damaged,
+    "301": _region,
     "PermanentRedirect": _region,
     "IllegalLocationConstraintException": _region,
+    "AuthorizationHeaderMalformed": _region,
+    # Somebody must set the clock first.
+    "RequestTimeTooSkewed": _later,
 }
+# In the 400s, and yet no word about the request. 409: something else is under way at this key.
+_AGAIN = frozenset(
+    {
+        "408",
+        "409",
+        "ConditionalRequestConflict",
+        "IncompleteBody",
+        "OperationAborted",
+        "PriorRequestNotComplete",
+        "RequestTimeout",
+        "RequestTimeoutException",
+    }
+)
+# What was sent is not what arrived.
+_DAMAGED_ON_THE_WAY = frozenset({"XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"})
+_SLOW_DOWN = re.compile(r"SlowDown|Throttl|TooManyRequests|RequestLimitExceeded")
+_TOO_MANY_REQUESTS, _UNAVAILABLE = 429, 503
+# Not implemented, and a version of HTTP that is not supported, stay so.
+_LASTING = frozenset({501, 505})
+# After these another try may help; botocore's other errors are about what it was given.
+WEATHER = (
+    ConnectionError,
+    CredentialRetrievalError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+    MetadataRetrievalError,
+    ResponseParserError,
+)
+
+
+def judged(refusal: Refusal, operation: str, bucket: str, key: str) -> CompactorError:
+    """What an answer asks of the caller; :class:`Again` where another try may help."""
+    code = refusal.code
+    if code in _DAMAGED_ON_THE_WAY or (code == "BadDigest" and operation != "complete upload"):
+        return Again(refusal, at_last=IntegrityError)
+    make = _BY_CODE.get(code)
+    if make is None and worth_another_try(refusal):
+        return Again(
+            refusal, slow_down=_asks_for_less(refusal), after_seconds=refusal.after_seconds
+        )
+    return (make or _not_taken)(f"{place(operation, bucket, key)}: {refusal}", code, bucket)
+
+
+def worth_another_try(refusal: Refusal) -> bool:
+    """True for answers that speak of the moment, not of the request."""
+    if {refusal.code, str(refusal.status)} & _AGAIN or _asks_for_less(refusal):
+        return True
+    return refusal.status >= 500 and refusal.status not in _LASTING
+
+
+def _asks_for_less(refusal: Refusal) -> bool:
+    if refusal.status in {_TOO_MANY_REQUESTS, _UNAVAILABLE}:
+        return True
+    # In the 400s for throttled keys of KMS, and with status 200 where the answer was begun.
+    return _SLOW_DOWN.search(refusal.code) is not None
 
 
 @contextmanager
 def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
     """Turn what botocore raises into this project's errors, naming bucket and key."""
-    where = f"{operation} s3://{bucket}/{key}"
     try:
         yield
     except ClientError as error:
-        raise _from_answer(error, where, bucket) from error
+        raise judged(refusal_of(error), operation, bucket, key) from error
     except (NoCredentialsError, PartialCredentialsError) as error:
-        raise InvalidInput(
-            "credentials", str(error), "AWS credentials as boto3 finds them"
-        ) from None
-    except (ConnectionError, HTTPClientError, BotoCoreError) as error:
-        raise TransientStoreError(f"{where}: {error}") from error
+        accepted = "AWS credentials as boto3 finds them"
+        raise InvalidInput("credentials", str(error), accepted) from None
+    except WEATHER as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            accepted = "an endpoint whose certificate this machine trusts"
+            raise InvalidInput("endpoint", one_line(error), accepted) from error
+        raise Again(error) from error
+    except BotoCoreError as error:
+        text = f"{place(operation, bucket, key)}: {one_line(error)}"
+        raise InvalidInput("request", text, "one that botocore can send") from error
 
 
-def _from_answer(error: ClientError, where: str, bucket: str) -> CompactorError:
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    message = f"{where}: {error}"
-    make = _BY_CODE.get(code)
-    return make(message, code, bucket) if make else TransientStoreError(message)
+def refusal_of(error: ClientError) -> Refusal:
+    """What a server said, as botocore tells it."""
+    told = error.response.get("Error", {})
+    about = error.response.get("ResponseMetadata", {})
+    headers = about.get("HTTPHeaders", {})
+    after = _seconds(headers.get("retry-after", ""), headers.get("date", ""))
+    status = int(about.get("HTTPStatusCode", 0))
+    return Refusal(status, str(told.get("Code", status)), str(told.get("Message", "")), after)
+
+
+def code_of(error: CompactorError) -> str:
+    """The code of the answer that led to this error; empty where none did."""
+    cause = error.__cause__
+    return refusal_of(cause).code if isinstance(cause, ClientError) else ""
+
+
+def place(operation: str, bucket: str, key: str) -> str:
+    """What was asked for, in one line whatever the key is."""
+    return f"{operation} s3://{bucket}/{visible(key)}"
+
+
+def one_line(text: object) -> str:
+    """The beginning of a text that somebody else wrote."""
+    line = visible(" ".join(str(text).split()))
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
+
+
+def _seconds(retry_after: str, date: str) -> float:
+    """How long a Retry-After header asks to wait: seconds, or a time by the server's clock."""
+    try:
+        if retry_after.strip().isdigit():
+            return float(retry_after)
+        until, now = parsedate_to_datetime(retry_after), parsedate_to_datetime(date)
+        return max(0.0, (until - now).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

@@ -1,0 +1,170 @@
+"""Deleting sources: exactly the named ones, each only while it is what was compacted."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compactor.errors import CompactorError
+from compactor.model import SourceObject
+from compactor.ports import Deletion, Refused
+from compactor.stores.bodies import TimeIsUp
+from compactor.stores.objects import S3Objects
+from compactor.stores.translate import refusal_of, worth_another_try
+
+DELETE_PER_REQUEST = 1_000
+HEADS_AT_ONCE = 32
+# Characters that no XML 1.0 document may hold, and so no body of DeleteObjects.
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# S3 deletes 3,500 keys/s below a prefix and says so key by key, in an answer with status 200.
+_BUSY = frozenset({"SlowDown", "InternalError", "ServiceUnavailable"})
+_LONGEST_WAITS_SECONDS = (0.5, 2.0, 8.0)
+# S3's words do not tell "another object" from "no object": HEAD does.
+_UNCLEAR = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "Untold"})
+# Answers in the 400s that speak of the process, the network or the bucket, not of the keys.
+_NOT_A_REFUSAL = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "BadDigest",
+        "ExpiredToken",
+        "IllegalLocationConstraintException",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "NoSuchBucket",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+        "XAmzContentChecksumMismatch",
+        "XAmzContentSHA256Mismatch",
+    }
+)
+_BAD_REQUEST, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 500, 501
+_GONE = frozenset({"NoSuchKey", "404"})
+_Error = Mapping[str, Any]
+_UNTOLD: _Error = {"Code": "Untold", "Message": "the answer names neither its end nor an error"}
+
+
+class S3Deletes(S3Objects):
+    """The deleting part of :class:`compactor.ports.ObjectStore`."""
+
+    def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
+        """See the port."""
+        refused: list[Refused] = []
+        markers = 0
+        for batch in _batches(sources):
+            errors, put = self._delete(batch)
+            refused += self._judged(batch, errors)
+            markers += put
+        return Deletion(tuple(refused), markers)
+
+    def _delete(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
+        """Errors by key, and markers put; keys that S3 was too busy for are asked again."""
+        errors, markers = self._ask(batch)
+        for longest in _LONGEST_WAITS_SECONDS:
+            busy = [one for one in batch if _code(errors.get(one.key)) in _BUSY]
+            if not busy:
+                break
+            self._limiter.slow_down()
+            time.sleep(random.uniform(0, longest))  # noqa: S311 - jitter keeps no secret
+            again, more = self._ask(busy)
+            others = {key: error for key, error in errors.items() if _code(error) not in _BUSY}
+            errors = others | again
+            markers += more
+        return errors, markers
+
+    def _ask(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
+        def request(_: TimeIsUp) -> tuple[dict[str, _Error], int]:
+            try:
+                return self._request(batch)
+            except ClientError as error:
+                if not _is_refusal(error):
+                    raise
+                words: _Error = error.response.get("Error", {})
+                return dict.fromkeys((one.key for one in batch), words), 0
+
+        return self._answer("DELETE", "delete", batch[0].bucket, batch[0].key, request)
+
+    def _request(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
+        first = batch[0]
+        if _alone(first):
+            alone = self._client.delete_object(
+                Bucket=first.bucket, Key=first.key, IfMatch=f'"{first.etag}"'
+            )
+            return {}, int(bool(alone.get("DeleteMarker")))
+        objects: Any = [{"Key": one.key, "ETag": f'"{one.etag}"'} for one in batch]
+        # Not Quiet: the answer tells which deletes only put a marker.
+        answer = self._client.delete_objects(Bucket=first.bucket, Delete={"Objects": objects})
+        deleted = {one.get("Key", ""): one for one in answer.get("Deleted", ())}
+        errors: dict[str, _Error] = {one.get("Key", ""): one for one in answer.get("Errors", ())}
+        untold = [one.key for one in batch if one.key not in deleted and one.key not in errors]
+        errors |= dict.fromkeys(untold, _UNTOLD)
+        return errors, sum(bool(one.get("DeleteMarker")) for one in deleted.values())
+
+    def _judged(
+        self, sources: Sequence[SourceObject], errors: Mapping[str, _Error]
+    ) -> tuple[Refused, ...]:
+        """What S3's words mean for each key: gone, another object now, or still there."""
+        unclear, refused = [], []
+        for source in sources:
+            error = errors.get(source.key)
+            if error is None or _code(error) in _GONE:
+                continue
+            if _code(error) in _UNCLEAR:
+                unclear.append(source)
+            else:
+                refused.append(Refused(source.key, _words(error)))
+        if unclear:
+            with ThreadPoolExecutor(min(HEADS_AT_ONCE, len(unclear))) as pool:
+                found = pool.map(lambda source: self._seen(source, errors[source.key]), unclear)
+                refused += [one for one in found if one is not None]
+        return tuple(refused)
+
+    def _seen(self, source: SourceObject, error: _Error) -> Refused | None:
+        """None when nothing stands at the key any more."""
+        try:
+            head = self.head(source.bucket, source.key)
+        except CompactorError as problem:
+            return Refused(source.key, f"{_words(error)}; HEAD: {problem}")
+        if head is None:
+            return None
+        if head.etag != source.etag:
+            return Refused(source.key, "PreconditionFailed: it has another ETag", final=True)
+        return Refused(source.key, _words(error))
+
+
+def _is_refusal(error: ClientError) -> bool:
+    refusal = refusal_of(error)
+    status, code = refusal.status, refusal.code
+    if code in _NOT_A_REFUSAL or (code not in _UNCLEAR and worth_another_try(refusal)):
+        return False
+    return _BAD_REQUEST <= status < _SERVER_ERROR or status == _NOT_IMPLEMENTED
+
+
+def _code(error: _Error | None) -> str:
+    return str(error.get("Code", "")) if error else ""
+
+
+def _words(error: _Error) -> str:
+    return f"{_code(error)}: {error.get('Message', '')}"
+
+
+def _alone(source: SourceObject) -> bool:
+    return _NOT_IN_XML.search(source.key) is not None
+
+
+def _batches(sources: Iterable[SourceObject]) -> Iterable[list[SourceObject]]:
+    """What one request deletes: up to 1,000 sources, or one whose key no XML may hold."""
+    together: list[SourceObject] = []
+    for source in sources:
+        if _alone(source):
+            yield [source]
+        else:
+            together.append(source)
+    for start in range(0, len(together), DELETE_PER_REQUEST):
+        yield together[start : start + DELETE_PER_REQUEST]
