@@ -34,6 +34,10 @@ RANGES_AHEAD = 3
 _MD5 = re.compile(r"[0-9a-f]{32}")
 # Of a source whose bytes are not those of its ETag, over plain HTTP.
 _MORE_READS = 3
+# From 2,048 bytes on hashlib lets go of the interpreter lock. With hundreds of reading threads,
+# getting it back takes several times as long as hashing 4 KB.
+_HELD_BYTES = 2_047
+_HASHED_ALONE_BYTES = 32 * 1024
 
 
 class S3Sources(S3Base):
@@ -48,13 +52,33 @@ class S3Sources(S3Base):
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
         """See the port."""
         stopped = threading.Event()
-        return read_ahead(
+        bodies = read_ahead(
             sources,
             partial(self._fetch, stopped),
             threads=self._threads,
             budget_bytes=self._budget_bytes,
             permits=self,
             stopped=stopped,
+        )
+        return self._compared(bodies) if self._compares_etags else bodies
+
+    def _compared(self, bodies: Iterator[SourceBody]) -> Iterator[SourceBody]:
+        # Not where they are read: there hundreds of threads wait for the interpreter lock.
+        for body in bodies:
+            as_listed = body.content is None or _is_as_listed(body.source, body.content)
+            yield body if as_listed or not self._compares_etags else self._read_again(body)
+
+    def _read_again(self, body: SourceBody) -> SourceBody:
+        for _ in range(_MORE_READS):
+            before, body = body, self._fetch(NEVER, body.source)
+            if body.content is None or _is_as_listed(body.source, body.content):
+                return body
+            if body.content == before.content:
+                # So its ETag is no MD5 sum, as with SSE-KMS, and nor are those of its neighbours.
+                self._compares_etags = False
+                return body
+        raise TransientStoreError(
+            f"{body.source.key}: read {1 + _MORE_READS} times, no two alike and none with its ETag"
         )
 
     @contextmanager
@@ -91,24 +115,6 @@ class S3Sources(S3Base):
         return pieces_ahead(reads, RANGES_AHEAD, stopped)
 
     def _read(
-        self, source: SourceObject, start: int, length: int, stopped: threading.Event
-    ) -> bytes:
-        body = self._read_once(source, start, length, stopped)
-        if not self._compares_etags or length != source.size or _is_as_listed(source, body):
-            return body
-        for _ in range(_MORE_READS):
-            before, body = body, self._read_once(source, start, length, stopped)
-            if _is_as_listed(source, body):
-                return body
-            if body == before:
-                # So its ETag is no MD5 sum, as with SSE-KMS, and nor are those of its neighbours.
-                self._compares_etags = False
-                return body
-        raise TransientStoreError(
-            f"{source.key}: read {1 + _MORE_READS} times, no two alike and none with its ETag"
-        )
-
-    def _read_once(
         self, source: SourceObject, start: int, length: int, stopped: threading.Event
     ) -> bytes:
         whole = length == source.size
@@ -157,4 +163,10 @@ def _is_as_listed(source: SourceObject, body: bytes) -> bool:
     if _MD5.fullmatch(source.etag) is None:
         return True
     # Against bytes that change on their way; an attacker could change the ETag as well.
-    return hashlib.md5(body, usedforsecurity=False).hexdigest() == source.etag
+    digest = hashlib.md5(usedforsecurity=False)
+    if len(body) > _HASHED_ALONE_BYTES:
+        digest.update(body)
+    else:
+        for start in range(0, len(body), _HELD_BYTES):
+            digest.update(body[start : start + _HELD_BYTES])
+    return digest.hexdigest() == source.etag
