@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
+
+from compactor.shown import visible
 
 # Where the output is no terminal, rich would cut tables at 80 columns.
 _PLAIN_WIDTH = 160
@@ -24,7 +27,8 @@ class Bar:
     def show(self, done: int, total: int | None = None, text: str = "") -> None:
         """Where the work stands; without a total there is no bar yet."""
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=done, total=total or None, text=text)
+            shown = visible(text)
+            self._progress.update(self._task, completed=done, total=total or None, text=shown)
 
     def advance(self, amount: int = 1) -> None:
         """So much more is done."""
@@ -40,10 +44,10 @@ def progress(what: str, total: int | None = None) -> Iterator[Bar]:
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[text]}"),
+        TextColumn("{task.fields[text]}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
@@ -58,14 +62,14 @@ def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]])
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number else "left", overflow="fold")
     for row in rows:
-        # Rich would read [brackets] in keys as markup.
-        table.add_row(*(cell.replace("[", "\\[") for cell in row))
+        # As Text, because rich would read [brackets] in keys as markup.
+        table.add_row(*(Text(visible(cell)) for cell in row))
     _console().print(table)
 
 
 def print_line(text: str, style: str = "") -> None:
-    """One line on standard output, never wrapped or marked up."""
-    _console().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    """One line on standard output, never wrapped or marked up; what is invisible is escaped."""
+    _console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def counted(count: int, noun: str) -> str:
@@ -74,8 +78,8 @@ def counted(count: int, noun: str) -> str:
 
 
 def print_error(text: str) -> None:
-    """One line on standard error."""
-    print(text, file=sys.stderr)
+    """One line on standard error; what is invisible is escaped."""
+    print(visible(text), file=sys.stderr)
 
 
 def _console() -> Console:

@@ -44,6 +44,7 @@ class Rounds:
         """
         waiting = {task.number: task for task in tasks}
         job = self._start(tasks)
+        # Ends: Spark gives up a task that failed spark.task.maxFailures times, and EMR the step.
         while not job.ended(POLL_SECONDS):
             yield self._taken(waiting)
         yield self._taken(waiting)

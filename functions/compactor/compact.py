@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
 from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
@@ -21,8 +25,13 @@ from compactor.model import (
 from compactor.packing import output_compression
 from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
-from compactor.restoring import SliceFacts, facts_of
+from compactor.restoring import Kept, SliceFacts
 from compactor.settings import Settings
+
+# What one manifest may keep of its sources beside a row each. It is held as Python objects, and
+# once more as JSON while the commit is written.
+MAX_KEPT_BYTES = 32 << 20
+_LONG_HEADER_BYTES = 64
 
 
 def compact(
@@ -41,6 +50,7 @@ def compact(
     if group.copy:
         return copy_whole(group, store, destination)
     left_out: dict[bytes, Quarantined] = {}
+    # Ends: each turn leaves out one source more.
     while True:
         attempt = _Attempt(group, settings, store, destination, left_out)
         try:
@@ -80,6 +90,9 @@ class _Attempt:
         self._writer: OutputWriter | None = None
         self._rows: list[ManifestRow] = []
         self._misfits: dict[bytes, Signature] = {}
+        self._kept = Kept()
+        # The first source of which the manifest cannot keep what gives it back.
+        self._overflow: SourceObject | None = None
         self._frame_bytes = 0
         self._frame_newlines = 0
         self._opened = False
@@ -97,6 +110,9 @@ class _Attempt:
                 if self._writer is not None and self._writer.plain_bytes != before:
                     raise _DamagedMidway(quarantined) from error
                 self._quarantined[body.source.identity] = quarantined
+            if self._overflow is not None:
+                break
+        self._leave_rest(sources)
         return PendingOutput(
             group=self._group,
             output=self._finish(),
@@ -127,7 +143,7 @@ class _Attempt:
         if self._signature is None:
             self._open_output(signature, source)
         if signature != self._signature:
-            self._misfits[source.identity] = signature
+            self._misfits[source.identity] = _as_learned(signature)
             return
         self._frame(source, content)
 
@@ -189,6 +205,9 @@ class _Attempt:
         streaming = None if content.complete else self._framer.stream()
         if streaming is None:
             framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
+            if self._kept.bytes and self._kept.bytes + self._kept.cost(framed) > MAX_KEPT_BYTES:
+                self._overflow = source
+                return
             self._write_opening()
             self._end_copied()
             start = self._writer.plain_bytes
@@ -206,7 +225,18 @@ class _Attempt:
         offset = start + len(framed.separator)
         length = self._writer.plain_bytes - offset
         self._frame_bytes += len(framed.separator)
-        self._rows.append(_row(source, content, facts_of(framed), offset, length))
+        self._rows.append(_row(source, content, self._kept.take(framed), offset, length))
+
+    def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
+        """Let the source that overflows begin another output, and those behind it follow."""
+        if self._overflow is None or self._signature is None:
+            return
+        # Told apart from what they will be together with otherwise; that they are of this very
+        # signature is a guess, and corrected like any other.
+        header = self._signature.header + self._overflow.identity
+        learned = _as_learned(replace(self._signature, header=header))
+        for source in sources[sources.index(self._overflow) :]:
+            self._misfits[source.identity] = learned
 
     def _write_opening(self) -> None:
         if not self._opened and self._framer is not None:
@@ -247,6 +277,14 @@ class _Attempt:
         if writer is None:
             return Tally()
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
+
+
+def _as_learned(signature: Signature) -> Signature:
+    """What the next plan must know to tell this signature from others: no more of its header."""
+    if len(signature.header) <= _LONG_HEADER_BYTES:
+        return signature
+    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
+    return replace(signature, header=digest)
 
 
 def _row(

@@ -31,6 +31,10 @@ __all__ = [
 Committed = Callable[[Partition], Container[bytes]]
 
 SHOWN_EXAMPLES = 5
+MAX_KEY_BYTES = 1024
+# What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
+# 34 of extension.
+LONGEST_NAME = 170
 # Enough submitted tasks to keep every thread busy, few enough to keep a long window small.
 _AHEAD_PER_WORKER = 4
 
@@ -125,6 +129,8 @@ class _Search:
         self._parallel = parallel
         self._source = settings.source
         self.unpartitioned = Skipped(0, 0)
+        places = (settings.destination.prefix, f"{settings.state.prefix}partitions/")
+        self._longest_path = MAX_KEY_BYTES - LONGEST_NAME - max(len(p.encode()) for p in places)
 
     def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
         root = self._source.root
@@ -134,7 +140,17 @@ class _Search:
         else:
             prefixes = (parent + relative for parent in parents for relative in dates)
         for prefix in prefixes:
-            yield Partition(root.bucket, prefix, prefix.removeprefix(root.prefix))
+            partition = Partition(root.bucket, prefix, prefix.removeprefix(root.prefix))
+            if len(partition.path.encode()) <= self._longest_path:
+                yield partition
+            else:
+                self._leave_alone(partition)
+
+    def _leave_alone(self, partition: Partition) -> None:
+        """A partition whose outputs or commits would have keys that S3 does not take."""
+        with blaming("s3_source_uri", self._settings):
+            for page in self._store.list_objects(partition.bucket, partition.prefix):
+                self.unpartitioned = _sum(self.unpartitioned, _skipped(page))
 
     def _parents(self) -> list[str]:
         """The prefixes that the source's wildcards match."""

@@ -138,9 +138,15 @@ class OutputWriter:
 
     def write(self, data: bytes | memoryview) -> None:
         """Take plain bytes; the memory may be reused only after finish."""
+        self.plain_bytes += len(data)
+        if len(data) > _BLOCK_BYTES:
+            self._write_blocks(memoryview(data))
+            return
+        if isinstance(data, memoryview) and 2 * len(data) < memoryview(data.obj).nbytes:
+            # Waiting here it would keep the rest of its source in memory, too.
+            data = bytes(data)
         self._plain.append(data)
         self._plain_waiting += len(data)
-        self.plain_bytes += len(data)
         if self._plain_waiting >= _BLOCK_BYTES:
             self._pass_on()
 
@@ -177,6 +183,12 @@ class OutputWriter:
         """Drop everything stored so far."""
         self._thread.shutdown(cancel_futures=True)
         self._parts.abort()
+
+    def _write_blocks(self, data: memoryview) -> None:
+        """A whole document, block by block: as one it would be held for each block ahead."""
+        for at in range(0, len(data), _BLOCK_BYTES):
+            self._plain.append(data[at : at + _BLOCK_BYTES])
+            self._pass_on()
 
     def _pass_on(self) -> None:
         """Hand the waiting plain bytes to the encoding thread."""

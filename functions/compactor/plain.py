@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 
 from isal import isal_zlib
@@ -54,16 +55,17 @@ class PlainContent:
         """
         if self.complete:
             return self.head
-        pieces = []
+        # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
+        whole = io.BytesIO()
         for piece in self.chunks():
-            pieces.append(piece)
+            whole.write(piece)
             if self.size > limit:
                 raise UnreadableSource(
                     QuarantineReason.TOO_LARGE,
                     f"a document of this format is read whole, and this one exceeds "
                     f"max_document_bytes ({limit})",
                 )
-        return b"".join(pieces)
+        return whole.getvalue()
 
     def _count(self, data: bytes) -> None:
         self.size += len(data)

@@ -15,7 +15,8 @@ MAX_PREFIX_BYTES = 512
 
 # Looser than Amazon's naming rules, because S3-compatible stores allow more.
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Control characters, and halves of UTF-16 pairs, which no key can have.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def _split(text: object, accepted: str) -> tuple[str, tuple[str, ...]]:
     segments = tuple(prefix.removesuffix("/").split("/")) if prefix else ()
     if any(segment in ("", ".", "..") or _CONTROL.search(segment) for segment in segments):
         raise ValueError(f"{accepted}; no empty segment, no . or .. and no control character")
-    if len(prefix.encode("utf-8", "surrogatepass")) > MAX_PREFIX_BYTES:
+    # Without the last slash, which a normalised URI has in any case.
+    if len(prefix.removesuffix("/").encode()) > MAX_PREFIX_BYTES:
         raise ValueError(f"{accepted}; a prefix has at most {MAX_PREFIX_BYTES} bytes")
     return bucket, segments
 

@@ -6,6 +6,7 @@
     run        the workflow against any S3                  cli/run.py, cli/workflow.py
     verify     every commit checked against its output      cli/verify.py
     restore    any source given back from its output        cli/restore.py
+    clean-up   sources past retention deleted               cli/clean_up.py, scripts/cleaning.py
 
 and for a deployed stack, by scripts/deployed/:
 
@@ -29,6 +30,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from compactor.errors import CompactorError, InvalidInput
+from compactor.shown import visible
 from scripts.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
 
 _EPILOG = """\
@@ -109,6 +111,15 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
+""",
+    ),
+    "clean-up": Command(
+        "scripts.cli.clean_up",
+        "delete sources whose commits are past retention and whose outputs are proven",
+        """\
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --retention-days 30
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --yes --json | jq .done
 """,
     ),
     "start": Command(
@@ -221,7 +232,7 @@ def _expected(error: Exception) -> bool:
 
 
 def _tell(line: str) -> None:
-    print(f"compactor: {' '.join(line.split())}", file=sys.stderr)
+    print(f"compactor: {visible(' '.join(line.split()))}", file=sys.stderr)
 
 
 def _version() -> str:

@@ -54,4 +54,8 @@ def _show(lines: Iterable[LogLine], level: int, *, as_json: bool) -> None:
         if as_json:
             print(json.dumps(line.to_dict()), flush=True)
         else:
-            print_line(line.shown)
+            first, *rest = line.shown.split("\n")
+            print_line(first)
+            for more in rest:
+                # Indented, so that no text of a log looks like a line of its own.
+                print_line(f"    {more}")

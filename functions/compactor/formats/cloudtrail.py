@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import codecs
 import re
+from array import array
 
 import msgspec
 
 from compactor.errors import UnreadableSource
-from compactor.formats.framing import Edit, Framed
+from compactor.formats.framing import Edit, Framed, refuse_many_edits
 from compactor.model import QuarantineReason
 
 OPENING = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
 _BLANKS = b" \t\r\n"
+_NEWLINE = 10
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*\Z")
 # Nothing before the newline: a run of blanks would be searched once from each of them.
 _LINE_BREAK = re.compile(rb"\n[ \t\r\n]*")
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _DECODED_AT_ONCE = 1 << 20
+# Each takes up to 100 bytes while records are counted and told apart. In what AWS writes there
+# is one to 190 bytes, so that this many fill twice the largest document that is read.
+_MOST_OBJECTS = 1_500_000
+# Blanks around the records must be remembered; nobody means so many.
+_MOST_AROUND = 64 << 10
+_MOST_BETWEEN = 8 << 20
 
 
 class _Record(msgspec.Struct, gc=False):
@@ -53,15 +61,16 @@ class CloudTrailFramer:
 
         Raises:
             UnreadableSource: MALFORMED, it is not exactly ``{"Records":[…]}`` with objects
-                for records, in UTF-8, or nested too deep to check.
+                for records, in UTF-8, or nested too deep to check; TOO_LARGE, it has more
+                objects than memory is meant for, or needs more edits than are kept.
         """
         content = bytes(content)
         if _BLANK.match(content):
-            return Framed(b"", (), 0, content)
+            return _without_records(content)
         start, end = _envelope(content)
         records, array = _proven(content, start, end)
         if not records:
-            return Framed(b"", (), 0, content)
+            return _without_records(content)
         if self._lines:
             return _on_lines(content, start, array)
         separator = b"," if self._started else b""
@@ -78,6 +87,16 @@ class CloudTrailFramer:
         return b"" if self._lines else b"]}"
 
 
+def _without_records(content: bytes) -> Framed:
+    _refuse_blanks(len(content))
+    return Framed(b"", (), 0, content)
+
+
+def _refuse_blanks(count: int) -> None:
+    if count > _MOST_AROUND:
+        raise _malformed(f"more than {_MOST_AROUND:,} bytes around its records")
+
+
 def _envelope(content: bytes) -> tuple[int, int]:
     """Where the bytes between ``[`` and ``]`` start and end."""
     opening = OPENING.match(content)
@@ -90,6 +109,7 @@ def _envelope(content: bytes) -> tuple[int, int]:
         or content[brace + 1 :].strip(_BLANKS)
     ):
         raise _malformed('it is not exactly {"Records":[...]}')
+    _refuse_blanks(opening.end() + len(content) - bracket)
     return opening.end(), bracket
 
 
@@ -97,15 +117,18 @@ def _proven(content: bytes, start: int, end: int) -> tuple[int, bytes | memoryvi
     """The number of records, and the array in a form the decoder accepts, of equal length."""
     if not _is_utf8(content):
         raise _malformed("it is not UTF-8")
-    array: bytes | memoryview = memoryview(content)[start - 1 : end + 1]
+    if end - start > _MOST_OBJECTS and content.count(b"{", start, end) > _MOST_OBJECTS:
+        detail = f"more than {_MOST_OBJECTS:,} objects"
+        raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
+    found: bytes | memoryview = memoryview(content)[start - 1 : end + 1]
     try:
-        return len(_objects.decode(array)), array
+        return len(_objects.decode(found)), found
     except RecursionError as error:
         raise _malformed("its records are nested too deep") from error
     except msgspec.MsgspecError as error:
         # An escape for half a UTF-16 pair, as a name cut in two has it, is valid JSON (RFC 8259,
         # section 8.2) but not to msgspec. Any other escape of the same length does for the proof.
-        changed, halves = _HALF_CHARACTER.subn(rb"\\u0020", array)
+        changed, halves = _HALF_CHARACTER.subn(rb"\\u0020", found)
         if not halves:
             raise _malformed(f"its records are not valid: {error}") from error
     try:
@@ -128,26 +151,22 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def _on_lines(content: bytes, start: int, array: bytes | memoryview) -> Framed:
-    spans = []
-    at = start
-    for record in _raw_objects.decode(array):
-        # Only blanks and one comma stand between two objects.
-        begin = content.index(b"{", at)
-        at = begin + memoryview(record).nbytes
-        spans.append((begin, at))
-    first, last = spans[0][0], spans[-1][1]
-    view = memoryview(content)
-    commas_alone = sum(end - begin for begin, end in spans) + len(spans) - 1 == last - first
+def _on_lines(content: bytes, start: int, found: bytes | memoryview) -> Framed:
+    begins, ends = _spans(content, start, found)
+    first, last = begins[0], ends[-1]
+    commas_alone = sum(ends) - sum(begins) + len(begins) - 1 == last - first
+    body: bytes | bytearray
     edits: tuple[Edit, ...] = ()
     if commas_alone and content.find(b"\n", first, last) < 0:
-        body = b"\n".join(view[begin:end] for begin, end in spans)
+        body = bytearray(memoryview(content)[first:last])
+        for end in ends[:-1]:
+            body[end - first] = _NEWLINE
     else:
-        body, edits = _edited(content, spans)
+        body, edits = _edited(content, begins, ends)
     return Framed(
         b"",
-        (body, b"\n"),
-        len(spans),
+        (memoryview(body), b"\n"),
+        len(begins),
         content[:first],
         content[last:],
         appended=1,
@@ -156,23 +175,41 @@ def _on_lines(content: bytes, start: int, array: bytes | memoryview) -> Framed:
     )
 
 
-def _edited(content: bytes, spans: list[tuple[int, int]]) -> tuple[bytes, tuple[Edit, ...]]:
+def _spans(content: bytes, at: int, found: bytes | memoryview) -> tuple[array[int], array[int]]:
+    """Where each record begins, and where it ends; as arrays, for there may be a million."""
+    begins, ends = array("q"), array("q")
+    for record in _raw_objects.decode(found):
+        # Only blanks and one comma stand between two objects.
+        begin = content.index(b"{", at)
+        at = begin + memoryview(record).nbytes
+        begins.append(begin)
+        ends.append(at)
+    return begins, ends
+
+
+def _edited(
+    content: bytes, begins: array[int], ends: array[int]
+) -> tuple[bytearray, tuple[Edit, ...]]:
     """Records on one line each, where commas have blanks around them or records line breaks."""
+    refuse_many_edits(len(begins) - 1 + content.count(b"\n", begins[0], ends[-1]))
     body = bytearray()
     edits: list[Edit] = []
-    previous = spans[0][0]
-    for number, (begin, end) in enumerate(spans):
+    previous = begins[0]
+    for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         if number:
             edits.append(Edit(len(body), 1, content[previous:begin]))
             body += b"\n"
         at = begin
         for gap in _LINE_BREAK.finditer(content, begin, end):
-            body += content[at : gap.start()]
+            body += memoryview(content)[at : gap.start()]
             edits.append(Edit(len(body), 0, gap.group()))
             at = gap.end()
-        body += content[at:end]
+        body += memoryview(content)[at:end]
         previous = end
-    return bytes(body), tuple(edits)
+    if ends[-1] - begins[0] - len(body) > _MOST_BETWEEN:
+        detail = f"more than {_MOST_BETWEEN:,} blanks between and within its records"
+        raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
+    return body, tuple(edits)
 
 
 def _malformed(detail: str) -> UnreadableSource:

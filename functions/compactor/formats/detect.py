@@ -19,7 +19,7 @@ a BOM before the content is overlooked.
 
 Rule 9 takes a first record with a number or a date in it for data, because dropping a first
 record that two sources have in common would lose one. A headed format whose header is longer
-than the head is refused as MALFORMED. A forced format skips all rules but 0, and takes the
+than 1 MiB is refused as MALFORMED. A forced format skips all rules but 0, and takes the
 first line (record, comment lines) for the header where the format has one.
 
 Sources: VPC flow log records and CloudFront standard logs in the AWS documentation.
@@ -67,6 +67,8 @@ _FLOW_FIELDS = frozenset(
     reject-reason resource-id encryption-status""".split()
 )
 _FEWEST_FLOW_FIELDS = 3
+# It is held for each output under way, and split to see whether it is one.
+_LONGEST_HEADER = 1 << 20
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
 
@@ -219,6 +221,8 @@ def _ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
     """The header found, if its line end (or the source's end) is in the head."""
     if found is None or not (found[2] or complete):
         raise _malformed("its header does not end within the first bytes read")
+    if found.end(1) > _LONGEST_HEADER:
+        raise _malformed(f"its header is longer than {_LONGEST_HEADER:,} bytes")
     return found[1].removesuffix(b"\r")
 
 

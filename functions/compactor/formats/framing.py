@@ -20,6 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from compactor.errors import UnreadableSource
+from compactor.model import QuarantineReason
+
+# Each takes about 100 bytes of memory, here and again where a manifest is written.
+MOST_EDITS = 400_000
+
 
 class Edit(NamedTuple):
     """Bytes of the slice that stand for other bytes of the source.
@@ -103,3 +109,10 @@ class Framer(Protocol):
     def closing(self) -> bytes:
         """Bytes the output ends with."""
         ...
+
+
+def refuse_many_edits(count: int) -> None:
+    """Raise UnreadableSource (TOO_LARGE) where one source would need too many edits."""
+    if count > MOST_EDITS:
+        detail = f"giving it back would take more than {MOST_EDITS:,} edits"
+        raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)

@@ -6,13 +6,18 @@ import re
 from collections.abc import Iterator
 
 from compactor.errors import UnreadableSource
-from compactor.formats.framing import Edit, Framed
-from compactor.formats.lines import BOM, count_newlines
+from compactor.formats.framing import Edit, Framed, refuse_many_edits
 from compactor.model import QuarantineReason
 
 _BLANKS = b" \t\r\n"
 _SAME_LINE = re.compile(rb"\}[ \t]*(?=\{)")
 _ANYWHERE = re.compile(rb"\}[ \t\r\n]*(?=\{)")
+_BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*")
+# What must not be cut: an escape, or the end of one object and the start of the next.
+_TIED = re.compile(rb"[} \t\r\n\\]*+.?", re.DOTALL)
+_LOOKED_AT_ONCE = 256 << 10
+# They must be remembered; nobody means so many.
+_MOST_AROUND = 64 << 10
 
 
 class UndelimitedFramer:
@@ -36,20 +41,22 @@ class UndelimitedFramer:
         Blanks before the first and behind the last object are left out.
 
         Raises:
-            UnreadableSource: MALFORMED, the source does not start and end with an object.
+            UnreadableSource: MALFORMED, the source does not start and end with an object;
+                TOO_LARGE, giving it back would take more edits than are kept.
         """
         content = bytes(content)
-        body = content.rstrip(_BLANKS)
-        suffix = content[len(body) :]
-        objects = body.removeprefix(BOM).lstrip(_BLANKS)
-        prefix = body[: len(body) - len(objects)]
-        if not objects:
-            return Framed(b"", (), 0, prefix, suffix)
-        if not (objects.startswith(b"{") and objects.endswith(b"}")):
+        start, end = _without_blanks(content)
+        if start + len(content) - end > _MOST_AROUND:
+            raise _malformed(f"more than {_MOST_AROUND:,} blanks around its objects")
+        if start >= end:
+            return Framed(b"", (), 0, content)
+        if content[start] != ord("{") or content[end - 1] != ord("}"):
             raise _malformed("it does not start and end with a JSON object")
-        if not self._lines:
-            return Framed(b"", (objects,), len(boundaries(objects, _ANYWHERE)) + 1, prefix, suffix)
-        return _on_lines(objects, prefix, suffix)
+        prefix, suffix = content[:start], content[end:]
+        if self._lines:
+            return _on_lines(content, start, end)
+        cuts = sum(len(found) for *_, found in _boundaries(content, start, end, _ANYWHERE))
+        return Framed(b"", (memoryview(content)[start:end],), cuts + 1, prefix, suffix)
 
     def stream(self) -> None:
         """The source is needed whole."""
@@ -60,61 +67,92 @@ class UndelimitedFramer:
         return b""
 
 
-def _on_lines(body: bytes, prefix: bytes, suffix: bytes) -> Framed:
-    cuts = boundaries(body, _SAME_LINE)
-    found = count_newlines(body)
+def _without_blanks(content: bytes) -> tuple[int, int]:
+    """Where the first object starts and the last one ends; no copy of the content is made."""
+    before = _BEFORE.match(content)
+    end = len(content)
+    while end:
+        piece = content[max(0, end - _LOOKED_AT_ONCE) : end]
+        left = len(piece.rstrip(_BLANKS))
+        end -= len(piece) - left
+        if left:
+            break
+    return before.end() if before is not None else 0, end
+
+
+def _on_lines(content: bytes, start: int, end: int) -> Framed:
+    view = memoryview(content)
+    breaks = content.count(b"\n", start, end)
+    pieces: list[bytes | memoryview] = []
+    edits: list[Edit] = []
+    count = 0
+    for first, last, cuts in _boundaries(content, start, end, _SAME_LINE):
+        pieces.append(b"\n".join(_cut(view, first, last, cuts)) if cuts else view[first:last])
+        if breaks:
+            refuse_many_edits(count + len(cuts))
+            edits += [Edit(cut - start + n, 1, b"") for n, cut in enumerate(cuts, count)]
+        count += len(cuts)
     return Framed(
         b"",
-        (b"\n".join(_cut(body, cuts)), b"\n"),
-        found + len(cuts) + 1,
-        prefix,
-        suffix,
+        (*pieces, b"\n"),
+        breaks + count + 1,
+        content[:start],
+        content[end:],
         appended=1,
-        newlines_stand_for=None if found else b"",
-        edits=tuple(Edit(cut + n, 1, b"") for n, cut in enumerate(cuts)) if found else (),
+        newlines_stand_for=None if breaks else b"",
+        edits=tuple(edits),
     )
 
 
-def _cut(body: bytes, cuts: list[int]) -> Iterator[memoryview]:
-    view = memoryview(body)
-    start = 0
+def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[memoryview]:
     for cut in cuts:
         yield view[start:cut]
         start = cut
-    yield view[start:]
-
-
-def boundaries(body: bytes, pattern: re.Pattern[bytes] = _SAME_LINE) -> list[int]:
-    """Where each object but the first starts, bytes from the start of ``body``.
-
-    Raises:
-        UnreadableSource: MALFORMED, the body ends within a string.
-    """
-    clean = _without_escapes(body)
-    cuts = list(_boundaries(clean, pattern))
-    if clean.count(b'"', cuts[-1] if cuts else 0) % 2:
-        raise _malformed("it ends within a JSON string")
-    return cuts
+    yield view[start:end]
 
 
 def first_boundary(body: bytes) -> int | None:
     """Where the second object of a line starts, if it does; the line may be cut off anywhere."""
-    return next(_boundaries(_without_escapes(body), _SAME_LINE), None)
+    clean = _without_escapes(body)
+    return next((cut for cut, within in _candidates(clean, _SAME_LINE) if not within), None)
 
 
-def _boundaries(clean: bytes, pattern: re.Pattern[bytes]) -> Iterator[int]:
-    """The boundaries one by one, of a body without escapes.
+def _boundaries(
+    content: bytes, start: int, end: int, pattern: re.Pattern[bytes]
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Successive parts of the content: first byte, end, and the boundaries within.
 
-    In valid JSON ``}`` followed by ``{`` is either a boundary of two top-level objects or
-    part of a string; within a string the quotes so far are odd in number.
+    A boundary is where an object but the first starts. The parts are small, because blotting
+    out escapes makes copies, and boundaries may be as many as half the bytes.
+
+    Raises:
+        UnreadableSource: MALFORMED, the content ends within a string.
+    """
+    in_string = False
+    while start < end:
+        tied = _TIED.match(content, min(start + _LOOKED_AT_ONCE, end) - 1, end)
+        last = tied.end() if tied is not None else end
+        clean = _without_escapes(content[start:last])
+        candidates = _candidates(clean, pattern)
+        yield start, last, [start + cut for cut, within in candidates if within == in_string]
+        in_string ^= clean.count(b'"') % 2 == 1
+        start = last
+    if in_string:
+        raise _malformed("it ends within a JSON string")
+
+
+def _candidates(clean: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, bool]]:
+    """Where ``}`` is followed by ``{``, and whether the quotes before are odd in number.
+
+    In valid JSON it is either a boundary of two top-level objects or part of a string; within
+    a string the quotes so far are odd in number.
     """
     counted = quotes = 0
     for candidate in pattern.finditer(clean):
         end = candidate.end()
         quotes += clean.count(b'"', counted, end)
         counted = end
-        if quotes % 2 == 0:
-            yield end
+        yield end, quotes % 2 == 1
 
 
 def _without_escapes(body: bytes) -> bytes:

@@ -1,0 +1,19 @@
+"""Names and texts from outside, fit to be shown: in a terminal, in a log, on a page."""
+
+from __future__ import annotations
+
+
+def visible(text: str) -> str:
+    r"""The text with everything that has no picture of its own written as an escape.
+
+    A key may hold any character, and a terminal obeys some of them: ESC starts a command, a
+    carriage return overwrites the line, marks of direction turn it around. They become
+    ``\x1b``, ``\r``, ``\u202e``; so do line breaks and every blank but the space.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,219 @@
+"""Every parser of bytes or texts from outside, and what it may raise: nothing else, whatever comes.
+
+Both the property tests and the fuzzer run these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from xml.parsers import expat
+
+from compactor.codecs import Limits, decompress, decompress_stream, detect_compression
+from compactor.commit import CommitLog
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError, UnreadableSource
+from compactor.formats import detect, framer_for
+from compactor.formats.framing import Framed
+from compactor.layout import checkpoint_key, commit_key
+from compactor.model import Compression, Format
+from compactor.parquet_footer import read_footer
+from compactor.restoring import facts_of, restore_slice
+from compactor.settings import Settings
+from compactor.stores.list_parser import ListedPage
+from compactor.uris import S3Uri, parse_source
+from compactor.verify import check_commit
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.memory_store import ManualClock, MemoryStore
+
+Parser = Callable[[bytes], None]
+PARSERS: dict[str, Parser] = {}
+LIMITS = Limits(max_bytes=4 << 20)
+_KEYS = ("a.json", "a.csv", "a.tsv", "a", "x_CloudTrail_y.json", "x_vpcflowlogs_y.log")
+_FORCED = (None, *(one for one in Format if one is not Format.PARQUET))
+
+
+def parser(parse: Parser) -> Parser:
+    PARSERS[parse.__name__] = parse
+    return parse
+
+
+@parser
+def compressed(data: bytes) -> None:
+    """Whole and in pieces of any size a source has the same content, or is refused both times."""
+    for compression in (detect_compression(data), Compression.GZIP, Compression.ZSTD):
+        found = _decompressed(data, compression, len(data) or 1)
+        assert _decompressed(data, compression, 1 + len(data) % 7) == found
+
+
+def _decompressed(data: bytes, compression: Compression, size: int) -> bytes | None:
+    chunks = (data[at : at + size] for at in range(0, len(data), size))
+    try:
+        if size >= len(data):
+            return decompress(data, compression, limits=LIMITS)
+        return b"".join(decompress_stream(chunks, compression, limits=LIMITS))
+    except UnreadableSource:
+        return None
+
+
+@parser
+def content(data: bytes) -> None:
+    """What is detected and framed is given back, and its records are counted right."""
+    # The first bytes choose name and options, so that a fuzzer finds its way to all of them.
+    chosen, body = data[:3].ljust(3, b"\0"), data[3:]
+    key, forced = _KEYS[chosen[0] % len(_KEYS)], _FORCED[chosen[1] % len(_FORCED)]
+    lines = chosen[2] & 1
+    try:
+        found = detect(body, key, complete=True, forced=forced)
+        if found is None:
+            return
+        framer = framer_for(
+            found.signature(Compression.NONE),
+            cloudtrail_output="lines" if lines else "document",
+            undelimited_output="lines" if lines else "as_is",
+        )
+        framed = framer.frame(body)
+    except UnreadableSource:
+        return
+    _check_framed(framed, body)
+    stream = framer.stream()
+    if stream is not None:
+        pieces = [p for at in range(0, len(body), 5) for p in stream.feed(body[at : at + 5])]
+        end = stream.finish()
+        assert b"".join((*pieces, *end.slice)) == b"".join(framed.slice)
+        assert facts_of(end) == facts_of(framed)
+
+
+def _check_framed(framed: Framed, body: bytes) -> None:
+    joined = b"".join(framed.slice)
+    facts = facts_of(framed)
+    assert restore_slice(joined, facts) == body
+    assert framed.records >= 0
+    assert not (facts.edits and facts.newlines_stand_for is not None)
+    if facts.appended:
+        assert joined.endswith(b"\n")
+        assert framed.records == joined.count(b"\n")
+
+
+@parser
+def footer(data: bytes) -> None:
+    """A Parquet footer is read, or its object is not readable."""
+    try:
+        read_footer(lambda start, length: data[start : start + length], len(data))
+    except UnreadableSource:
+        return
+
+
+@parser
+def log_entry(data: bytes) -> None:
+    """An entry of a log is one, or the log is damaged; and so is its output, if it lies."""
+    store, given = MemoryStore(ManualClock(NOW)), settings()
+    store.add_bucket("lake")
+    bucket, key = commit_key(given, PARTITION, 1)
+    store.seed(bucket, key, data)
+    log = CommitLog(store, given, PARTITION)
+    try:
+        log.load()
+        for commit in log.every_commit():
+            if commit.output is not None:
+                store.seed(commit.output.bucket, commit.output.key, b"a\nb\n" * 9)
+            check_commit(commit, store)
+    except IntegrityError:
+        return
+
+
+@parser
+def checkpoint(data: bytes) -> None:
+    """A checkpoint is one, or the log is damaged."""
+    store, given = MemoryStore(ManualClock(NOW)), settings()
+    store.add_bucket("lake")
+    bucket, key = checkpoint_key(given, PARTITION, 7)
+    store.seed(bucket, key, data)
+    try:
+        CommitLog(store, given, PARTITION).load()
+    except IntegrityError:
+        return
+
+
+@parser
+def listing(data: bytes) -> None:
+    """A page of a listing says what an XML parser reads in it, or is none."""
+    try:
+        page = ListedPage(data.decode())
+        keys = [one.key for one in page.objects("bucket")]
+    except (ValueError, TransientStoreError):
+        return
+    if b"<EncodingType>" not in data:
+        _compare_with_xml(data, keys)
+
+
+def _compare_with_xml(data: bytes, keys: list[str]) -> None:
+    """Only where entries are written as S3 writes them: the reader is no XML parser."""
+    reference = XmlKeys()
+    try:
+        reference.read(data)
+    except expat.ExpatError:
+        return
+    if reference.usual:
+        assert keys == reference.keys
+
+
+class XmlKeys:
+    """The keys of a listing, read by expat."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.usual = True
+        self._path: list[str] = []
+        self._text = ""
+
+    def read(self, data: bytes) -> None:
+        self.usual = not any(odd in data for odd in (b"\r", b"<!", b"<?", b":"))
+        read = expat.ParserCreate()
+        read.StartElementHandler = self._start
+        read.EndElementHandler = self._end
+        read.CharacterDataHandler = self._add
+        read.Parse(data, True)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.usual &= not attributes
+        self._path.append(name)
+        self._text = ""
+
+    def _add(self, text: str) -> None:
+        self._text += text
+
+    def _end(self, name: str) -> None:
+        if self._path == ["ListBucketResult", "Contents", "Key"]:
+            self.keys.append(self._text)
+        self.usual &= self._path[:2] != ["ListBucketResult", "Key"] and len(self._path) < 4
+        self._path.pop()
+
+
+@parser
+def uri(data: bytes) -> None:
+    """A URI that is accepted is one that is accepted again, and names what S3 can hold."""
+    try:
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+    try:
+        place = S3Uri.parse("field", text)
+    except InvalidInput:
+        pass
+    else:
+        assert S3Uri.parse("field", place.uri) == place
+        assert len(place.prefix.encode()) <= 1024
+    try:
+        source = parse_source(text)
+    except ValueError:
+        return
+    assert parse_source(source.uri) == source
+
+
+def input_fields(given: Any) -> None:
+    """A run's input is accepted, and then accepted again as it was understood; or refused."""
+    try:
+        understood = Settings.from_input(given)
+    except InvalidInput:
+        return
+    assert Settings.from_input(understood.to_dict()) == understood

@@ -1,0 +1,279 @@
+"""Content that is not what its name says, nests without end, or hides in its header."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+
+import pytest
+import zstandard
+
+from compactor.errors import UnreadableSource
+from compactor.formats import detect, framer_for
+from compactor.formats.framing import MOST_EDITS
+from compactor.model import Compression, Format, QuarantineReason, Signature
+from compactor.restoring import facts_of, restore_slice
+from tests.hostile.outcomes import compacted, quarantined
+from tests.support.parquet_example import PARQUET
+from tests.support.records import BOM, Made, read_object
+from tests.support.sources import Sources, of
+
+LINES = b'{"a":1}\n{"a":2}\n'
+UNKNOWN, MALFORMED = QuarantineReason.UNKNOWN_FORMAT, QuarantineReason.MALFORMED
+TOO_LARGE = QuarantineReason.TOO_LARGE
+TRAIL = "_CloudTrail_x.json"
+
+# Names that lie.
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "plain"),
+    [
+        (".log.gz", b"plain\n", b"plain\n"),
+        (".log.zst", b"plain\n", b"plain\n"),
+        (".log", gzip.compress(b"gzip\n"), b"gzip\n"),
+        (".log.gz", zstandard.compress(b"zstd\n"), b"zstd\n"),
+        (".json.zst", gzip.compress(LINES), LINES),
+        (".csv", gzip.compress(b"id,name\n1,x\n"), b"id,name\n1,x\n"),
+        (".csv.gz", LINES, LINES),
+        (".json", b"no json at all\n", b"no json at all\n"),
+        (".log", LINES, LINES),
+        (".json", b'{"Records":[{"a":1}]}', b'{"Records":[{"a":1}]}'),
+    ],
+)
+def test_the_bytes_decide_what_a_source_is_whatever_its_name_says(
+    name: str, stored: bytes, plain: bytes
+) -> None:
+    made = Made(name, plain, stored, read_object(_as_read(name, plain), plain))
+    Sources([made]).check_everything()
+
+
+def _as_read(name: str, plain: bytes) -> str:
+    """The name of the output it goes into, which tells the reader how to read it."""
+    if plain.startswith(b"{"):
+        return ".json"
+    return name if ".csv" in name else ".log"
+
+
+@pytest.mark.parametrize("name", [".json", ".csv", ".log", ".log.gz", TRAIL])
+@pytest.mark.parametrize(
+    "stored",
+    [PARQUET, b"PK\x03\x04" + bytes(60), b"\x7fELF\2\1\1" + bytes(90), b"a\0b\n", b"\5\6" * 50],
+    ids=["parquet", "zip", "program", "nul", "controls"],
+)
+def test_binary_content_is_left_alone_under_any_name(name: str, stored: bytes) -> None:
+    assert quarantined(name, stored) is UNKNOWN
+
+
+def test_a_trail_that_is_no_document_is_compacted_as_what_it_is() -> None:
+    made = of(TRAIL, LINES)
+    Sources([made, of(TRAIL, b'{"Records":[{"a":3}]}')]).check_everything()
+
+
+# Depth.
+
+DEEP = 10_000
+ARRAY, OBJECT = b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP
+
+
+@pytest.mark.parametrize("deep", [ARRAY, OBJECT], ids=["arrays", "objects"])
+def test_lines_nested_ten_thousand_deep_pass_as_lines(deep: bytes) -> None:
+    line = b'{"deep":' + deep + b"}\n"
+    world = Sources([Made(".json", line, line, Counter()), of(".json", LINES)])
+    assert world.run().status == "done"
+    world.check_restore()
+    assert list(world.outputs.values()) == [line + LINES]
+
+
+@pytest.mark.parametrize("deep", [ARRAY, OBJECT, ARRAY[: DEEP * 3 // 2], b"[" * 1_000_000])
+@pytest.mark.parametrize("output", ["document", "lines"])
+def test_documents_nested_ten_thousand_deep_are_left_alone(deep: bytes, output: str) -> None:
+    document = b'{"Records":[{"deep":' + deep + b"}]}"
+    assert quarantined(TRAIL, document, cloudtrail_output=output) is MALFORMED
+
+
+def test_documents_nested_a_hundred_deep_are_compacted() -> None:
+    deep = b'{"a":[' * 50 + b"]}" * 50
+    compacted(TRAIL, b'{"Records":[' + deep + b"]}")
+
+
+@pytest.mark.parametrize("output", ["lines", "as_is"])
+def test_undelimited_objects_nested_ten_thousand_deep_are_told_apart(output: str) -> None:
+    source = b'{"first":1}' + OBJECT + b'{"s":"}{"}' + OBJECT
+    framer = framer_for(
+        Signature(Format.UNDELIMITED_JSON, Compression.NONE), undelimited_output=output
+    )
+    assert detect(source, ".json", complete=True, forced=None) is not None
+    framed = framer.frame(source)
+    assert framed.records == 4
+    joined = b"".join(framed.slice)
+    assert restore_slice(joined, facts_of(framed)) == source
+    found = framer_for(Signature(Format.JSON_LINES, Compression.NONE)).frame(joined)
+    assert found.records == (4 if output == "lines" else 1)
+
+
+def test_a_first_object_nested_too_deep_to_check_leaves_the_source_as_lines() -> None:
+    source = OBJECT + b'{"second":1}'
+    found = detect(source, ".json", complete=True, forced=None)
+    assert found is not None
+    assert found.format is Format.JSON_LINES
+
+
+# Work grows with the size, not with its square.
+
+TRAPS = {
+    "braces in front of blanks": b"{}{}" + b"}" + b" " * 400_000 + b"}",
+    "braces and blanks in turns": b"{}{}" + b"} " * 400_000 + b"}",
+    "quotes": b'{}{"a":"' + b'\\"' * 400_000 + b'"}',
+    "backslashes": b'{}{"a":"' + b"\\\\" * 400_000 + b'"}',
+    "objects in a string": b'{}{"a":"' + b"}{" * 400_000 + b'"}',
+    "blanks around a record": b'{"Records":[' + b" " * 800_000 + b"{}]}",
+    "line breaks within a record": b'{"Records":[{"a":' + b"\n" * 800_000 + b"1}]}",
+    "commas": b'{"Records":[' + b"{}," * 300_000 + b"{}]}",
+    "halves of characters": b'{"Records":[{"a":"' + b"\\ud800" * 130_000 + b'"}]}',
+    "open quotes": b"a,b\n" + b'"x,' * 270_000,
+    "doubled quotes": b"a,b\n" + b'""",' * 200_000,
+    "a header of quotes": b'"a,' * 270_000 + b"\n1,2\n",
+    "a header of doubled quotes": b',"""' * 200_000 + b"\n1,2\n",
+    "comments": b"#Version: 1\n" + b"#\n" * 400_000,
+    "flow log words": b"srcaddr dstaddr " * 50_000 + b"\n",
+    "blank lines": b"\n" * 800_000,
+}
+
+
+@pytest.mark.parametrize("name", [".json", ".csv", "_vpcflowlogs_x.log"])
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_no_content_makes_the_work_grow_with_the_square_of_its_size(trap: bytes, name: str) -> None:
+    """At a microsecond a byte a square would take days: the time-out of the test is the bound."""
+    for forced in (None, Format.CSV, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL, Format.CLOUDFRONT):
+        for option in ("document", "lines"):
+            assert framed_or_refused(trap, name, forced, option) in {None, MALFORMED, TOO_LARGE}
+
+
+def framed_or_refused(content: bytes, name: str, forced: Format | None, option: str) -> str | None:
+    """None for content that is framed, and so given back; else the reason why not."""
+    try:
+        found = detect(content, name, complete=True, forced=forced)
+        assert found is not None
+        framer = framer_for(found.signature(Compression.NONE), cloudtrail_output=option)
+        framed = framer.frame(content)
+    except UnreadableSource as error:
+        return error.reason
+    assert restore_slice(b"".join(framed.slice), facts_of(framed)) == content
+    return None
+
+
+# Headers.
+
+ROWS = b"id,name\n1,x\n2,y\n"
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        BOM + ROWS,
+        ROWS.replace(b"\n", b"\r\n"),
+        BOM + ROWS.replace(b"\n", b"\r\n"),
+        BOM + ROWS.rstrip(),
+        BOM + b"id,name",
+        BOM + b"id,name\r\n",
+        b"id,name\r",
+        gzip.compress(BOM + ROWS),
+    ],
+)
+def test_a_header_with_a_byte_order_mark_or_another_line_end_is_the_same_header(
+    stored: bytes,
+) -> None:
+    plain = gzip.decompress(stored) if stored[:1] == b"\x1f" else stored
+    rows = plain.removeprefix(BOM).partition(b"\n")[2]
+    records = Counter(("id,name", line) for line in rows.removesuffix(b"\n").split(b"\n") if line)
+    suffix = ".csv.gz" if plain is not stored else ".csv"
+    beside = of(suffix, b"id,name\nbeside,1\n")
+    world = Sources([beside, Made(suffix, plain, stored, records), beside])
+    world.check_everything()
+    assert len(world.outputs) == 1
+    (body,) = world.outputs.values()
+    content = gzip.decompress(body) if body[:1] == b"\x1f" else body
+    assert content.count(b"id,name") == 1
+    assert BOM not in content
+
+
+def test_a_byte_order_mark_twice_is_once_part_of_the_header() -> None:
+    plain = BOM + BOM + ROWS
+    world = Sources([of(".csv", ROWS), Made(".csv", plain, plain, Counter())])
+    world.run()
+    world.check_restore()
+    assert len(world.outputs) == 2, "another header, another output"
+
+
+def test_a_header_of_more_than_a_mebibyte_is_left_alone() -> None:
+    long = b"name," * 210_000 + b"last\n1,2\n"
+    assert quarantined(".csv", long) is MALFORMED
+    shorter = b"name," * 200_000 + b"last\n1,2\n"
+    compacted(".csv", shorter)
+
+
+def test_a_quote_that_stays_open_does_not_swallow_the_records_of_the_next_source() -> None:
+    assert quarantined(".csv", b'id,name\n1,"open\n') is MALFORMED
+
+
+# Blanks and edits that would fill a manifest.
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b" " * 70_000 + b'{"Records":[{"a":1}]}',
+        b'{"Records":[{"a":1}]}' + b"\n" * 70_000,
+        b'{"Records":[' + b" " * 70_000 + b"]}",
+        b" " * 70_000,
+    ],
+)
+def test_a_document_in_a_sea_of_blanks_is_left_alone(source: bytes) -> None:
+    assert quarantined(TRAIL, source, format="cloudtrail") is MALFORMED
+
+
+def test_objects_in_a_sea_of_blanks_are_left_alone() -> None:
+    assert quarantined(".json", b"{}{}" + b"\n" * 70_000) is MALFORMED
+
+
+def test_more_edits_than_are_kept_for_one_source_leave_it_alone() -> None:
+    undelimited = b"{}{}\n" + b"{}" * (MOST_EDITS + 1)
+    assert quarantined(".json", undelimited) is TOO_LARGE
+    spaced = b'{"Records":[' + b"{} ," * (MOST_EDITS + 1) + b"{}]}"
+    assert quarantined(TRAIL, spaced, cloudtrail_output="lines") is TOO_LARGE
+    compacted(TRAIL, spaced)
+
+
+def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("compactor.compact.MAX_KEPT_BYTES", 5_000)
+    costly = b'{"a":1}{"a":2}\n' * 30
+    sources = [of(".json", costly) for _ in range(5)]
+    sources[2:2] = [of(".json", b'{"b":1}{"b":2}'), of(".log", b"a line\n")]
+    world = Sources(sources)
+    world.check_everything()
+    assert len(world.outputs) == 1 + 5
+
+
+@pytest.mark.parametrize("output", ["document", "lines"])
+def test_empty_documents_whose_blanks_do_not_fit_one_manifest_leave_documents_valid(
+    output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compactor.compact.MAX_KEPT_BYTES", 1_000)
+    blanks = [b" " * n + b'{"Records":[]}' for n in (600, 610, 620)]
+    full = [b" " * n + b'{"Records":[{"n":%d}]}' % n for n in (630, 10, 640)]
+    world = Sources([of(TRAIL, one) for one in (*blanks, *full)], cloudtrail_output=output)
+    world.check_everything()
+    for body in world.outputs.values():
+        assert all(json.loads(line) for line in body.splitlines())
+
+
+def test_headers_that_all_differ_are_not_remembered_whole() -> None:
+    header = b"name," * 2_000
+    sources = [of(".csv", header + b"n%d\n1,2\n" % n) for n in range(40)]
+    world = Sources([*sources, of(".csv", header + b"n7\n3,4\n")])
+    world.check_everything()
+    assert len(world.outputs) == 40

@@ -1,0 +1,155 @@
+"""Keys that nobody expects: compacted, remembered and given back exactly like any other."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactor import layout
+from compactor.discover import discover
+from compactor.errors import TransientStoreError
+from compactor.log_entries import decode_commit, encode_commit
+from compactor.partition_run import PartitionRun
+from compactor.receipts import Counts
+from compactor.restore import Wanted, find, restore
+from compactor.run_partition import record_partition
+from compactor.stores.list_parser import ListedPage
+from tests.hostile.names import NAMES
+from tests.hostile.seeds import ENTRY
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.s3_requests import store_on
+from tests.support.scripted_s3 import Answer, scripted_s3
+from tests.support.sources import Sources, given_back
+from tests.support.world import NoDeadline
+
+LONGEST = "\u65e5" * ((1024 - len(PARTITION.prefix)) // 3)
+
+
+def one_partition(*names: str) -> Sources:
+    world = Sources([])
+    for number, name in enumerate(names):
+        world.put(name, b"record-%d\n" % number)
+        world.records.add(number)
+    return world
+
+
+def test_every_key_that_s3_takes_is_compacted_and_given_back() -> None:
+    names = (*NAMES, LONGEST, "y" * (1024 - len(PARTITION.prefix)))
+    world = one_partition(*names)
+    assert world.run().status == "done"
+    world.must_be_finished()
+    assert given_back(world, *world.commits()) == {
+        PARTITION.prefix + name: b"record-%d\n" % number for number, name in enumerate(names)
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_alone_is_found_again_by_itself(name: str) -> None:
+    world = one_partition(name, name + "2")
+    world.run()
+    commits = world.commits()
+    key = PARTITION.prefix + name
+    (found,) = find(commits, Wanted(frozenset({key})))
+    assert [(r.source.key, b"".join(p)) for r, p in restore(found, world.store)] == [
+        (key, b"record-0\n")
+    ]
+    for commit in commits:
+        assert decode_commit(encode_commit(commit)).rows[0].source.key in {key, key + "2"}
+
+
+def test_keys_decide_neither_name_nor_place_of_an_output() -> None:
+    world = one_partition(*NAMES)
+    world.run()
+    for key in world.store.contents("lake"):
+        if key.startswith("compacted/"):
+            assert key.removeprefix("compacted/2026/01/02/compacted-").isascii()
+            assert key.count("/") == 4
+        else:
+            assert key.startswith("_compactor/compacted/")
+
+
+# Keys as names of partitions.
+
+
+def test_a_partition_may_have_any_name_and_is_compacted_under_it() -> None:
+    store = MemoryStore(ManualClock(NOW))
+    store.add_bucket("lake")
+    names = {name.partition("/")[0] for name in NAMES} | {"..", ".", ""}
+    for number, name in enumerate(names):
+        store.seed("source", f"logs/{name}/x", b"record-%d\n" % number, last_modified=NOW - 9e6)
+    given = settings(depth=1)
+    found = discover(given, store, NOW, committed=lambda partition: frozenset())
+    left = {name for name in names if len(name.encode()) > 700}
+    assert [item.path for item in found.items] == sorted(f"{name}/" for name in names - left)
+    for item in found.items:
+        clock = ManualClock(NOW)
+        run = PartitionRun(item.partition, given, store, clock, NoDeadline(), "run-1")
+        assert record_partition(run, Counts()).status == "done"
+    outputs = store.contents("lake", "compacted/")
+    assert sorted(key.rpartition("/")[0] for key in outputs) == sorted(
+        f"compacted/{name}" for name in names - left
+    )
+    receipts = {layout.receipt_key(given, "run-1", item.partition) for item in found.items}
+    assert len(receipts) == len(found.items)
+    assert all(len(key.encode()) <= 1024 for key in store.contents("lake"))
+
+
+def test_a_partition_whose_outputs_would_have_too_long_keys_is_left_alone_and_told() -> None:
+    store = MemoryStore(ManualClock(NOW))
+    store.add_bucket("lake")
+    long = "p" * 1_000
+    store.seed("source", f"logs/{long}/x", b"a\n", last_modified=NOW - 9e6)
+    store.seed("source", "logs/short/x", b"a\n", last_modified=NOW - 9e6)
+    found = discover(settings(depth=1), store, NOW, committed=lambda partition: frozenset())
+    assert [item.path for item in found.items] == ["short/"]
+    assert (found.unpartitioned.objects, found.unpartitioned.bytes) == (1, 2)
+    assert found.unpartitioned.examples == (f"logs/{long}/x",)
+
+
+# Keys in listings.
+
+
+@pytest.mark.parametrize("reference", ["&copy;", "&nosuch;", "&#0;", "&#xD800;", "&#9999999;"])
+def test_a_reference_that_xml_does_not_have_makes_a_page_no_listing(reference: str) -> None:
+    with pytest.raises(ValueError, match=r"entity|character|chr"):
+        _ = ListedPage(
+            f"<ListBucketResult><CommonPrefixes><Prefix>{reference}/</Prefix></CommonPrefixes>"
+            "</ListBucketResult>"
+        )
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [("&#128;", "\x80"), ("&#1;", "\x01"), ("&#x1b;", "\x1b"), ("&amp;copy;", "&copy;")],
+)
+def test_a_numeric_reference_is_the_character_of_that_number(written: str, key: str) -> None:
+    page = ListedPage(
+        f"<ListBucketResult><CommonPrefixes><Prefix>{written}/</Prefix></CommonPrefixes>"
+        "</ListBucketResult>"
+    )
+    assert page.prefixes == (f"{key}/",)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "<Contents><Key>a</Key></Contents>",
+        "<Contents><Key><![CDATA[a]]></Key><Size>1</Size></Contents>",
+        ENTRY.replace("2026-01-02T03:04:05.000Z", "now"),
+        ENTRY.replace("<Size>7", "<Size>x"),
+        "<Contents kind='x'><Key>a</Key></Contents>",
+        "<Contents/>",
+        "<Contents><Key>a</Key>",
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_never_passed_over(entry: str) -> None:
+    page = ListedPage(f"<ListBucketResult>{entry}</ListBucketResult>")
+    with pytest.raises(TransientStoreError, match="cannot be read"):
+        page.objects("bucket")
+
+
+def test_a_listing_in_bytes_that_are_no_text_asks_for_another_try() -> None:
+    with scripted_s3() as s3:
+        s3.always(Answer(200, b"<ListBucketResult><Name>\xff</Name></ListBucketResult>"))
+        with pytest.raises(TransientStoreError, match="s3://bucket/logs/"):
+            list(store_on(s3.url).list_objects("bucket", "logs/"))

@@ -1,0 +1,157 @@
+"""What comes from outside is shown, and never obeyed: on the report's page, in the terminal."""
+
+from __future__ import annotations
+
+import re
+import types
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor.discover import discover
+from compactor.errors import IntegrityError
+from compactor.partition_run import PartitionRun
+from compactor.receipts import Counts
+from compactor.report import RunIdentity, report
+from compactor.report_html import render
+from compactor.run_partition import record_partition
+from compactor.shown import visible
+from compactor.work import write_work
+from scripts import cli
+from scripts.console import print_error, print_line, print_table
+from tests.hostile.names import HOSTILE, RICH, TERMINAL
+from tests.support.examples import NOW, settings
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.world import NoDeadline
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Page(HTMLParser):
+    """The elements, attributes and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def with_hostile_texts(value: Any, hostile: str) -> Any:
+    """The document with every text in it, but the names of its fields, made hostile."""
+    if isinstance(value, str):
+        return value + hostile
+    if isinstance(value, list | tuple):
+        return [with_hostile_texts(one, hostile) for one in value]
+    if isinstance(value, dict):
+        return {name: with_hostile_texts(one, hostile) for name, one in value.items()}
+    return value
+
+
+def a_report() -> dict[str, Any]:
+    """Of a run with a failure, skipped and quarantined sources, and partitions for Spark."""
+    store, given_ = (
+        MemoryStore(ManualClock(NOW)),
+        settings(depth=1, spark_engine="none", open_partition_seconds=0),
+    )
+    store.add_bucket("lake")
+    for name in ("a/x.log", "b/x.log", "b/y.log"):
+        store.seed("source", f"logs/{name}", b"record\n", last_modified=NOW - 9e6)
+    store.seed("source", "logs/a/binary", b"\0", last_modified=NOW - 9e6)
+    store.seed("source", "logs/a/young", b"young\n", last_modified=NOW)
+    found = discover(given_, store, NOW, committed=lambda partition: frozenset())
+    write_work(found, given_, "run-1", store)
+    (item, _) = found.items
+    run = PartitionRun(item.partition, given_, store, ManualClock(NOW), NoDeadline(), "run-1")
+    record_partition(run, Counts())
+    made = report(RunIdentity("run-1", "2026-01-02", failure="what failed"), given_, store)
+    document: dict[str, Any] = msgspec.to_builtins(made)
+    assert document["partitions"][0]["quarantined"]
+    assert document["skipped"]
+    return {**document, "oversized": ["large/"], "spark_failure": "Spark failed"}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_no_text_in_a_report_becomes_an_element_or_an_attribute_of_its_page(hostile: str) -> None:
+    document = a_report()
+    page, sound = Page(render(with_hostile_texts(document, hostile))), Page(render(document))
+    assert set(page.tags) == set(sound.tags)
+    assert {name for name, _ in page.attributes} == {name for name, _ in sound.attributes}
+    shown = "".join(page.texts)
+    assert shown.count(visible(hostile)) > 12
+    assert shown.replace("\n", "").isprintable()
+
+
+def test_names_of_fields_that_come_from_outside_are_escaped_as_well() -> None:
+    document = a_report()
+    skipped = dict.fromkeys(HOSTILE, next(iter(document["skipped"].values())))
+    requests = dict.fromkeys(HOSTILE, 1)
+    totals = {**document["totals"], "requests": requests}
+    page = Page(render({**document, "skipped": skipped, "totals": totals}))
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert "".join(page.texts).replace("\n", "").isprintable()
+
+
+@given(st.text())
+def test_what_is_made_visible_is_printable_and_printable_text_stays_as_it_is(text: str) -> None:
+    assert visible(text).isprintable()
+    assert (visible(text) == text) == text.isprintable()
+    assert len(visible(text)) >= len(text)
+
+
+# The terminal.
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("colours", [True, False])
+def test_no_key_is_obeyed_by_the_terminal(
+    hostile: str,
+    colours: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if colours:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    print_line(f"key {hostile}", "bold")
+    print_error(f"key {hostile}")
+    print_table(f"title {hostile}", ("Key", "Number"), [(hostile, "1"), ("[red]", hostile)])
+    out, err = capsys.readouterr()
+    assert ("\x1b" in out) is colours
+    plain = STYLES.sub("", out)
+    assert plain.replace("\n", "").isprintable()
+    assert err.replace("\n", "").isprintable()
+    assert f"key {visible(hostile)}\n" in plain
+    assert f"title {visible(hostile)}\n" in plain
+    # Rich folds long cells and draws lines between them.
+    cells = re.sub(r"[\s\u2500-\u257f]", "", plain)
+    assert re.sub(r"[\s\u2500-\u257f]", "", visible(hostile)) in cells
+    assert "[red]" in cells
+
+
+def test_an_error_with_a_hostile_key_is_one_line_that_can_be_seen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(args: object) -> int:
+        raise IntegrityError(f"{TERMINAL}\n{RICH}: its slice overlaps")
+
+    module = types.SimpleNamespace(add_arguments=lambda parser: None, run=fail)
+    monkeypatch.setattr(cli, "import_module", lambda name: module)
+    assert cli.main(["plan"]) == 1
+    err = capsys.readouterr().err
+    assert err.endswith("\n")
+    assert err.removesuffix("\n").isprintable()
+    assert "\\x1b[31mred" in err
