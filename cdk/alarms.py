@@ -101,6 +101,13 @@ class Alarms(Construct):
             " compactor verify.",
         )
         self._add(
+            "RefusedSources",
+            self._metrics.count("RefusedSources", period=_HOUR),
+            "S3 did not delete sources that clean-up asked it to; all others are gone. The report"
+            " names them with S3's reason, often a policy or a lock of the source bucket; the next"
+            " run tries again.",
+        )
+        self._add(
             "FailedStart",
             waiting,
             "The schedule could not start a run; the messages in the queue say why.",

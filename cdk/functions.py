@@ -14,15 +14,26 @@ from constructs import Construct
 from cdk.bundling import LAMBDA_PYTHON, functions_bundle
 from cdk.checks import acknowledge_wildcard
 from cdk.config import Config
-from cdk.grants import Role, allow, may_delete, may_list, may_read, may_write, own_role
+from cdk.grants import (
+    Role,
+    allow,
+    may_abort_uploads,
+    may_delete,
+    may_list,
+    may_list_uploads,
+    may_read,
+    may_write,
+    own_role,
+)
 from cdk.storage import Storage
 from scripts.bundling import Machine
 from scripts.spark_bundle import REPOSITORY
 
 # The workflow waits 920 seconds, so that no second invocation starts beside a living one.
 _TIMEOUT_SECONDS = 900
-# Discovery holds the listing of one partition and the list of all; a report all receipts.
-_DISCOVER_MB, _REPORT_MB, _CLEAN_UP_MB = 1_769, 1_024, 1_024
+# Discovery holds the listing of one partition and the list of all; a report all receipts; the plan
+# of a clean-up a few facts of every log entry.
+_DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_024, 1_024, 1_024
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 _RETENTION = {
@@ -53,7 +64,7 @@ def log_days(days: int) -> logs.RetentionDays:
 
 
 class Functions(Construct):
-    """The four functions of the workflow, or the one of standalone mode.
+    """The five functions of the workflow, or the one of standalone mode.
 
     Attributes:
         by_name: handler module (``discover``, …) -> function.
@@ -84,6 +95,7 @@ class Functions(Construct):
     def _add_workflow_functions(self) -> None:
         self._add_discover()
         self._add_compact_partition()
+        self._add_plan_clean_up()
         self._add_clean_up()
         self._add_report()
 
@@ -106,11 +118,25 @@ class Functions(Construct):
         )
         may_compact(role, self._storage)
 
+    def _add_plan_clean_up(self) -> None:
+        role = self._add("plan_clean_up", _PLAN_CLEAN_UP_MB)
+        may_read(role, self._storage.state)
+        may_write(role, self._storage.state, "runs/*/clean-up.json")
+
     def _add_clean_up(self) -> None:
         role = self._add("clean_up", _CLEAN_UP_MB)
         self._may_clean_up(role)
+        if self._config.deletes:
+            # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
+            # checksum of an encrypted one is not told without its key.
+            may_read(role, self._storage.source)
         may_read(role, self._storage.state)
         may_read(role, self._storage.destination)
+        may_abort_uploads(role, self._storage.destination)
+        # Its records and receipts. Commits end in .json.gz, so that a partition that is called
+        # cleaned/ opens no way to them.
+        may_write(role, self._storage.state, "partitions/*cleaned/*.json")
+        may_write(role, self._storage.state, "runs/*/clean-ups/*.json")
 
     def _add_report(self) -> None:
         role = self._add("report", _REPORT_MB)
@@ -127,6 +153,7 @@ class Functions(Construct):
         self._may_clean_up(role)
 
     def _may_clean_up(self, role: iam.Role) -> None:
+        may_list_uploads(role, self._storage.destination)
         if self._config.deletes:
             may_delete(role, self._storage.source)
 

@@ -74,6 +74,20 @@ def may_write(role: Role, place: Place, below: str = "*") -> None:
     _may_use_key(role, place, ["kms:GenerateDataKey", "kms:Decrypt"])
 
 
+def may_list_uploads(role: Role, place: Place) -> None:
+    """List the unfinished uploads of the place's whole bucket.
+
+    The action knows no ``s3:prefix``, so that no condition can bound it. It tells keys and upload
+    ids, no content; aborting one is bounded by the place.
+    """
+    allow(role, ["s3:ListBucketMultipartUploads"], [place.bucket.bucket_arn])
+
+
+def may_abort_uploads(role: Role, place: Place) -> None:
+    """Drop unfinished uploads; nothing that anybody can read is deleted by this."""
+    allow(role, ["s3:AbortMultipartUpload"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+
+
 def may_delete(role: Role, place: Place, below: str = "*") -> None:
     """Delete objects; S3 asks for GetObject where the request names an ETag."""
     allow(role, ["s3:DeleteObject", "s3:GetObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)

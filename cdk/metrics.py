@@ -19,10 +19,12 @@ _DAY = Duration.days(1)
 # workflow. The estimate is to show its order and its course, not to be the bill.
 _GB_SECOND = {"arm64": 0.0000133334, "x86_64": 0.0000166667}
 _GET, _PUT, _TRANSITION = 0.0000004, 0.000005, 0.000025
-# An output: its upload's start, parts and end, its commit. A partition: checkpoint and receipt.
+# An output: its upload's start, parts and end, its commit. A partition: checkpoint and receipt;
+# its clean-up: record and receipt.
 _PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 6, 2
-# A child execution: its start, the call, the choice, and what it keeps of the state.
-_TRANSITIONS_PER_PARTITION, _TRANSITIONS_PER_RUN = 4, 8
+# A child execution of either kind: its start, the call, the choice, what it keeps of the state.
+# A run: its own states, with those of a clean-up.
+_TRANSITIONS_PER_PARTITION, _TRANSITIONS_PER_RUN = 4, 14
 
 
 class Metrics:
@@ -82,12 +84,13 @@ class Metrics:
             "objects_in": self.count("ObjectsIn"),
             "objects_out": self.count("ObjectsOut"),
             "partitions": self.count("WorkItems"),
+            "clean_ups": self.count("DuePartitions"),
             "runs": machine.metric_started(period=_DAY),
         }
         terms = [
             f"FILL(objects_in, 0) * {_GET:.7f}",
             f"FILL(objects_out, 0) * {_PUTS_PER_OUTPUT * _PUT:.6f}",
-            f"FILL(partitions, 0) * {self._partition_price():.6f}",
+            f"(FILL(partitions, 0) + FILL(clean_ups, 0)) * {self._partition_price():.6f}",
             f"runs * {_TRANSITIONS_PER_RUN * _TRANSITION:.6f}",
         ]
         for name, function in functions.items():

@@ -102,7 +102,12 @@ class Monitoring(Construct):
     def _show_work(self) -> None:
         count = self._metrics.count
         self._show(
-            _graph("Partitions", count("WorkItems", "to Lambda"), count("OversizedPartitions")),
+            _graph(
+                "Partitions",
+                count("WorkItems", "to Lambda"),
+                count("OversizedPartitions"),
+                count("DuePartitions", "to clean up"),
+            ),
             _graph("Objects", count("ObjectsIn", "in"), count("ObjectsOut", "out")),
             _graph("Compaction ratio", self._metrics.compaction_ratio()),
         )
@@ -114,6 +119,7 @@ class Monitoring(Construct):
                 count("QuarantinedObjects"),
                 count("Conflicts"),
                 count("UnsafeCommits"),
+                count("RefusedSources"),
                 count("DeletedSources"),
             ),
         )

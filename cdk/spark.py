@@ -14,7 +14,7 @@ from cdk.bundling import asset, spark_application, spark_libraries
 from cdk.config import Config
 from cdk.emr import AnyCluster, Engine, MadeClusters, NoEngine, Serverless
 from cdk.functions import may_compact
-from cdk.grants import Role, allow, may_delete
+from cdk.grants import Role, allow, may_delete, may_list_uploads
 from cdk.storage import Storage
 from scripts.bundling import Machine
 from scripts.spark_bundle import REPOSITORY, SCRIPT
@@ -90,8 +90,8 @@ class SparkStep(Construct):
     def _may_run(self, role: Role) -> None:
         storage = self._storage
         may_compact(role, storage)
-        # Knows no prefix; by it the job finds uploads that nobody can complete any more.
-        allow(role, ["s3:ListBucketMultipartUploads"], [storage.destination.bucket.bucket_arn])
+        # The job finds uploads that nobody can complete any more.
+        may_list_uploads(role, storage.destination)
         for one in self._assets.values():
             allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
         if self._config.run.columnar:

@@ -14,14 +14,16 @@ from cdk.functions import Functions, log_days
 from cdk.grants import allow, own_role
 from cdk.spark import SparkStep
 from cdk.storage import Place, Storage
+from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 from scripts.spark_bundle import REPOSITORY
 
 _DEFINITION = REPOSITORY / "statemachine" / "compaction.asl.json"
-# The Label of the Distributed Map, which is part of its executions' names.
-_LABEL = "Partitions"
+# Labels of the Distributed Maps, which are part of their executions' names -> the list of each.
+_LISTS = {PARTITIONS_LABEL: "items.json", CLEAN_UPS_LABEL: "clean-up.json"}
 _FUNCTIONS = {
     "DiscoverFunctionArn": "discover",
     "CompactPartitionFunctionArn": "compact_partition",
+    "PlanCleanUpFunctionArn": "plan_clean_up",
     "CleanUpFunctionArn": "clean_up",
     "ReportFunctionArn": "report",
 }
@@ -52,7 +54,7 @@ class Workflow(Construct):
         role = own_role(self, "Role", "states.amazonaws.com", of_this_account=True)
         policy = iam.Policy(self, "Policy", roles=[role])
         self._allow_steps(policy, functions)
-        self._allow_map_run(policy, storage.state)
+        self._allow_map_runs(policy, storage.state)
         spark.allow_workflow(policy)
         self.machine = self._machine(role, functions, spark)
         # Without its rights the machine would start and fail.
@@ -91,7 +93,7 @@ class Workflow(Construct):
         arns = [functions.by_name[name].function_arn for name in _FUNCTIONS.values()]
         allow(policy, ["lambda:InvokeFunction"], arns)
 
-    def _allow_map_run(self, policy: iam.Policy, state: Place) -> None:
+    def _allow_map_runs(self, policy: iam.Policy, state: Place) -> None:
         allow(policy, ["states:StartExecution"], [self._arn("stateMachine", self._config.name)])
         execution = self._arn("execution", f"{self._config.name}:*")
         allow(
@@ -103,10 +105,11 @@ class Workflow(Construct):
         allow(
             policy,
             ["states:RedriveExecution"],
-            [self._arn("execution", f"{self._config.name}/{_LABEL}:*")],
+            [self._arn("execution", f"{self._config.name}/{label}:*") for label in _LISTS],
             wildcard="Children of its own Map Runs; Step Functions names them.",
         )
-        allow(policy, ["s3:GetObject"], [state.objects("runs/*/items.json")], wildcard=_RUN_IDS)
+        lists = [state.objects(f"runs/*/{name}") for name in _LISTS.values()]
+        allow(policy, ["s3:GetObject"], lists, wildcard=_RUN_IDS)
         allow(
             policy,
             [

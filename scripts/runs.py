@@ -6,6 +6,9 @@ import json
 import secrets
 import time
 
+PARTITIONS_LABEL, CLEAN_UPS_LABEL = "Partitions", "CleanUps"
+"""The labels of the definition's two Distributed Maps, a part of their Map Runs' names."""
+
 
 def new_run_id() -> str:
     """A name for a run that sorts by time (UTC, whole seconds) and meets no other."""

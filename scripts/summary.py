@@ -10,6 +10,8 @@ from typing import Any
 from compactor.report_html import human_bytes
 from scripts.console import counted, print_line, print_table
 
+_SHOWN_WARNINGS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -25,6 +27,7 @@ class Summary:
         oversized: partitions left for Spark.
         spark: partitions that went to Spark; they are in all other numbers.
         report_uri: where the whole report is.
+        clean_up: clean-up's part of the report; None where the run has none.
     """
 
     run_id: str
@@ -42,6 +45,7 @@ class Summary:
     oversized: tuple[str, ...] = ()
     spark: tuple[str, ...] = ()
     report_uri: str = ""
+    clean_up: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
@@ -63,6 +67,8 @@ class Summary:
             oversized=tuple(report["oversized"]),
             spark=tuple(report["spark"]),
             report_uri=report_uri,
+            # Reports of earlier versions have none.
+            clean_up=report.get("clean_up"),
         )
 
     @property
@@ -114,3 +120,23 @@ def print_summary(summary: Summary) -> None:
         print_line(f"rejected: {counted(summary.rejected, 'record')} that do not fit the schema")
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")
+    if summary.clean_up is not None:
+        _print_clean_up(summary.clean_up)
+
+
+def _print_clean_up(clean_up: Mapping[str, Any]) -> None:
+    size = human_bytes(clean_up["deleted_bytes"])
+    commits = counted(clean_up["commits"], "commit")
+    deleted = counted(clean_up["deleted"], "source")
+    print_line(f"clean-up: {deleted} of {commits} deleted, {size}")
+    for name, noun, rest in (
+        ("refused", "source", "that S3 did not delete, see the report"),
+        ("uploads_aborted", "unfinished upload", "aborted"),
+    ):
+        if clean_up[name]:
+            print_line(f"clean-up: {counted(clean_up[name], noun)} {rest}")
+    for line in clean_up["warnings"][:_SHOWN_WARNINGS]:
+        print_line(f"clean-up: warning: {' '.join(line.split())}")
+    hidden = len(clean_up["warnings"]) - _SHOWN_WARNINGS
+    if hidden > 0:
+        print_line(f"clean-up: and {counted(hidden, 'more warning')}, see the report")

@@ -12,7 +12,8 @@ The eight verbs, one module each, and what each hands to the next:
     report      receipts              -> one account of the run
 
 ``progress`` is where the verbs of one partition meet; ``run_partition`` works through it in one
-process, the driver of the Spark job through many. ``restore`` undoes it all for one source.
-``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only ``stores``
-talks to S3.
+process, the driver of the Spark job through many. ``clean_up_partition`` is the same for
+``cleanup``, days later, with a ``proof`` of each output in between. ``restore`` undoes it all for
+one source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
+``stores`` talks to S3.
 """

@@ -1,110 +1,175 @@
-"""Clean up: long after the commit, delete exactly the sources it names."""
+"""Clean up: long after the commit, delete exactly the sources it names.
+
+What may be deleted is decided here, from the log and the clocks; :mod:`compactor.proof`
+proves in between that an output is what its commit says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
-from compactor.columnar import Columnar
-from compactor.commit_log import Commit, Output
+from compactor.clean_up_records import CleanUpRecord, check_record
+from compactor.clean_up_work import retention_seconds
+from compactor.commit_log import Commit
 from compactor.errors import IntegrityError
-from compactor.model import SourceObject
-from compactor.ports import ObjectStore
+from compactor.model import Format, SourceObject
+from compactor.partitioning import matches
+from compactor.ports import ObjectHead, ObjectStore, Refused
 from compactor.settings import CleanUpMode, Settings
+from compactor.stored_logs import StoredLog, every_entry
+from compactor.uris import SourceLocation
 
-_DAY_SECONDS = 86_400
+# A part of every key that CloudTrail writes.
+_CLOUDTRAIL = "/CloudTrail/"
 
 
 @dataclass(frozen=True, slots=True)
-class CleanUpResult:
-    """What one clean-up did to one partition.
+class Entry:
+    """What is kept of one entry of the log that clean-up is not done with.
 
     Attributes:
-        deleted: sources that are gone now.
-        refused: (key, reason) of sources the store did not delete.
-        unsafe: one line for each commit whose output did not check out.
+        valid: no later entry replaces it.
+        upload_id: of its output; empty without one.
+        written: when, by the store's clock; UNIX seconds.
     """
 
-    deleted: int = 0
-    deleted_bytes: int = 0
-    refused: tuple[tuple[str, str], ...] = ()
-    unsafe: tuple[str, ...] = ()
+    sequence: int
+    commit_id: str
+    valid: bool
+    upload_id: str
+    written: float
 
 
-def due(commit: Commit, settings: Settings, now: float) -> bool:
-    """True when clean-up is on, retention has passed, and the commit names sources."""
-    if settings.clean_up is not CleanUpMode.DELETE or not commit.rows:
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What became of the sources of one commit.
+
+    Attributes:
+        gone: those that are there no more.
+        left: those that the store did not delete, and that may be tried again.
+        changed: those at whose key another object stands.
+    """
+
+    gone: tuple[SourceObject, ...] = ()
+    left: tuple[Refused, ...] = ()
+    changed: tuple[Refused, ...] = ()
+    markers: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of those that are gone."""
+        return sum(source.size for source in self.gone)
+
+
+def survey(log: StoredLog, store: ObjectStore) -> tuple[Entry, ...]:
+    """Read all of a log that matters, before anything is deleted; oldest first.
+
+    Entries older than the first that clean-up is not done with say nothing about later ones.
+    One commit is held at a time.
+
+    Raises:
+        IntegrityError: an entry is damaged or missing, or a record is about another commit.
+    """
+    todo = set(log.uncleaned)
+    if not todo:
+        return ()
+    first = min(todo)
+    gaps = [sequence for sequence in log.missing if sequence > first]
+    if gaps:
+        raise IntegrityError(f"{log.key_of(gaps[0])} is missing: the log was changed by hand")
+    keys = {sequence: log.key_of(sequence) for sequence in log.entries if sequence >= first}
+    found: list[Entry] = []
+    for commit, valid in every_entry(store, log.state.bucket, keys):
+        if commit.sequence in todo:
+            found.append(_entry(commit, log, valid=valid))
+        else:
+            key = log.record_key_of(commit.sequence)
+            check_record(store, log.state.bucket, key, commit.commit_id)
+    return tuple(reversed(found))
+
+
+def _entry(commit: Commit, log: StoredLog, *, valid: bool) -> Entry:
+    upload_id = commit.output.upload_id if commit.output is not None else ""
+    written = log.entries[commit.sequence]
+    return Entry(commit.sequence, commit.commit_id, valid, upload_id, written)
+
+
+def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
+    """True when clean-up is on and, by our own clock, retention has passed."""
+    wanted = settings.clean_up is CleanUpMode.DELETE
+    return wanted and has_passed(entry.written, settings, now)
+
+
+def earlier_clock(head: ObjectHead, now: float) -> float:
+    """The time by our clock or the store's, whichever is behind: either may have jumped.
+
+    Args:
+        head: an answer of the store, which tells its time.
+        now: by our clock; all in UNIX seconds.
+    """
+    return now if head.answered_at is None else min(now, head.answered_at)
+
+
+def committed_at(commit: Commit, entry: Entry, at: float) -> float:
+    """When an entry was written, by the store's clock and by its writer's; UNIX seconds.
+
+    A writer that names a time which, at ``at``, is still to come had a clock that was ahead.
+    """
+    return max(entry.written, commit.created_at if commit.created_at <= at else 0.0)
+
+
+def has_passed(since: float, settings: Settings, at: float) -> bool:
+    """True when sources have been kept for long enough since then; UNIX seconds."""
+    # The store tells whole seconds: without retention, a commit of this second would be young.
+    return at - floor(since) >= retention_seconds(settings)
+
+
+def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, ...]:
+    """The sources of a commit that lie in this source, by its wildcards, too.
+
+    Runs over other sources, which may be to be kept, can share a destination.
+    """
+    return tuple(row.source for row in commit.rows if _lies_in(row.source, source))
+
+
+def _lies_in(one: SourceObject, source: SourceLocation) -> bool:
+    root, pattern = source.root, source.pattern
+    if one.bucket != root.bucket or not one.key.startswith(root.prefix):
         return False
-    return commit.created_at + settings.retention_days * _DAY_SECONDS <= now
+    segments = one.key[len(root.prefix) :].split("/")
+    # The last segment is the object's own name: the pattern speaks of prefixes.
+    return len(segments) > len(pattern) and all(map(matches, pattern, segments))
 
 
-def clean_up(
-    commits: Iterable[Commit], settings: Settings, store: ObjectStore, now: float
-) -> CleanUpResult:
-    """Delete the sources of due commits, by key and ETag, after looking at each output.
-
-    A source that changed since it was listed has another ETag and stays. An output that is
-    missing, or differs from its commit, keeps all its sources.
-    """
-    deleted = deleted_bytes = 0
-    refused: list[tuple[str, str]] = []
-    unsafe: list[str] = []
-    for commit in commits:
-        if not due(commit, settings, now):
-            continue
-        try:
-            _require_output(commit, store)
-        except IntegrityError as error:
-            unsafe.append(str(error))
-            continue
-        sources = [row.source for row in commit.rows]
-        kept = list(store.delete_sources(sources))
-        refused.extend(kept)
-        gone = _without(sources, {key for key, _ in kept})
-        deleted += len(gone)
-        deleted_bytes += sum(source.size for source in gone)
-    return CleanUpResult(deleted, deleted_bytes, tuple(refused), tuple(unsafe))
+def is_cloudtrail(commit: Commit) -> bool:
+    """True when ``aws cloudtrail validate-logs`` would want the sources."""
+    if commit.output is not None and commit.output.format is Format.CLOUDTRAIL:
+        return True
+    return bool(commit.rows) and _CLOUDTRAIL in commit.rows[0].source.key
 
 
-def _require_output(commit: Commit, store: ObjectStore) -> None:
-    output = commit.output
-    if output is None:
-        # Sources without any content have no output; nothing of them can be lost.
-        return
-    if output.columnar is not None:
-        _require_rows(output, output.columnar, store)
-    head = store.head(output.bucket, output.key)
-    if head is None:
-        raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing; its sources stay")
-    if head.size != output.size:
-        raise IntegrityError(
-            f"s3://{output.bucket}/{output.key} has {head.size} bytes, "
-            f"its commit says {output.size}; its sources stay"
-        )
-    if None not in (head.crc32, output.crc32) and head.crc32 != output.crc32:
-        raise IntegrityError(
-            f"s3://{output.bucket}/{output.key} has CRC32 {head.crc32}, "
-            f"its commit says {output.crc32}; its sources stay"
-        )
+def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
+    """Delete exactly these, by key and ETag, each only while it is what was compacted."""
+    deletion = store.delete_sources(sources)
+    refused = {one.key for one in deletion.refused}
+    return Deleted(
+        gone=tuple(source for source in sources if source.key not in refused),
+        left=tuple(one for one in deletion.refused if not one.final),
+        changed=tuple(one for one in deletion.refused if one.final),
+        markers=deletion.markers,
+    )
 
 
-def _require_rows(output: Output, columnar: Columnar, store: ObjectStore) -> None:
-    """Sources whose bytes nothing holds go only when every row of them was accounted for."""
-    where = f"s3://{output.bucket}/{output.key}"
-    if columnar.fault or output.records != columnar.rows_out:
-        fault = columnar.fault or f"{output.records} records, {columnar.rows_out} rows"
-        raise IntegrityError(f"{where}: {fault}; its sources stay")
-    rejects = columnar.rejects
-    if rejects is None:
-        return
-    head = store.head(rejects.bucket, rejects.key)
-    if head is None or head.size != rejects.size:
-        found = "missing" if head is None else f"{head.size} bytes long, not {rejects.size}"
-        raise IntegrityError(
-            f"s3://{rejects.bucket}/{rejects.key}, the rejects of {where}, is {found};"
-            " its sources stay"
-        )
-
-
-def _without(sources: Sequence[SourceObject], keys: set[str]) -> list[SourceObject]:
-    return [source for source in sources if source.key not in keys]
+def record_of(commit: Commit, deleted: Deleted, run_id: str, now: float) -> CleanUpRecord:
+    """What is written down of a commit that is done with, so that it is never tried again."""
+    return CleanUpRecord(
+        commit_id=commit.commit_id,
+        run_id=run_id,
+        at=now,
+        deleted=len(deleted.gone),
+        deleted_bytes=deleted.bytes,
+        markers=deleted.markers,
+        changed=len(deleted.changed),
+    )

@@ -11,6 +11,8 @@ from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.settings import Settings
 
+# Below the state's prefix: what outlives a run, by partition.
+PARTITIONS = "partitions/"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
@@ -31,6 +33,16 @@ def receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[
     return run_key(settings, run_id, f"receipts/{partition.id}.json")
 
 
+def clean_up_list_key(settings: Settings, run_id: str) -> tuple[str, str]:
+    """Which partitions a run's clean-up goes through."""
+    return run_key(settings, run_id, "clean-up.json")
+
+
+def clean_up_receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:
+    """What a run's clean-up reports of one partition."""
+    return run_key(settings, run_id, f"clean-ups/{partition.id}.json")
+
+
 def schemes_prefix(settings: Settings) -> tuple[str, str]:
     """Where :mod:`compactor.schemes` keeps how sources were divided into partitions."""
     return _state(settings, "schemes/")
@@ -47,12 +59,26 @@ def commits_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
     Only names directly below it belong to the log: a partition of another run may be called
     ``<path>commits/``, and its log then lies deeper.
     """
-    return _state(settings, f"partitions/{partition.path}commits/")
+    return _state(settings, f"{PARTITIONS}{partition.path}commits/")
 
 
 def commit_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
     """One commit; keys sort by sequence number."""
-    return _commits(settings, partition, f"{sequence:020d}.json.gz")
+    return _state(settings, entry_name(partition.path, sequence))
+
+
+def entry_name(path: str, sequence: int) -> str:
+    """Key of one commit below the state's prefix, of the partition with this path."""
+    return f"{PARTITIONS}{path}commits/{sequence:020d}.json.gz"
+
+
+def record_name(path: str, sequence: int) -> str:
+    """Key below the state's prefix of what clean-up leaves once it is done with a commit.
+
+    As in the log, only names directly below ``cleaned/`` count: a partition may be called
+    ``<path>cleaned/``.
+    """
+    return f"{PARTITIONS}{path}cleaned/{sequence:020d}.json"
 
 
 def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
@@ -62,7 +88,7 @@ def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> t
 
 def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
     """Records of a partition that fit no output; kept as long as its commits."""
-    return _state(settings, f"partitions/{partition.path}rejects/{name}")
+    return _state(settings, f"{PARTITIONS}{partition.path}rejects/{name}")
 
 
 def parquet_schemas_prefix(settings: Settings) -> tuple[str, str]:

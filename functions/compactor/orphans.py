@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Iterator
 
 from compactor.commit_log import Commit
 from compactor.pending import Destination
-from compactor.ports import ObjectStore
+from compactor.ports import ObjectStore, OpenUpload
+
+# No worker takes so long from the first part of an output to its commit.
+ORPHAN_SECONDS = 3 * 86_400
 
 
 def abort_losers(
@@ -39,3 +43,23 @@ def abort_losers(
             store.abort_upload(destination.bucket, upload.key, upload.upload_id)
             aborted += 1
     return aborted
+
+
+def find_orphans(
+    store: ObjectStore, destination: Destination, named: Container[str], now: float
+) -> Iterator[OpenUpload]:
+    """The uploads of a partition's outputs that no commit names, once they are old.
+
+    Args:
+        store: where the uploads are.
+        destination: of the partition; what lies deeper belongs to other partitions.
+        named: ids of the uploads that valid commits name.
+        now: UNIX seconds, by whichever of our clock and the store's is behind.
+    """
+    prefix = f"{destination.prefix}{destination.stem}-"
+    # As Destination.key makes them: the hex id of the group, and an extension.
+    ours = re.compile(re.escape(prefix) + r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
+    for upload in store.list_uploads(destination.bucket, prefix):
+        old = now - upload.began >= ORPHAN_SECONDS
+        if old and upload.upload_id not in named and ours.fullmatch(upload.key):
+            yield upload

@@ -11,13 +11,21 @@ from compactor.model import SourceObject, StoredPart
 
 @dataclass(frozen=True, slots=True)
 class ObjectHead:
-    """What HEAD tells of an object. ``crc32`` is the full-object checksum where stored."""
+    """What HEAD tells of an object.
+
+    Attributes:
+        crc32: the full-object checksum, where it is stored.
+        last_modified: UNIX seconds, by the store's clock.
+        answered_at: UNIX seconds by the store's clock, when it answered; None where it does
+            not tell.
+    """
 
     size: int
     etag: str
     crc32: int | None
     last_modified: float
     storage_class: str = "STANDARD"
+    answered_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,31 @@ class SourceBody(NamedTuple):
     content: bytes | None = None
     chunks: Callable[[], Iterator[bytes]] | None = None
     error: Exception | None = None
+
+
+class Refused(NamedTuple):
+    """A source that the store did not delete.
+
+    Attributes:
+        reason: the store's words.
+        final: another object stands at the key now; asking again is of no use.
+    """
+
+    key: str
+    reason: str
+    final: bool = False
+
+
+class Deletion(NamedTuple):
+    """What became of a request to delete sources; all others are gone.
+
+    Attributes:
+        markers: deletes that put a delete marker, in a versioned bucket: the version stays, and
+            is paid for.
+    """
+
+    refused: tuple[Refused, ...] = ()
+    markers: int = 0
 
 
 class RequestCounts(Protocol):
@@ -165,10 +198,11 @@ class ObjectStore(Protocol):
         """The open uploads for keys that start with a prefix, in no certain order."""
         ...
 
-    def delete_sources(self, sources: Sequence[SourceObject]) -> Sequence[tuple[str, str]]:
-        """Delete exactly these by key and ETag; returns (key, reason) of those refused.
+    def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
+        """Delete exactly these, of one bucket, by key and ETag; never a version.
 
-        A source already gone counts as deleted.
+        A source already gone counts as deleted. What the store does not allow is not raised but
+        returned, key by key.
         """
         ...
 

@@ -9,6 +9,7 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
@@ -68,6 +69,7 @@ class Progress:
         self.state = state
         self.result = PartitionResult(done=False)
         self.signatures: dict[bytes, Signature] = {}
+        self.lessons = 0
         self.longest_seconds = 0.0
         self._rebuild = rebuild
         self._setbacks = 0
@@ -110,6 +112,14 @@ class Progress:
             window.until = None if listing.complete else listing.last_key
         return decision
 
+    def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
+        """Remember signatures of sources for the next plan; True when that will be another one."""
+        known = self.signatures
+        news = any(known.get(identity) != one for identity, one in misfits.items())
+        known.update(misfits)
+        self.lessons += news
+        return news
+
     def do_group(self, group: ObjectGroup, replaces: int | None = None) -> None:
         """Compact, check, commit and publish one group here and now.
 
@@ -121,7 +131,7 @@ class Progress:
         run = self.run
         started = run.clock.now()
         pending = store_group(group, run.settings, run.store, run.destination)
-        self.signatures.update(pending.misfits)
+        self.learn(pending.misfits)
         draft = draft_of(pending, run.run_id, run.clock.now(), replaces)
         if draft is not None:
             self.commit(draft)

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from compactor import layout, receipts
+from compactor.clean_up_report import CleanUpReport, report_clean_up
+from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
@@ -48,12 +50,17 @@ class WorkLine(msgspec.Struct, frozen=True):
     bytes: int
 
 
+_decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
+_decode_work = decoder(list[WorkLine])
+
+
 @dataclass(slots=True)
 class RunReport:
     """One run's numbers.
 
     Attributes:
-        status: ``succeeded``, or ``failed`` when any partition failed or was lost.
+        status: ``succeeded``, or ``failed`` when any partition failed or was lost, or clean-up
+            failed or found an output that is not proven.
         partitions: a receipt for every work item, failed ones included. Partitions that went
             to Spark are among them.
         oversized: paths of the partitions too large for one worker, left alone because the
@@ -62,6 +69,7 @@ class RunReport:
         totals: sums over all partitions.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
+        clean_up: what clean-up did; None where the settings do not ask for it.
     """
 
     run_id: str
@@ -75,6 +83,7 @@ class RunReport:
     skipped: dict[str, Skipped] = field(default_factory=dict)
     failure: str = ""
     spark_failure: str = ""
+    clean_up: CleanUpReport | None = None
 
     @property
     def failed(self) -> list[Receipt]:
@@ -89,6 +98,7 @@ class RunReport:
         told = frozenset(self.spark) if self.spark_failure else frozenset()
         failed = [one for one in self.failed if one.path not in told]
         causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
+        causes += [f"clean-up: {line}" for line in self.clean_up.causes] if self.clean_up else []
         shown = "; ".join(causes[:_SHOWN_CAUSES])
         more = len(causes) - _SHOWN_CAUSES
         return f"{shown}; and {more} more" if more > 0 else shown
@@ -103,12 +113,14 @@ class RunIdentity:
         failure: what ended the workflow before its partitions did; empty for nothing.
         spark_failure: how the state machine tells that the Spark job failed; empty when it did
             not, or when there was none.
+        clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
     """
 
     run_id: str
     started_at: str
     failure: str = ""
     spark_failure: str = ""
+    clean_up_failure: str = ""
 
 
 def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunReport:
@@ -123,10 +135,9 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
-    bad = run.failure or spark_failure or any(one.status != "done" for one in found)
     result = RunReport(
         run_id=run.run_id,
-        status="failed" if bad else "succeeded",
+        status="succeeded",
         started_at=run.started_at,
         settings=settings.to_dict(),
         totals=total(receipt.counts for receipt in found),
@@ -136,7 +147,10 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         skipped=_all_skips(found, _unpartitioned(settings, run.run_id, store)),
         failure=run.failure,
         spark_failure=spark_failure,
+        clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
     )
+    if result.cause:
+        result.status = "failed"
     _store_report(result, settings, store)
     return result
 
@@ -187,7 +201,7 @@ def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> 
         return ""
     try:
         body = store.get(*layout.run_key(settings, run.run_id, SPARK_ERROR_NAME))
-        line = msgspec.json.decode(body, type=SparkErrorLine)
+        line = _decode_spark_error(body)
     except (ObjectMissing, msgspec.MsgspecError):
         # It never began, or was killed: EMR's word, often no more than Unknown Error, is all.
         return f"Spark: {run.spark_failure}"
@@ -200,7 +214,7 @@ def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Seq
     except ObjectMissing:
         # Discovery failed before it wrote any.
         return ()
-    return msgspec.json.decode(body, type=list[WorkLine])
+    return _decode_work(body)
 
 
 def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
@@ -220,7 +234,7 @@ def _unpartitioned(settings: Settings, run_id: str, store: ObjectStore) -> Skipp
         body = store.get(*layout.run_key(settings, run_id, "discovery.json"))
     except ObjectMissing:
         return Skipped(0, 0)
-    return msgspec.json.decode(body, type=DiscoveryLine).unpartitioned
+    return _decode_discovery(body).unpartitioned
 
 
 def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from html import escape
+from html import escape as html_escape
 from typing import Any
+
+from compactor.shown import visible
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; color: #1c2430 }
@@ -33,6 +35,7 @@ def render(report: Mapping[str, Any]) -> str:
         _skips(report["skipped"]),
         _quarantined(report["partitions"]),
         _oversized(report["oversized"]),
+        _clean_up(report["clean_up"]),
     ]
     return "".join(parts) + "</html>"
 
@@ -46,10 +49,17 @@ def human_bytes(count: float) -> str:
     return f"{count:,.1f} TiB"
 
 
+def escape(text: str) -> str:
+    """Text for the page: no markup of its own, and nothing in it that cannot be seen."""
+    return html_escape(visible(text))
+
+
 def _failure(report: Mapping[str, Any]) -> str:
     failed = [p for p in report["partitions"] if p["status"] != "done"]
     lines = [line for line in (report["failure"], report["spark_failure"]) if line]
     lines += [f"{p['path'] or '(root)'}: {p['error']} {p['cause']}" for p in failed]
+    clean_up = report["clean_up"] or {"failures": (), "unsafe": ()}
+    lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
     items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
     return f"<h2 class='failed'>What failed</h2><ul>{items}</ul>" if items else ""
 
@@ -114,6 +124,32 @@ def _quarantined(partitions: Iterable[Mapping[str, Any]]) -> str:
 def _oversized(paths: Iterable[str]) -> str:
     items = "".join(f"<li>{escape(path or '(root)')}</li>" for path in paths)
     return f"<h2>Oversized partitions, left for Spark</h2><ul>{items}</ul>" if items else ""
+
+
+def _clean_up(clean_up: Mapping[str, Any] | None) -> str:
+    if clean_up is None:
+        return ""
+    requests = ", ".join(f"{v:,} {escape(k)}" for k, v in sorted(clean_up["requests"].items()))
+    names = {
+        "partitions": "Partitions past retention",
+        "commits": "Commits",
+        "deleted": "Sources deleted",
+        "changed": "Keys where another object stands now, left alone",
+        "refused": "Sources that S3 did not delete",
+        "markers": "Deletes that left a noncurrent version",
+        "uploads_aborted": "Unfinished uploads aborted",
+    }
+    rows = [(label, f"{clean_up[name]:,}") for name, label in names.items()]
+    rows.insert(3, ("Bytes deleted", human_bytes(clean_up["deleted_bytes"])))
+    warnings = "".join(f"<li>{escape(str(line))}</li>" for line in clean_up["warnings"])
+    refused = [(one["key"], one["reason"]) for one in clean_up["refusals"]]
+    return "".join(
+        (
+            f"<h2>Clean-up</h2>{_table(('', ''), rows)}<p>Requests: {requests}</p>",
+            f"<ul>{warnings}</ul>" if warnings else "",
+            _table(("Not deleted", "Reason"), refused) if refused else "",
+        )
+    )
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

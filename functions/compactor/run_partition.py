@@ -79,8 +79,8 @@ def _do_window(progress: Progress, window: Window) -> bool:
     """Compact a window until nothing of it is left; False when time ran out."""
     while not progress.out_of_time() and progress.settle():
         decision = progress.plan_window(window)
-        known_signatures = len(progress.signatures)
-        if _run_groups(progress, decision) and len(progress.signatures) == known_signatures:
+        lessons = progress.lessons
+        if _run_groups(progress, decision) and progress.lessons == lessons:
             return True
     return False
 

@@ -140,8 +140,8 @@ def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> i
         raise IntegrityError(f"{where}: {columnar.fault}")
     if columnar.rejects is not None:
         rejects = columnar.rejects
-        _check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
-    _check_bytes(output.bucket, output.key, output.size, output.crc32, store)
+        check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
+    check_bytes(output.bucket, output.key, output.size, output.crc32, store)
     try:
         rows = read_footer(partial(store.get_range, output.bucket, output.key), output.size).rows
     except UnreadableSource as error:
@@ -150,7 +150,12 @@ def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> i
     return rows
 
 
-def _check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> None:
+def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> None:
+    """Read a stored object; its size and CRC32 must be these.
+
+    Raises:
+        IntegrityError: it is gone, or differs.
+    """
     try:
         stored = _Counted(store.open(bucket, key))
         for _ in stored.pieces():

@@ -1,22 +1,24 @@
-"""Lambda: delete the sources of one partition whose commits are past retention."""
+"""Lambda: delete the sources of one partition's commits past retention, as far as time allows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.metrics import MetricUnit
+import msgspec
 
-from compactor.cleanup import clean_up
+from compactor.clean_up_partition import CleanUpRun, record_clean_up
+from compactor.clean_up_receipts import earlier
+from compactor.clean_up_work import DueWork
 from compactor.clock import SystemClock
-from compactor.commit import CommitLog
 from compactor.settings import Settings
-from compactor.work import WorkItem
 from handlers.runtime import (
     Event,
     LambdaContext,
+    LambdaDeadline,
     logger,
     metrics,
     store_for,
+    tell_clean_up,
     traced,
 )
 
@@ -25,22 +27,29 @@ from handlers.runtime import (
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take what compact_partition returned; return how many sources were deleted."""
+    """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.
+
+    ``partition`` is an element of plan_clean_up's list. ``status`` is ``more`` when time ran out
+    between two commits: the state machine then calls again with what is returned here. What
+    earlier calls of the run did is taken from their receipt, not from ``counts``, because a call
+    that failed half way answered nothing.
+    """
     settings = Settings.from_input(event["settings"])
-    store = store_for(settings)
-    partition = WorkItem.from_dict(event["partition"]).partition
-    commits = CommitLog(store, settings, partition).every_commit()
-    result = clean_up(commits, settings, store, SystemClock().now())
-    metrics.add_metric(name="DeletedSources", unit=MetricUnit.Count, value=result.deleted)
-    metrics.add_metric(name="UnsafeCommits", unit=MetricUnit.Count, value=len(result.unsafe))
-    for line in result.unsafe:
-        logger.error("kept the sources of a commit", reason=line)
+    run = CleanUpRun(
+        path=DueWork.from_dict(event["partition"]).path,
+        settings=settings,
+        store=store_for(settings, context),
+        clock=SystemClock(),
+        deadline=LambdaDeadline(context),
+        run_id=event["run_id"],
+    )
+    before = earlier(settings, run.run_id, run.partition, run.store)
+    receipt = record_clean_up(run, before)
+    tell_clean_up(receipt, before)
     return {
         "run_id": event["run_id"],
+        "settings": event["settings"],
         "partition": event["partition"],
-        "status": "done",
-        "deleted": result.deleted,
-        "deleted_bytes": result.deleted_bytes,
-        "refused": len(result.refused),
-        "unsafe": list(result.unsafe),
+        "status": receipt.status,
+        "counts": msgspec.to_builtins(receipt.counts),
     }

@@ -47,7 +47,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         InvalidInput: the run's input is at fault; the state machine ends at once.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
-    store = store_for(settings)
+    store = store_for(settings, context)
     found = discover(settings, store, SystemClock().now(), committed=committed_in(settings, store))
     lists = write_work(found, settings, event["run_id"], store)
     for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):

@@ -19,8 +19,8 @@ from handlers.runtime import Event, LambdaContext, logger, metrics, store_for, t
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Tell how a run went.
 
-    Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?}``; returns the
-    verdict.
+    Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?,
+    "clean_up_failure"?}``; returns the verdict.
     """
     settings = Settings.from_input(event["settings"])
     identity = RunIdentity(
@@ -28,8 +28,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         event["started_at"],
         failure_text(event.get("failure")),
         failure_text(event.get("spark_failure")),
+        failure_text(event.get("clean_up_failure")),
     )
-    result = report(identity, settings, store_for(settings))
+    result = report(identity, settings, store_for(settings, context))
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
     logger.info("reported", status=result.status, partitions=len(result.partitions))
@@ -42,5 +43,6 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         "failed_partitions": len(result.failed),
         "oversized_partitions": len(result.oversized),
         "spark_partitions": len(result.spark),
+        "clean_up": result.clean_up.totals if result.clean_up else None,
         "cause": result.cause,
     }

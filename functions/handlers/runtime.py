@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import worker_process
+from compactor.clean_up_receipts import CleanUpReceipt
 from compactor.commit import CommitLog
 from compactor.model import Partition
 from compactor.ports import ObjectStore
@@ -66,9 +67,15 @@ def _store(threads: int, budget_bytes: int) -> S3Store:
     return S3Store(make_client(connections=threads), threads=threads, budget_bytes=budget_bytes)
 
 
-def store_for(settings: Settings) -> S3Store:
-    """The store of this process; the endpoint comes from the environment, as boto3 finds it."""
-    return _store(settings.read_concurrency, settings.memory_budget_bytes)
+def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Store:
+    """The store of this process; the endpoint comes from the environment, as boto3 finds it.
+
+    Args:
+        settings: how much is read at the same time.
+        context: of the invocation, beyond whose end the store shall wait for nothing.
+    """
+    store = _store(settings.read_concurrency, settings.memory_budget_bytes)
+    return store if context is None else store.within(LambdaDeadline(context))
 
 
 def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], set[bytes]]:
@@ -102,3 +109,23 @@ def add_partition_metrics(counts: Counts, earlier: Counts) -> None:
     for name, unit, attribute in _FIGURES:
         value = getattr(counts, attribute) - getattr(earlier, attribute)
         metrics.add_metric(name=name, unit=unit, value=value)
+
+
+def tell_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
+    """Numbers and lines of one call of clean-up.
+
+    Args:
+        receipt: of all calls for the partition in this run.
+        earlier: of those before this one.
+    """
+    for name, now, before in (
+        ("DeletedSources", receipt.counts.deleted, earlier.counts.deleted),
+        ("RefusedSources", receipt.counts.refused, earlier.counts.refused),
+        ("UnsafeCommits", len(receipt.unsafe), len(earlier.unsafe)),
+    ):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=now - before)
+    for line in receipt.unsafe[len(earlier.unsafe) :]:
+        logger.error("kept the sources of a commit", reason=line)
+    for line in receipt.warnings[len(earlier.warnings) :]:
+        logger.warning(line, path=receipt.path)
+    logger.info("cleaned up", path=receipt.path, status=receipt.status)

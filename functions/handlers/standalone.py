@@ -1,6 +1,6 @@
 """Lambda: a whole run in one invocation, for small sources; takes the place of the workflow.
 
-discover -> each partition: compact, clean up -> report
+discover -> each partition: compact -> each partition with old commits: clean up -> report
 
 The receipts say what is done, so a run goes on where an earlier invocation of it stopped: when
 Lambda repeats a failed one (under the same request id), or when somebody calls again with the
@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor import layout, receipts
-from compactor.cleanup import clean_up
+from compactor import clean_up_receipts, layout, receipts
+from compactor.clean_up_partition import CleanUpRun, record_clean_up
+from compactor.clean_up_work import DueWork, find_due, read_due, write_due
 from compactor.clock import SystemClock
-from compactor.commit import CommitLog
 from compactor.discover import Discovery, WorkItem, discover
 from compactor.errors import CompactorError, InvalidInput, ObjectMissing
 from compactor.receipts import Counts
@@ -37,6 +37,7 @@ from handlers.runtime import (
     logger,
     metrics,
     store_for,
+    tell_clean_up,
     traced,
 )
 
@@ -62,8 +63,9 @@ class _Run:
     """One invocation's share of a run.
 
     Attributes:
-        left: paths of partitions that need another invocation.
+        left: paths of partitions that need another invocation, to be compacted or cleaned up.
         failed: paths of partitions that failed.
+        clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
     """
 
     run_id: str
@@ -73,6 +75,7 @@ class _Run:
     deadline: _Deadline
     left: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    clean_up_failure: str = ""
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -92,6 +95,8 @@ def handler(event: Event, context: Any) -> dict[str, Any]:
     found = _discover(run)
     for item in found.items:
         _take(run, item)
+    if not run.left and run.settings.clean_up is CleanUpMode.DELETE:
+        _clean_up(run)
     for name, paths in (("PartitionsLeft", run.left), ("OversizedPartitions", found.oversized)):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(paths))
     answer = _answer(run, found.oversized)
@@ -112,7 +117,7 @@ def _begin(event: Any, context: Any) -> _Run:
     run_id = str(event["run_id"] if goes_on else context.aws_request_id)
     started_at = str(event["started_at"] if goes_on else now)
     logger.append_keys(run_id=run_id)
-    return _Run(run_id, started_at, settings, store_for(settings), _Deadline(context))
+    return _Run(run_id, started_at, settings, store_for(settings, context), _Deadline(context))
 
 
 def _settings(given: object) -> Settings:
@@ -164,8 +169,6 @@ def _take(run: _Run, item: WorkItem) -> None:
         return
     try:
         done = _compact(run, item, earlier)
-        if done and run.settings.clean_up is CleanUpMode.DELETE:
-            _clean_up(run, item)
     except Exception:
         # The others are independent of it; the report counts it, and fails the run.
         logger.exception("failed", path=item.path)
@@ -205,13 +208,43 @@ def _compact(run: _Run, item: WorkItem, earlier: Counts) -> bool:
     return receipt.status == "done"
 
 
-def _clean_up(run: _Run, item: WorkItem) -> None:
-    commits = CommitLog(run.store, run.settings, item.partition).every_commit()
-    result = clean_up(commits, run.settings, run.store, SystemClock().now())
-    metrics.add_metric(name="DeletedSources", unit=MetricUnit.Count, value=result.deleted)
-    metrics.add_metric(name="UnsafeCommits", unit=MetricUnit.Count, value=len(result.unsafe))
-    for line in result.unsafe:
-        logger.error("kept the sources of a commit", reason=line)
+def _clean_up(run: _Run) -> None:
+    """Delete what is past retention, wherever it lies; the report tells what went wrong."""
+    try:
+        due = _due(run)
+    except Exception as error:
+        logger.exception("clean-up was not planned")
+        run.clean_up_failure = f"{type(error).__name__}: {error}"
+        return
+    for work in due:
+        clean_up = CleanUpRun(
+            work.path, run.settings, run.store, SystemClock(), run.deadline, run.run_id
+        )
+        before = clean_up_receipts.earlier(run.settings, run.run_id, clean_up.partition, run.store)
+        if before.status == "done":
+            continue
+        if run.deadline.remaining_seconds() < _PARTITION_SECONDS:
+            run.left.append(work.path)
+            continue
+        try:
+            receipt = record_clean_up(clean_up, before)
+        except Exception:
+            logger.exception("clean-up failed", path=work.path)
+            continue
+        tell_clean_up(receipt, before)
+        if receipt.status != "done":
+            run.left.append(work.path)
+
+
+def _due(run: _Run) -> Sequence[DueWork]:
+    """The partitions to clean up, as this run's first call that came so far found them."""
+    try:
+        return read_due(run.store.get(*layout.clean_up_list_key(run.settings, run.run_id)))
+    except ObjectMissing:
+        found = find_due(run.settings, run.store, SystemClock().now())
+    write_due(found, run.settings, run.run_id, run.store)
+    metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=len(found))
+    return found
 
 
 def _report(run: _Run) -> dict[str, Any]:
@@ -220,7 +253,8 @@ def _report(run: _Run) -> dict[str, Any]:
     Raises:
         PartitionsFailed: not all of it succeeded.
     """
-    result = report(RunIdentity(run.run_id, run.started_at), run.settings, run.store)
+    identity = RunIdentity(run.run_id, run.started_at, clean_up_failure=run.clean_up_failure)
+    result = report(identity, run.settings, run.store)
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
     logger.info("reported", status=result.status, partitions=len(result.partitions))

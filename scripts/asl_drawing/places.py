@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, median
 
 from scripts.asl_drawing.graph import Edge, Graph, Node
 from scripts.asl_drawing.layers import Layers, Link, Slot, make_layers
@@ -195,7 +195,8 @@ def _middles(layers: Layers, width: Callable[[Slot], float]) -> dict[Slot, float
 def _wanted(slot: Slot, layers: Layers, middle: dict[Slot, float]) -> float:
     near = [middle[link.above] for link in layers.links if link.below == slot]
     near += [middle[link.below] for link in layers.links if link.above == slot]
-    return sum(near) / len(near) if near else middle[slot]
+    # The median, not the mean: one neighbour far away must not drag a whole way along.
+    return median(near) if near else middle[slot]
 
 
 def _spread(

@@ -16,6 +16,7 @@ from compactor.stores.s3 import S3Store, make_client
 from scripts.audit import Places, Proof, audit
 from scripts.cli.failures import Failure
 from scripts.cli.run import add_machine
+from scripts.cli.store import open_store
 from scripts.cli.workflow import Execution, Machine, execute
 from scripts.console import Bar, counted, print_error, print_line, progress
 from scripts.demo_objects import (
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(given)
     with embedded_s3() as server, _environment(server.environment):
         _sow(server, seed)
-        store = S3Store(make_client(server.endpoint_url))
+        store = open_store(server.endpoint_url)
         machine = Machine(args.workers, server.endpoint_url, args.log)
         execution = execute(given, settings, store, machine)
         if execution.summary is None:
@@ -171,8 +172,12 @@ def _show(execution: Execution, proof: Proof, pages: list[Path], *, as_json: boo
 def _keep(server: EmbeddedS3) -> None:
     """Wait for Ctrl-C; told on standard error, so that --json stays pure."""
     print_error(
-        f"The embedded S3 stays at {server.endpoint_url} until Ctrl-C. In another terminal:\n"
-        "  export AWS_ACCESS_KEY_ID=embedded AWS_SECRET_ACCESS_KEY=embedded AWS_REGION=us-east-1\n"
+        f"The embedded S3 stays at {server.endpoint_url} until Ctrl-C. In another terminal:"
+    )
+    print_error(
+        "  export AWS_ACCESS_KEY_ID=embedded AWS_SECRET_ACCESS_KEY=embedded AWS_REGION=us-east-1"
+    )
+    print_error(
         f"  compactor verify {SOURCE_URI} {DESTINATION_URI} --endpoint-url {server.endpoint_url}"
     )
     try:

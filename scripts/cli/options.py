@@ -37,7 +37,13 @@ def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = Fa
 
 def add_state(parser: argparse.ArgumentParser) -> None:
     """``--state-uri`` alone, for commands without the other fields."""
-    _add_field(parser, FIELDS[STATE])
+    add_named(parser, STATE)
+
+
+def add_named(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Options for these fields alone."""
+    for name in names:
+        _add_field(parser, FIELDS[name])
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,9 @@ from compactor.model import CompactionPlan, Listing, Partition, SourceObject
 from compactor.plan import Knowledge, plan
 from compactor.report_html import human_bytes
 from compactor.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
+from compactor.stores.s3 import S3Store
 from scripts.cli import options
+from scripts.cli.store import open_store
 from scripts.console import counted, print_line, print_table, progress
 
 _READERS = 8
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the input is at fault.
     """
     settings = Settings.from_input(options.fields_from(args))
-    store = S3Store(make_client(args.endpoint_url))
+    store = open_store(args.endpoint_url)
     found = find(settings, store)
     forecasts = forecast(found.items, settings, store)
     if args.json:

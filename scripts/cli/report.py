@@ -8,9 +8,9 @@ from pathlib import Path
 
 from compactor.errors import InvalidInput
 from compactor.ports import ObjectStore
-from compactor.stores.s3 import S3Store, make_client
 from scripts.cli.deployment import Deployment, add_deployment, add_run, find_deployment
 from scripts.cli.failures import Failure
+from scripts.cli.store import open_store
 from scripts.console import counted, print_error, print_line, progress
 from scripts.deployed import executions
 from scripts.deployed.executions import Execution
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         Failure: there is no report.
     """
     found = find_deployment(args)
-    store = S3Store(make_client())
+    store = open_store()
     with progress("fetching the report"):
         report = _named(found, args.run_id, store) if args.run_id else _last(found, store)
     if args.html is not None:
@@ -56,6 +56,8 @@ def show_report(report: StoredReport) -> None:
     lines = [report.document[name] for name in ("failure", "spark_failure")]
     failed = [one for one in report.document["partitions"] if one["status"] != "done"]
     lines += [f"{one['path'] or '(root)'}: {one['error']} {one['cause']}" for one in failed]
+    clean_up = report.document.get("clean_up") or {"failures": (), "unsafe": ()}
+    lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
     told = [" ".join(line.split()) for line in lines if line]
     for line in told[:_SHOWN_FAILURES]:
         print_line(f"failed: {line}")

@@ -13,9 +13,9 @@ from compactor.errors import InvalidInput
 from compactor.manifest import ManifestRow
 from compactor.ports import ObjectStore
 from compactor.restore import Found, Wanted, find, restore
-from compactor.stores.s3 import S3Store, make_client
 from compactor.uris import S3Uri
 from scripts.cli import options
+from scripts.cli.store import open_store
 from scripts.commit_logs import logs_for_key, state_from
 from scripts.console import print_line, progress
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         IntegrityError: an output is gone or damaged; nothing is left of what it would give.
     """
     output = _check(args)
-    store = S3Store(make_client(args.endpoint_url))
+    store = open_store(args.endpoint_url)
     with progress("searching the commit logs"):
         found = _find_all(args, state_from(args), store)
     if output is None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from scripts.cli import options
+from scripts.cli.store import open_store
 from scripts.cli.workflow import Execution, Machine, execute
 from scripts.console import print_line
 from scripts.summary import print_summary
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """
     given = input_from(args)
     settings = Settings.from_input(given)
-    store = S3Store(make_client(args.endpoint_url))
+    store = open_store(args.endpoint_url)
     execution = execute(given, settings, store, Machine(args.workers, args.endpoint_url, args.log))
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))

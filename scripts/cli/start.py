@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactor.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from scripts.cli import options
 from scripts.cli.deployment import Deployment, add_deployment, find_deployment
 from scripts.cli.failures import EXIT_INTERRUPTED, Failure
 from scripts.cli.report import show_report
 from scripts.cli.run import input_from
+from scripts.cli.store import open_store
 from scripts.console import print_line, progress
 from scripts.deployed import executions
 from scripts.deployed.executions import Execution
@@ -90,7 +90,8 @@ def _wait(found: Deployment, execution: Execution) -> Execution:
         with progress(f"run {execution.run_id}") as bar:
 
             def show(at: Progress) -> None:
-                done, total = (at.counts.ended, at.counts.total) if at.counts else (0, None)
+                counts = at.clean_up or at.counts
+                done, total = (counts.ended, counts.total) if counts else (0, None)
                 bar.show(done, total, at.line)
 
             return Follower(found.aws, execution).wait(show)
@@ -108,7 +109,7 @@ def _show_started(execution: Execution, *, as_json: bool) -> None:
 
 
 def _show_ended(execution: Execution, *, as_json: bool) -> None:
-    report = report_of(execution, S3Store(make_client()))
+    report = report_of(execution, open_store())
     if as_json:
         summary = report.summary.to_dict() if report else None
         print(json.dumps({**execution.to_dict(), "summary": summary}, indent=2))

@@ -19,11 +19,30 @@ from scripts.deployed.map_run import (
     PartitionFailure,
     count_partitions,
     failures,
-    find_map_run,
+    find_map_runs,
 )
 from scripts.deployed.spark_tasks import History, SparkTask, ask_emr, read_history
+from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 
 _SHOWN_FAILURES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """How a run stands with the partitions of one Map Run.
+
+    Attributes:
+        counts: None before it began with them.
+        failed: those that failed, the first of them.
+    """
+
+    counts: PartitionCounts | None = None
+    failed: Sequence[PartitionFailure] = ()
+
+    @property
+    def hidden(self) -> int:
+        """How many failed that are not in ``failed``."""
+        return (self.counts.failed if self.counts else 0) - len(self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +50,15 @@ class Status:
     """How a run stands.
 
     Attributes:
-        counts: of its partitions; None before it began with them.
-        failed: partitions that failed, the first of them.
+        partitions: compaction's.
+        clean_ups: clean-up's.
         states: where the state machine is; empty after its end.
         spark: what was given to EMR.
     """
 
     execution: Execution
-    counts: PartitionCounts | None
-    failed: Sequence[PartitionFailure]
+    partitions: Children
+    clean_ups: Children
     states: Sequence[str]
     spark: Sequence[SparkTask]
 
@@ -48,8 +67,10 @@ class Status:
         return {
             **self.execution.to_dict(),
             "states": list(self.states),
-            "partitions": asdict(self.counts) if self.counts else None,
-            "failed_partitions": [one.to_dict() for one in self.failed],
+            "partitions": asdict(self.partitions.counts) if self.partitions.counts else None,
+            "failed_partitions": [one.to_dict() for one in self.partitions.failed],
+            "clean_ups": asdict(self.clean_ups.counts) if self.clean_ups.counts else None,
+            "failed_clean_ups": [one.to_dict() for one in self.clean_ups.failed],
             "spark": [one.to_dict() for one in self.spark],
         }
 
@@ -81,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(status.to_dict(), indent=2))
     else:
-        _show(status)
+        show(status)
     execution.check()
     return 0
 
@@ -92,38 +113,53 @@ def look(aws: Aws, execution: Execution, shown_failures: int) -> Status:
     Args:
         aws: where it runs.
         execution: the run.
-        shown_failures: how many failed partitions to look up at most.
+        shown_failures: how many failed partitions of each Map Run to look up at most.
 
     Raises:
         Failure: something may not be looked at.
     """
-    map_run = find_map_run(aws, execution.arn)
-    counts = count_partitions(aws, map_run) if map_run else None
-    failed: list[PartitionFailure] = []
-    if map_run and counts and counts.failed:
-        failed = list(islice(failures(aws, map_run), shown_failures))
+    map_runs = find_map_runs(aws, execution.arn)
+    partitions, clean_ups = (
+        _children(aws, map_runs.get(label), shown_failures)
+        for label in (PARTITIONS_LABEL, CLEAN_UPS_LABEL)
+    )
     history: History = read_history(aws, execution.arn)
     spark = tuple(ask_emr(aws, history.spark))
-    return Status(execution, counts, failed, history.states, spark)
+    return Status(execution, partitions, clean_ups, history.states, spark)
 
 
-def _show(status: Status) -> None:
+def _children(aws: Aws, map_run: str | None, shown_failures: int) -> Children:
+    if map_run is None:
+        return Children()
+    counts = count_partitions(aws, map_run)
+    if not counts.failed:
+        return Children(counts)
+    return Children(counts, list(islice(failures(aws, map_run), shown_failures)))
+
+
+def show(status: Status) -> None:
+    """For a person, what failed included."""
     execution = status.execution
     print_line(f"run {execution.run_id}: {execution.status.lower()}", _style(execution))
     print_line(_times(execution))
     if status.states:
         print_line(f"at: {', '.join(status.states)}")
-    if status.counts is not None:
-        print_line(status.counts.line)
-    for one in status.failed:
-        print_line(f"failed: {one.path}: {' '.join(one.why.split())}")
-    hidden = (status.counts.failed if status.counts else 0) - len(status.failed)
-    if hidden > 0:
-        print_line(f"and {hidden:,} more failed; --failures shows more, compactor report all")
+    _show_children(status.partitions, "")
+    _show_children(status.clean_ups, "clean-up: ")
     for task in status.spark:
         print_line(f"Spark: {task.line}")
     if execution.status == SUCCEEDED:
         print_line(f"its report: compactor report {execution.run_id}")
+
+
+def _show_children(children: Children, what: str) -> None:
+    if children.counts is not None:
+        print_line(what + children.counts.line)
+    for one in children.failed:
+        print_line(f"{what}failed: {one.path}: {' '.join(one.why.split())}")
+    if children.hidden > 0:
+        line = f"and {children.hidden:,} more failed; --failures shows more, compactor report all"
+        print_line(what + line)
 
 
 def _times(execution: Execution) -> str:

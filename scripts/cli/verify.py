@@ -13,11 +13,12 @@ from compactor.commit_log import Commit
 from compactor.errors import IntegrityError
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
+from compactor.stored_logs import StoredLog
 from compactor.verify import check_commit
 from scripts.cli import options
 from scripts.cli.failures import Failure
-from scripts.commit_logs import StoredLog, all_logs
+from scripts.cli.store import open_store
+from scripts.commit_logs import all_logs
 from scripts.console import Bar, counted, print_error, print_line, progress
 from scripts.source_check import SourceCheck, check_sources
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         Failure: something is wrong; each finding was printed as one line.
     """
     settings = Settings.from_input(options.fields_from(args))
-    store = S3Store(make_client(args.endpoint_url))
+    store = open_store(args.endpoint_url)
     checked = check(settings, store, sources=args.sources)
     if args.json:
         print(json.dumps(asdict(checked), indent=2))
@@ -137,7 +138,9 @@ class _Check:
         try:
             check_commit(commit, self._store)
         except IntegrityError as error:
-            return [f"{name}: {error}"]
+            output, line = commit.output, str(error)
+            where = f"s3://{output.bucket}/{output.key}" if output else ""
+            return [f"{name}: {line}" if where in line else f"{name}: {where}: {line}"]
         return []
 
     def _read_sources(self, one: tuple[str, Commit]) -> SourceCheck:

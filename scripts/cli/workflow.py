@@ -13,7 +13,7 @@ from compactor.errors import InvalidInput, ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 from scripts.cli.failures import EXIT_FAILED, EXIT_USAGE, Failure
-from scripts.console import progress
+from scripts.console import counted, progress
 from scripts.local.engine import run_workflow
 from scripts.local.model import EngineOptions, Progress, WorkflowResult
 from scripts.runs import message_of, new_run_id
@@ -85,11 +85,11 @@ def execute(
         bar.show(0, text="starting the engine")
 
         def show(at: Progress) -> None:
-            done = at.partitions_done + at.partitions_failed
-            failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
-            text = f"{done:,}/{at.partitions_total:,} partitions, {at.objects_done:,} objects"
-            spark = f", Spark: {at.spark}" if at.spark else ""
-            bar.show(done, at.partitions_total, text + failed + spark)
+            if at.clean_ups_total:
+                bar.show(at.clean_ups_done + at.clean_ups_failed, at.clean_ups_total, _cleaning(at))
+            else:
+                done = at.partitions_done + at.partitions_failed
+                bar.show(done, at.partitions_total, _compacting(at))
 
         result = run_workflow(
             given,
@@ -100,6 +100,21 @@ def execute(
             options=EngineOptions(log=machine.log),
         )
     return Execution(run_id, result, _summary(run_id, result, settings, store))
+
+
+def _compacting(at: Progress) -> str:
+    done = at.partitions_done + at.partitions_failed
+    failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
+    text = f"{done:,}/{at.partitions_total:,} partitions, {at.objects_done:,} objects"
+    spark = f", Spark: {at.spark}" if at.spark else ""
+    return text + failed + spark
+
+
+def _cleaning(at: Progress) -> str:
+    done = at.clean_ups_done + at.clean_ups_failed
+    failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""
+    text = f"cleaning up {done:,}/{at.clean_ups_total:,} partitions"
+    return f"{text}, {counted(at.deleted, 'source')} deleted{failed}"
 
 
 def _summary(

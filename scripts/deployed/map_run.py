@@ -1,4 +1,4 @@
-"""How far the partitions of a run are: the counts of its Map Run, and the children that failed."""
+"""How far the partitions of a run are: counts of its Map Runs, and the children that failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAILED = ("FAILED", "TIMED_OUT", "ABORTED")
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Partitions that went to Lambda, by the state of their child execution."""
+    """Partitions of one Map Run, compaction's or clean-up's, by the state of their execution."""
 
     total: int = 0
     pending: int = 0
@@ -50,7 +50,7 @@ class PartitionCounts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFailure:
-    """One partition that failed for good in this run.
+    """One partition that failed for good in a Map Run.
 
     Attributes:
         path: below the source root.
@@ -66,15 +66,17 @@ class PartitionFailure:
         return asdict(self)
 
 
-def find_map_run(aws: Aws, execution_arn: str) -> str | None:
-    """ARN of the execution's Map Run; None before it has one.
+def find_map_runs(aws: Aws, execution_arn: str) -> dict[str, str]:
+    """The execution's Map Runs so far: label of the Map -> ARN.
 
     Raises:
-        Failure: it may not be looked at.
+        Failure: they may not be looked at.
     """
     with needing("states:ListMapRuns"):
         found = aws.client("stepfunctions").list_map_runs(executionArn=execution_arn)["mapRuns"]
-    return str(found[0]["mapRunArn"]) if found else None
+    arns = [str(one["mapRunArn"]) for one in found]
+    # arn:…:mapRun:<state machine>/<label>:<its own id>
+    return {arn.rpartition("/")[2].partition(":")[0]: arn for arn in arns}
 
 
 def count_partitions(aws: Aws, map_run_arn: str) -> PartitionCounts:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from scripts.deployed.aws import Aws
 from scripts.deployed.executions import Execution, describe
-from scripts.deployed.map_run import PartitionCounts, count_partitions, find_map_run
+from scripts.deployed.map_run import PartitionCounts, count_partitions, find_map_runs
 from scripts.deployed.spark_tasks import read_history
+from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 
-# Fast enough to look alive; four requests a poll stay far below what Step Functions refuses.
+# Fast enough to look alive; five requests a poll stay far below what Step Functions refuses.
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 1.0, 10.0
+_CLEANING = "CleanUpPartitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class Progress:
     """Where a run stands.
 
     Attributes:
-        counts: of its Map Run; None before there is one.
+        counts: of its partitions; None before it began with them.
+        clean_up: of the partitions that clean-up goes through; None before it began.
         states: where the state machine is.
         spark: how the Spark branch stands; empty while there is none.
     """
@@ -28,10 +31,13 @@ class Progress:
     counts: PartitionCounts | None = None
     states: tuple[str, ...] = ()
     spark: str = ""
+    clean_up: PartitionCounts | None = None
 
     @property
     def line(self) -> str:
         """For a person."""
+        if self.clean_up:
+            return f"cleaning up {self.clean_up.line}"
         where = self.counts.line if self.counts else ", ".join(self.states) or "starting"
         return f"{where}, {self.spark}" if self.spark else where
 
@@ -47,7 +53,7 @@ class Follower:
     def __init__(self, aws: Aws, execution: Execution) -> None:
         self._aws = aws
         self._arn = execution.arn
-        self._map_run: str | None = None
+        self._map_runs: dict[str, str] = {}
 
     def wait(
         self, show: Callable[[Progress], None], pause: Callable[[float], None] = time.sleep
@@ -77,8 +83,17 @@ class Follower:
         Raises:
             Failure: it may not be looked at.
         """
-        if self._map_run is None:
-            self._map_run = find_map_run(self._aws, self._arn)
-        counts = count_partitions(self._aws, self._map_run) if self._map_run else None
         history = read_history(self._aws, self._arn)
-        return Progress(counts, history.states, history.spark_line)
+        unknown = CLEAN_UPS_LABEL not in self._map_runs and _CLEANING in history.states
+        if unknown or not self._map_runs:
+            self._map_runs = find_map_runs(self._aws, self._arn)
+        return Progress(
+            self._count(PARTITIONS_LABEL),
+            history.states,
+            history.spark_line,
+            self._count(CLEAN_UPS_LABEL),
+        )
+
+    def _count(self, label: str) -> PartitionCounts | None:
+        map_run = self._map_runs.get(label)
+        return count_partitions(self._aws, map_run) if map_run else None

@@ -82,8 +82,6 @@ def find_unsupported(machine: Mapping[str, Any], bridged: Collection[str] = ()) 
     """What of a definition the interpreter ignores or fails on, one line each."""
     if machine.get("QueryLanguage", "JSONPath") != "JSONPath":
         yield "QueryLanguage JSONata is not evaluated"
-    if sum("ResultWriter" in state for _, state in each_state(machine)) > 1:
-        yield "more than one ResultWriter: a Map Run's results could land with another's"
     for name, state in each_state(machine):
         findings = [*_common(state)]
         if state.get("Type") == "Task":

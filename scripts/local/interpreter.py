@@ -45,7 +45,7 @@ def install(
     wait_scale: float,
     endpoint_url: str | None,
     stand_ins: Mapping[str, bridges.StandIn],
-    on_child: Callable[[bool], None],
+    on_child: Callable[[str, bool], None],
 ) -> None:
     """Apply every bridge to this process's interpreter.
 
@@ -55,7 +55,7 @@ def install(
         wait_scale: factor for the waits of Retry and Wait.
         endpoint_url: S3 endpoint of ItemReader and ResultWriter; None for AWS.
         stand_ins: task resource -> what runs it.
-        on_child: told of every ended child whether it succeeded.
+        on_child: told of every ended child the label of its Map, and whether it succeeded.
     """
     _reach_s3(endpoint_url)
     _invoke_lambda(invoke)

@@ -9,6 +9,7 @@ from typing import Any
 
 from scripts.local.model import Progress
 from scripts.local.workers import Answer, WorkerPool
+from scripts.runs import CLEAN_UPS_LABEL
 
 
 class Functions:
@@ -38,6 +39,7 @@ class Functions:
         self._lock = threading.Lock()
         # By the path of the partition; None is the Spark job.
         self._counts: dict[str | None, dict[str, int]] = {}
+        self._deleted: dict[str, int] = {}
         self.progress = Progress()
 
     def invoke(self, arn: str, event: Any) -> Answer:
@@ -54,15 +56,13 @@ class Functions:
         self._note_answer(name, answer)
         return answer
 
-    def note_child(self, succeeded: bool) -> None:
-        """A child execution of the Map has ended for good."""
+    def note_child(self, label: str, succeeded: bool) -> None:
+        """A child execution of the Map with this label has ended for good."""
+        of_what = "clean_ups" if label == CLEAN_UPS_LABEL else "partitions"
+        name = f"{of_what}_{'done' if succeeded else 'failed'}"
         with self._lock:
-            now = self.progress
-            if succeeded:
-                now = dataclasses.replace(now, partitions_done=now.partitions_done + 1)
-            else:
-                now = dataclasses.replace(now, partitions_failed=now.partitions_failed + 1)
-            self._publish(now)
+            more: dict[str, Any] = {name: getattr(self.progress, name) + 1}
+            self._publish(dataclasses.replace(self.progress, **more))
 
     def note_spark(self, line: str) -> None:
         """The Spark job has told where it stands."""
@@ -89,14 +89,24 @@ class Functions:
     def _note_answer(self, name: str, answer: Answer) -> None:
         payload = answer.payload if isinstance(answer.payload, Mapping) else {}
         with self._lock:
-            now = dataclasses.replace(self.progress, invocations=self.progress.invocations + 1)
-            if name == "discover" and "item_count" in payload:
-                now = dataclasses.replace(now, partitions_total=_partitions(payload))
-            if name == "compact_partition":
-                path = (payload.get("partition") or {}).get("path", "")
-                counts = self._add_counts(path, payload.get("counts") or {})
-                now = dataclasses.replace(now, counts=counts)
-            self._publish(now)
+            answered, told = self.progress.invocations + 1, self._told(name, payload)
+            self._publish(dataclasses.replace(self.progress, invocations=answered, **told))
+
+    def _told(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """What an answer changes in the progress."""
+        path = (payload.get("partition") or {}).get("path", "")
+        counts = payload.get("counts") or {}
+        if name == "discover" and "item_count" in payload:
+            return {"partitions_total": _partitions(payload)}
+        if name == "compact_partition":
+            return {"counts": self._add_counts(path, counts)}
+        if name == "plan_clean_up" and "clean_up" in payload:
+            return {"clean_ups_total": payload["clean_up"]["partitions"]}
+        if name == "clean_up" and "deleted" in counts:
+            # Each call answers with the sum of all calls for its partition.
+            self._deleted[path] = counts["deleted"]
+            return {"deleted": sum(self._deleted.values())}
+        return {}
 
     def _add_counts(self, worker: str | None, given: Mapping[str, Any]) -> dict[str, int]:
         """The sums with these counts in the place of the same worker's earlier ones."""

@@ -2,9 +2,9 @@
 
 moto 5.2.5 starts one thread per permitted child whatever the number of items, goes from child
 to child by recursion (which ends near 1,000), drops why a child failed, looks the paths of a
-ResultWriter up in the wrong place, and writes a results manifest that names no results. Here a
-Map Run has as many threads as there are slots, each of them a loop, and its results are written
-the way AWS writes them.
+ResultWriter up in the wrong place, writes the results of any Map Run of the execution, and a
+manifest that names no results. Here a Map Run has as many threads as there are slots, each of
+them a loop, and its own results are written the way AWS writes them.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded, Progr
 
 from scripts.local.patching import replace
 
-_RESULTS = "local_results"
+# Attributes given to moto's objects: of a record its results and label, of an environment the
+# record of the Map Run that was the last to run in it, whose results a ResultWriter writes.
+_RESULTS, _LABEL, _RECORD = "local_results", "local_label", "local_map_run"
 
 
-def install(*, slots: int, on_child: Callable[[bool], None]) -> None:
+def install(*, slots: int, on_child: Callable[[str, bool], None]) -> None:
     """Apply the bridges to this process.
 
     Args:
         slots: how many children run at once at most.
-        on_child: told of every ended child whether it succeeded.
+        on_child: told of every ended child the label of its Map, and whether it succeeded.
     """
     replace(iteration.DistributedIterationComponent, "_map_run", _runner(slots))
     replace(worker.DistributedItemProcessorWorker, "eval", _looper(on_child))
@@ -52,6 +54,8 @@ def _runner(slots: int) -> Callable[[Any, Any, Any], None]:
         items = env.stack.pop()
         record = eval_input.map_run_record
         setattr(record, _RESULTS, [])
+        setattr(record, _LABEL, eval_input.label)
+        setattr(env, _RECORD, record)
         pool = JobPool(job_program=component._get_iteration_program(), job_inputs=items)
         for _ in range(min(len(items), slots, record.max_concurrency or slots)):
             component._launch_worker(env=env, eval_input=eval_input, job_pool=pool)
@@ -63,15 +67,16 @@ def _runner(slots: int) -> Callable[[Any, Any, Any], None]:
     return run
 
 
-def _looper(on_child: Callable[[bool], None]) -> Callable[[Any], None]:
+def _looper(on_child: Callable[[str, bool], None]) -> Callable[[Any], None]:
     def run_children(self: Any) -> None:
+        record = self._map_run_record
         job = self._job_pool.next_job()
         while job is not None:
             frame = self._env.open_inner_frame()
             self._eval_job(env=frame, job=job)
             result = _result(job, frame.program_state())
-            getattr(self._map_run_record, _RESULTS).append(result)
-            on_child(result["Status"] == "SUCCEEDED")
+            getattr(record, _RESULTS).append(result)
+            on_child(getattr(record, _LABEL) or "", result["Status"] == "SUCCEEDED")
             self._env.delete_frame(frame)
             following = None if self.stopped() else self._job_pool.next_job()
             self._job_pool.close_job(job)
@@ -109,7 +114,7 @@ def _write_results(env: Any, resource_runtime_part: Any, state_credentials: Any)
     parameters = env.stack.pop()
     env.stack.pop()
     client = writer.ResourceEvalS3._get_s3_client(resource_runtime_part, state_credentials)
-    record = env.map_run_record_pool_manager.get_all().pop()
+    record = getattr(env, _RECORD)
     results = sorted(getattr(record, _RESULTS), key=lambda result: int(result["Name"]))
     bucket, prefix = parameters["Bucket"], parameters.get("Prefix", "")
     home = prefix + ("/" if prefix and not prefix.endswith("/") else "")

@@ -13,6 +13,7 @@ DEFINITION = REPOSITORY / "statemachine" / "compaction.asl.json"
 HANDLERS: Mapping[str, str] = {
     "discover": "handlers.discover",
     "compact_partition": "handlers.compact_partition",
+    "plan_clean_up": "handlers.plan_clean_up",
     "clean_up": "handlers.clean_up",
     "report": "handlers.report",
 }
@@ -21,6 +22,7 @@ HANDLERS: Mapping[str, str] = {
 SUBSTITUTIONS: Mapping[str, str] = {
     "DiscoverFunctionArn": "discover",
     "CompactPartitionFunctionArn": "compact_partition",
+    "PlanCleanUpFunctionArn": "plan_clean_up",
     "CleanUpFunctionArn": "clean_up",
     "ReportFunctionArn": "report",
 }
@@ -106,6 +108,10 @@ class Progress:
         counts: sums over the partitions of the whole numbers in the ``counts`` that
             compact_partition answered last, and what Spark did, once it has ended.
         spark: the last progress line of the Spark job; empty while there is none.
+        clean_ups_total: partitions that clean-up goes through; 0 until that is known.
+        clean_ups_done: of those, the ones that succeeded.
+        clean_ups_failed: of those, the ones that failed for good.
+        deleted: sources that clean-up has deleted so far.
     """
 
     function: str = ""
@@ -115,6 +121,10 @@ class Progress:
     invocations: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     spark: str = ""
+    clean_ups_total: int = 0
+    clean_ups_done: int = 0
+    clean_ups_failed: int = 0
+    deleted: int = 0
 
     @property
     def objects_done(self) -> int:

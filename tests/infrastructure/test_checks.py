@@ -217,7 +217,9 @@ def test_our_own_rules_let_a_good_bucket_pass(tmp_path: Path) -> None:
     assert [one for one in found if not one.startswith("AwsSolutions")] == []
 
 
-@pytest.mark.parametrize(("objects", "refused"), [(_OBJECTS, False), (_OTHERS, True)])
+@pytest.mark.parametrize(
+    ("objects", "refused"), [(_OBJECTS, False), (_OTHERS, True)], ids=["below it", "elsewhere"]
+)
 def test_with_clean_up_objects_may_be_deleted_below_the_source_alone(
     objects: str, refused: bool, tmp_path: Path
 ) -> None:

@@ -217,6 +217,87 @@ def test_only_the_parquet_job_may_delete_its_own_staging(
     assert len(may) == (configuration == "Parquet"), may
 
 
+def _role_of(found: Deployment, function: str) -> Policies | None:
+    """Of the function with this handler; None where standalone mode does without."""
+    names = [name for name in found.functions if name.endswith(f"-{function}")]
+    return found.policies[found.functions[min(names, key=len)]["Role"]] if names else None
+
+
+def test_clean_up_may_do_its_work(configuration: str, deployed: Deployed) -> None:
+    found = deployed(configuration)
+    cleaner = _role_of(found, "clean-up") or _role_of(found, "standalone")
+    planner = _role_of(found, "plan-clean-up") or cleaner
+
+    assert cleaner is not None
+    assert planner is not None
+    assert cleaner is not planner or not found.machines
+    assert _refused(cleaner, expected.of_clean_up(found, _given(found))) == []
+    assert _refused(planner, expected.of_the_plan_of_a_clean_up(found)) == []
+
+
+def test_who_deletes_sources_can_look_at_those_that_stayed(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    context = CONFIGURATIONS[configuration]
+    cleaner = _role_of(found, "clean-up") or _role_of(found, "standalone")
+
+    assert cleaner is not None
+    calls = expected.of_deleting(_given(found), context.get("source_kms_key_arn"))
+    if context.get("clean_up") == "delete":
+        missing = [
+            str(call)
+            for call in calls
+            if not any(one.allows and one.covers(call) for one in cleaner.identity)
+        ]
+        assert missing == []
+    else:
+        assert _refused(cleaner, calls) != []
+
+
+def test_who_deletes_sources_can_write_neither_commits_nor_outputs(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    state = found.outputs["StateUri"].removeprefix("s3://")
+    destination = _given(found)["s3_destination_uri"].removeprefix("s3://")
+    proofs = (
+        f"{destination}day/compacted-1.json.gz",
+        f"{state}partitions/day/commits/00000000000000000001.json.gz",
+        f"{state}partitions/cleaned/commits/00000000000000000001.json.gz",
+        f"{state}partitions/commits/00000000000000000001.checkpoint.json.gz",
+        f"{state}partitions/day/rejects/1.json",
+        f"{state}runs/1/clean-up.json",
+        f"{state}runs/1/report.json",
+    )
+
+    for function in ("clean-up", "plan-clean-up"):
+        policies = _role_of(found, function)
+        written = [
+            place
+            for place in proofs
+            if policies and policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{place}"))
+        ]
+        own = {"plan-clean-up": [f"{state}runs/1/clean-up.json"]}
+        assert written == (own.get(function, []) if policies else [])
+
+
+def test_only_who_looks_for_orphans_may_list_uploads(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    bucket = _given(found)["s3_destination_uri"].split("/")[2]
+    listing = Call("s3:ListBucketMultipartUploads", f"arn:aws:s3:::{bucket}")
+
+    may = {name for name, policies in _roles(found) if policies.allow(listing)}
+
+    cleaner = _role_of(found, "clean-up") or _role_of(found, "standalone")
+    assert cleaner is not None
+    job = engine_of(CONFIGURATIONS[configuration]) != "none"
+    assert cleaner.role.rpartition("/")[2] in may
+    assert len(may) == 1 + job, may
+
+
 def test_sources_are_never_written(configuration: str, deployed: Deployed) -> None:
     found = deployed(configuration)
     source = _given(found)["s3_source_uri"].removeprefix("s3://")

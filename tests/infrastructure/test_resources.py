@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,6 +163,35 @@ def test_alarms_reach_the_topic_and_the_topic_the_operator(
         assert alarm["AlarmActions"] == [{"Ref": topic}], name
     subscribed = [one["Endpoint"] for one in assembly.resources("AWS::SNS::Subscription").values()]
     assert subscribed == ([email] if email else [])
+
+
+def _watched(template: Mapping[str, Any], kind: str) -> set[str]:
+    """Names of the functions' own metrics that all resources of a type look at."""
+    found = [one["Properties"] for one in template["Resources"].values() if one["Type"] == kind]
+    # A dashboard is JSON within JSON: ["namespace", "name", "service", …].
+    text = json.dumps(found).replace('\\"', '"')
+    shown = re.findall(r'"(\w+)","service","s3-compactor"', text)
+    asked = re.findall(r'"Value": "s3-compactor"}], "MetricName": "(\w+)"', text)
+    return {*shown, *asked}
+
+
+def test_dashboard_and_alarms_look_at_what_the_functions_count(
+    configuration: str, synthesized: Synthesized, repo_root: Path
+) -> None:
+    template = synthesized(configuration).template
+    handlers = (repo_root / "functions" / "handlers").glob("*.py")
+    counted = {
+        name
+        for path in handlers
+        for name in re.findall(r'"([A-Z]\w+)"', path.read_text(encoding="utf-8"))
+    }
+
+    shown = _watched(template, "AWS::CloudWatch::Dashboard")
+    alarming = _watched(template, "AWS::CloudWatch::Alarm")
+
+    assert shown >= {"ObjectsIn", "DuePartitions", "DeletedSources", *alarming}
+    assert alarming == {"QuarantinedObjects", "UnsafeCommits", "RefusedSources"}
+    assert shown - counted == set()
 
 
 def test_there_is_a_dashboard(configuration: str, deployed: Deployed) -> None:

@@ -220,6 +220,7 @@ def test_sources_are_deleted_only_where_the_deployment_cleans_up(ran: Ran) -> No
 
 
 def test_every_function_that_has_work_did_it_under_its_own_name(ran: Ran) -> None:
+    # Two functions: the one that plans a clean-up, and the one that does it.
     idle = {name for name in ran.deployment.functions if name.endswith("-clean-up")}
     if ran.given.get("clean_up") == "delete":
         idle = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -98,8 +99,48 @@ def created_clusters_that_may_live_on(machine: Machine) -> Iterator[str]:
     for branch in _machines(machine):
         for name, state in branch["States"].items():
             if state.get("Resource") == _CREATE:
-                for path in _ways(branch["States"], state["Next"], (name,)):
+                for path in _ways(branch["States"], state["Next"], (name,), _terminates):
                     yield " -> ".join(path)
+
+
+def ends_without_a_report(machine: Machine) -> Iterator[str]:
+    """Ways from the list of partitions to an end that pass no report, by their last state."""
+    for path in _ways(machine["States"], "IsThereWork", (), _reports):
+        yield " -> ".join(path)
+
+
+def deletions_after_an_unexplained_failure(machine: Machine) -> Iterator[str]:
+    reached, left = {"BranchesFailed"}, ["BranchesFailed"]
+    while left:
+        for name in {*_following(machine["States"][left.pop()])} - reached:
+            reached.add(name)
+            left.append(name)
+    for name in sorted(reached):
+        state = machine["States"][name]
+        tasks = [one for _, one in each_state({"States": {name: state}})]
+        if any("CleanUp" in json.dumps(one.get("Parameters", {})) for one in tasks):
+            yield name
+
+
+def map_runs_that_return_all_results(machine: Machine) -> Iterator[str]:
+    # Without a writer they are the state's output, which ends the run beyond 256 KiB.
+    for name, state in _map_runs(machine):
+        if "ResultWriter" not in state:
+            yield name
+
+
+def map_runs_without_a_label_of_their_own(machine: Machine) -> Iterator[str]:
+    labels = [state.get("Label") for _, state in _map_runs(machine)]
+    for name, state in _map_runs(machine):
+        if state.get("Label") is None or labels.count(state["Label"]) > 1:
+            yield name
+
+
+def _map_runs(machine: Machine) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, state in each_state(machine):
+        config = state.get("ItemProcessor", {}).get("ProcessorConfig", {})
+        if config.get("Mode") == "DISTRIBUTED":
+            yield name, state
 
 
 def _machines(machine: Machine) -> Iterator[Machine]:
@@ -110,12 +151,23 @@ def _machines(machine: Machine) -> Iterator[Machine]:
         yield from (state[name] for name in ("ItemProcessor", "Iterator") if name in state)
 
 
+def _terminates(state: Mapping[str, Any]) -> bool:
+    return state.get("Resource") == _TERMINATE
+
+
+def _reports(state: Mapping[str, Any]) -> bool:
+    return "Report" in str(state.get("Parameters", {}).get("FunctionName"))
+
+
 def _ways(
-    states: Mapping[str, Any], name: str, before: tuple[str, ...]
+    states: Mapping[str, Any],
+    name: str,
+    before: tuple[str, ...],
+    stops: Callable[[Mapping[str, Any]], bool],
 ) -> Iterator[tuple[str, ...]]:
-    """Every way from a state to an end that meets no terminateCluster on it."""
+    """Every way from a state to an end on which nothing ``stops``."""
     state, path = states[name], (*before, name)
-    if state.get("Resource") == _TERMINATE or name in before:
+    if stops(state) or name in before:
         return
     following = _following(state)
     if "Next" not in state and "Choices" not in state:
@@ -123,7 +175,7 @@ def _ways(
     if state.get("Type") in {"Task", "Map", "Parallel"} and not _catches_all(state):
         yield (*path, "an error that nobody catches")
     for other in following:
-        yield from _ways(states, other, path)
+        yield from _ways(states, other, path, stops)
 
 
 def _following(state: Mapping[str, Any]) -> list[str]:
@@ -161,6 +213,10 @@ CHECKS: tuple[Callable[[Machine], Iterator[str]], ...] = (
     tasks_without_retry,
     jobs_that_are_repeated_when_they_fail,
     created_clusters_that_may_live_on,
+    ends_without_a_report,
+    deletions_after_an_unexplained_failure,
+    map_runs_that_return_all_results,
+    map_runs_without_a_label_of_their_own,
     retries_in_step,
     names_used_twice,
 )

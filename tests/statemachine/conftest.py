@@ -18,7 +18,7 @@ from scripts.local.model import EngineOptions, Progress, WorkflowResult
 
 FAKES = {
     name: f"tests.statemachine.fake_handlers.{name}"
-    for name in ("discover", "compact_partition", "clean_up", "report")
+    for name in ("discover", "compact_partition", "plan_clean_up", "clean_up", "report")
 }
 BUCKET = "workflow-tests"
 _names = itertools.count()

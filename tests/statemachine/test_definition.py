@@ -17,16 +17,26 @@ from scripts.local.definition import (
     load_definition,
 )
 from scripts.local.model import BRIDGES, DEFINITION, SUBSTITUTIONS, VALUES, EngineError
+from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 from tests.statemachine import asl_checks
 
 # statelint 3.1.0 does not know three things the States Language has. The whole message is
 # compared, so that the same fault anywhere else is still found.
-_MAP = "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions"
+_MAPS = (
+    "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions",
+    "State Machine.States.CleanUpPartitions",
+)
 _FALSE_ALARMS = {
-    f'Field "Label" not allowed in {_MAP}',
-    f'Field "InputType" not allowed in {_MAP}.ItemReader.ReaderConfig',
-    f"{_MAP}.ToleratedFailurePercentage is 100.0 but should be an Integer",
+    alarm
+    for name in _MAPS
+    for alarm in (
+        f'Field "Label" not allowed in {name}',
+        f'Field "InputType" not allowed in {name}.ItemReader.ReaderConfig',
+        f"{name}.ToleratedFailurePercentage is 100.0 but should be an Integer",
+    )
 }
+
+_TO_PLAN = "IsThereWork -> NothingToDo -> IsCleanUpWanted -> PlanCleanUp"
 
 Machine = dict[str, Any]
 
@@ -41,7 +51,7 @@ def state(machine: Mapping[str, Any], name: str) -> Any:
     return dict(each_state(machine))[name]
 
 
-def test_the_validator_finds_nothing_but_its_three_known_false_alarms(machine: Machine) -> None:
+def test_the_validator_finds_nothing_but_its_known_false_alarms(machine: Machine) -> None:
     assert set(Linter.validate(machine)) == _FALSE_ALARMS
 
 
@@ -123,6 +133,34 @@ def _cluster_kept_after_an_error_not_caught(machine: Machine) -> None:
     state(machine, "AddStep")["Catch"][0]["ErrorEquals"] = ["States.Timeout"]
 
 
+def _clean_up_that_ends_the_run(machine: Machine) -> None:
+    del state(machine, "CleanUpPartitions")["Catch"]
+
+
+def _plan_that_ends_the_run(machine: Machine) -> None:
+    state(machine, "PlanCleanUp")["Catch"][0]["ErrorEquals"] = ["InvalidInput"]
+
+
+def _report_passed_by(machine: Machine) -> None:
+    state(machine, "CleanUpFailed")["Next"] = "Succeeded"
+
+
+def _clean_up_after_a_failure(machine: Machine) -> None:
+    state(machine, "BranchesFailed")["Next"] = "IsCleanUpWanted"
+
+
+def _all_results_in_the_state(machine: Machine) -> None:
+    del state(machine, "CleanUpPartitions")["ResultWriter"]
+
+
+def _one_label_twice(machine: Machine) -> None:
+    state(machine, "CleanUpPartitions")["Label"] = "Partitions"
+
+
+def _no_label(machine: Machine) -> None:
+    del state(machine, "CompactPartitions")["Label"]
+
+
 def _no_jitter(machine: Machine) -> None:
     del state(machine, "CompactPartition")["Retry"][1]["JitterStrategy"]
 
@@ -175,6 +213,37 @@ def _one_name_twice(machine: Machine) -> None:
             _cluster_kept_after_an_error_not_caught,
             "CreateCluster -> AddStep -> an error that nobody catches",
         ),
+        (
+            asl_checks.ends_without_a_report,
+            _clean_up_that_ends_the_run,
+            f"{_TO_PLAN} -> IsAnythingDue -> CleanUpPartitions -> an error that nobody catches",
+        ),
+        (
+            asl_checks.ends_without_a_report,
+            _plan_that_ends_the_run,
+            f"{_TO_PLAN} -> an error that nobody catches",
+        ),
+        (
+            asl_checks.ends_without_a_report,
+            _report_passed_by,
+            f"{_TO_PLAN} -> CleanUpFailed -> Succeeded",
+        ),
+        (
+            asl_checks.deletions_after_an_unexplained_failure,
+            _clean_up_after_a_failure,
+            "CleanUpPartitions",
+        ),
+        (
+            asl_checks.map_runs_that_return_all_results,
+            _all_results_in_the_state,
+            "CleanUpPartitions",
+        ),
+        (
+            asl_checks.map_runs_without_a_label_of_their_own,
+            _one_label_twice,
+            "CompactPartitions",
+        ),
+        (asl_checks.map_runs_without_a_label_of_their_own, _no_label, "CompactPartitions"),
         (asl_checks.retries_in_step, _no_jitter, "CompactPartition: Retry[1]"),
         (asl_checks.names_used_twice, _one_name_twice, "Report"),
     ],
@@ -219,6 +288,11 @@ def test_no_substitution_is_known_that_the_definition_does_not_have() -> None:
     assert {*SUBSTITUTIONS, *VALUES} == {*re.findall(r"\$\{(\w+)\}", text)}
 
 
+def test_the_maps_have_the_labels_that_all_who_tell_them_apart_know(machine: Machine) -> None:
+    assert state(machine, "CompactPartitions")["Label"] == PARTITIONS_LABEL
+    assert state(machine, "CleanUpPartitions")["Label"] == CLEAN_UPS_LABEL
+
+
 def test_the_local_engine_finds_nothing_it_cannot_run(machine: Machine) -> None:
     assert list(find_unsupported(machine, BRIDGES)) == []
 
@@ -249,11 +323,6 @@ def _change_reader(**fields: Any) -> Callable[[Machine], None]:
     return change
 
 
-def _second_writer(machine: Machine) -> None:
-    other = copy.deepcopy(state(machine, "CompactPartitions"))
-    state(machine, "ProcessPartitions")["Branches"][1]["States"]["Other"] = other
-
-
 def _writer_config(machine: Machine) -> None:
     state(machine, "CompactPartitions")["ResultWriter"]["WriterConfig"] = {"Transformation": "NONE"}
 
@@ -269,7 +338,6 @@ def _express(machine: Machine) -> None:
         (_express, "EXPRESS"),
         (_nested, "states:startExecution.sync:2"),
         (_writer_config, "WriterConfig"),
-        (_second_writer, "more than one ResultWriter"),
         (_change_map(ItemBatcher={"MaxItemsPerBatch": 5}), "ItemBatcher"),
         (_change_map(ToleratedFailurePercentage=5.0), "ToleratedFailurePercentage"),
         (_change_map(ToleratedFailureCount=3), "ToleratedFailureCount"),

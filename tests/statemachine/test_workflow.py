@@ -50,23 +50,17 @@ def test_a_partition_with_more_to_do_is_called_again_until_it_is_done(run: Run) 
     assert ran.steps("compact_partition", "00000/") == ["well"]
 
 
-def test_clean_up_follows_only_where_the_settings_ask_for_it(run: Run) -> None:
-    ran = run(
-        partitions=2, clean_up="delete", trouble={"compact_partition 00001/": ["IntegrityError"]}
-    )
-
-    assert ran.paths("clean_up") == ["00000/"]
-
-
 def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
     once = ["TransientStoreError"]
     ran = run(
         partitions=1,
         clean_up="delete",
+        due=1,
         trouble={
             "discover": once,
             "compact_partition 00000/": [*once, "SourceChanged"],
-            "clean_up 00000/": once,
+            "plan_clean_up": once,
+            "clean_up old-0/": once,
             "report": once,
         },
     )
@@ -78,7 +72,8 @@ def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
         "SourceChanged",
         "well",
     ]
-    assert ran.steps("clean_up", "00000/") == ["TransientStoreError", "well"]
+    assert ran.steps("plan_clean_up") == ["TransientStoreError", "well"]
+    assert ran.steps("clean_up", "old-0/") == ["TransientStoreError", "well"]
     assert ran.steps("report") == ["TransientStoreError", "well"]
 
 
@@ -126,13 +121,6 @@ def test_a_partition_that_stays_unreachable_fails_after_its_last_retry(run: Run)
 
     assert ran.result.error == "PartitionsFailed"
     assert len(ran.paths("compact_partition")) == 1 + 8
-
-
-def test_a_failed_clean_up_fails_the_partition_but_not_its_neighbours(run: Run) -> None:
-    ran = run(partitions=2, clean_up="delete", trouble={"clean_up 00000/": ["IntegrityError"] * 9})
-
-    assert ran.result.error == "PartitionsFailed"
-    assert sorted(ran.paths("clean_up")) == ["00000/", "00001/"]
 
 
 def test_an_answer_with_an_unknown_status_fails_the_partition(run: Run) -> None:

@@ -16,8 +16,8 @@ import time
 from math import inf
 from typing import Any
 
-from compactor.cleanup import clean_up
-from compactor.commit import CommitLog
+from compactor.clean_up_partition import CleanUpRun, record_clean_up
+from compactor.clean_up_receipts import CleanUpReceipt
 from compactor.receipts import Counts
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import CleanUpMode, Settings
@@ -77,8 +77,8 @@ def main() -> None:
         store = KillingStore(store, moment, name, int(nth))
     record_partition(PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts())
     if settings.clean_up is CleanUpMode.DELETE:
-        log = CommitLog(store, settings, PARTITION)
-        clean_up(log.every_commit(), settings, store, time.time())
+        run = CleanUpRun(PARTITION.path, settings, store, _Now(), _Now(), run_id)
+        record_clean_up(run, CleanUpReceipt(PARTITION.path, run_id))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
+from dataclasses import replace
 from math import inf
+from typing import Any
 
-from compactor.cleanup import CleanUpResult, clean_up
-from compactor.commit import CommitLog
+from compactor.clean_up_partition import CleanUpRun, record_clean_up
+from compactor.clean_up_receipts import CleanUpReceipt
 from compactor.receipts import Counts, Receipt
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
@@ -105,10 +107,18 @@ class World:
         )
         return record_partition(run, Counts())
 
-    def clean_up(self) -> CleanUpResult:
-        """Clean-up of the partition."""
-        log = CommitLog(self.store, self.settings, PARTITION)
-        return clean_up(log.every_commit(), self.settings, self.store, self.clock.now())
+    def clean_up(self, path: str = PARTITION.path) -> CleanUpReceipt:
+        """Clean-up of one partition, as a run of its own."""
+        self.runs += 1
+        run = self.clean_up_run(path)
+        return record_clean_up(run, CleanUpReceipt(path, run.run_id))
+
+    def clean_up_run(self, path: str = PARTITION.path, **given: Any) -> CleanUpRun:
+        """What a clean-up is given; ``given`` takes the place of its parts."""
+        run = CleanUpRun(
+            path, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
+        )
+        return replace(run, **given)
 
     def must_be_finished(self) -> None:
         """Every record is readable once, and another run finds nothing to do."""

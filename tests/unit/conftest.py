@@ -18,13 +18,6 @@ def s3() -> Iterator[ScriptedS3]:
 
 
 @pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """botocore's retries stay, the pauses between them go."""
-    name = "botocore.retries.standard.ExponentialBackoff.delay_amount"
-    monkeypatch.setattr(name, lambda self, context: 0)
-
-
-@pytest.fixture
 def store(s3: ScriptedS3) -> S3Store:
     return store_on(s3.url)
 

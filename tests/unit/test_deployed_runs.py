@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from scripts import cli
-from scripts.cli import deployment
+from scripts.cli import deployment, status
 from scripts.cli.failures import Failure
 from scripts.deployed import executions, map_run, spark_tasks, stack
 from scripts.deployed.aws import Aws
@@ -22,6 +22,7 @@ from tests.support.deployed import INPUT
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
 ARN = "arn:aws:states:us-east-1:123456789012:execution:s3-compactor:r1"
 MAP_RUN = "arn:aws:states:us-east-1:123456789012:mapRun:s3-compactor/Partitions:1a"
+CLEAN_UP_RUN = "arn:aws:states:us-east-1:123456789012:mapRun:s3-compactor/CleanUps:2b"
 CHILDREN = "arn:aws:states:us-east-1:123456789012:execution:s3-compactor/Partitions"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -118,6 +119,19 @@ def child(path: str, error: str, cause: str) -> dict[str, Any]:
     return execution(status="FAILED", input=given, error=error, cause=cause, stopDate=NOON)
 
 
+def running(arn: str) -> dict[str, Any]:
+    """A Map Run as ListMapRuns lists it."""
+    return {"executionArn": ARN, "mapRunArn": arn, "stateMachineArn": MACHINE, "startDate": NOON}
+
+
+@pytest.mark.parametrize("arns", [(MAP_RUN, CLEAN_UP_RUN), (CLEAN_UP_RUN, MAP_RUN)])
+def test_map_runs_are_told_apart_by_their_label_whatever_their_order(script, arns):
+    answer = {"mapRuns": [running(arn) for arn in arns]}
+    script.answers("stepfunctions", "list_map_runs", answer, {"executionArn": ARN})
+    found = map_run.find_map_runs(script.aws, ARN)
+    assert found == {"Partitions": MAP_RUN, "CleanUps": CLEAN_UP_RUN}
+
+
 def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
     of = {"mapRunArn": MAP_RUN}
     ask = "list_executions"
@@ -137,6 +151,35 @@ def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
         ("a/", "IntegrityError: a gap in the log"),
         ("(root)", "States.Timeout: no cause given"),
         ("?", "ABORTED: no cause given"),
+    ]
+
+
+def test_status_tells_failed_partitions_and_failed_clean_ups_apart(script, capsys):
+    states, ask = "stepfunctions", "list_executions"
+    both = {"mapRuns": [running(CLEAN_UP_RUN), running(MAP_RUN)]}
+    script.answers(states, "list_map_runs", both)
+    script.answers(states, "describe_map_run", counts(total=3, succeeded=3), {"mapRunArn": MAP_RUN})
+    of = {"mapRunArn": CLEAN_UP_RUN}
+    script.answers(states, "describe_map_run", counts(total=4, succeeded=2, failed=2), of)
+    script.answers(states, ask, listed("x1", "x2"), {**of, "statusFilter": "FAILED"})
+    gone = child("old/", "IntegrityError", "the log has a gap")
+    script.answers(states, "describe_execution", gone)
+    no_history: dict[str, Any] = {"events": []}
+    script.answers(states, "get_execution_history", no_history)
+    run = executions.Execution(ARN, "FAILED", NOON, NOON, INPUT, "PartitionsFailed", "old/: gap")
+
+    found = status.look(script.aws, run, shown_failures=1)
+
+    document = found.to_dict()
+    assert (document["failed_partitions"], document["partitions"]["succeeded"]) == ([], 3)
+    assert [one["path"] for one in document["failed_clean_ups"]] == ["old/"]
+    assert document["clean_ups"]["failed"] == 2
+    status.show(found)
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "3/3 partitions",
+        "clean-up: 4/4 partitions, 2 failed",
+        "clean-up: failed: old/: IntegrityError: the log has a gap",
+        "clean-up: and 1 more failed; --failures shows more, compactor report all",
     ]
 
 
@@ -265,19 +308,31 @@ def test_a_run_without_spark_has_no_spark_line_and_one_that_ended_is_in_no_state
 def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(script):
     def poll(described: dict[str, Any], runs: list[Any] | None, found: Any, *events: Any) -> None:
         script.answers("stepfunctions", "describe_execution", described)
-        if runs is not None:
-            script.answers("stepfunctions", "list_map_runs", {"mapRuns": runs})
-        if found:
-            script.answers("stepfunctions", "describe_map_run", found)
         numbered = [{"timestamp": NOON, "id": n, **e} for n, e in enumerate(events, 1)]
         script.answers("stepfunctions", "get_execution_history", {"events": numbered})
+        if runs is not None:
+            script.answers("stepfunctions", "list_map_runs", {"mapRuns": runs})
+        for one in found:
+            script.answers(
+                "stepfunctions", "describe_map_run", one, {"mapRunArn": one["mapRunArn"]}
+            )
 
-    running = {"executionArn": ARN, "mapRunArn": MAP_RUN, "stateMachineArn": MACHINE}
-    poll(execution(), [], None, state("Discover"))
-    poll(execution(), [{**running, "startDate": NOON}], counts(total=4, running=4))
+    all_done = counts(total=4, succeeded=4)
+    poll(execution(), [], [], state("Discover"))
+    poll(execution(), [running(MAP_RUN)], [counts(total=4, running=4)])
     # Found once, the Map Run is not looked for again.
-    poll(execution(), None, counts(total=4, running=1, succeeded=2, failed=1), *CLUSTER)
-    poll(execution(status="SUCCEEDED", stopDate=NOON), None, counts(total=4, succeeded=4))
+    poll(execution(), None, [counts(total=4, running=1, succeeded=2, failed=1)], *CLUSTER)
+    # But clean-up's is, once that has begun; it may not be there at the first look.
+    cleaning = state("CleanUpPartitions")
+    poll(execution(), [running(MAP_RUN)], [all_done], cleaning)
+    both = [running(MAP_RUN), running(CLEAN_UP_RUN)]
+    of_clean_up = {"mapRunArn": CLEAN_UP_RUN}
+    poll(execution(), both, [all_done, {**counts(total=2, running=1), **of_clean_up}], cleaning)
+    poll(
+        execution(status="SUCCEEDED", stopDate=NOON),
+        None,
+        [all_done, {**counts(total=2, succeeded=2), **of_clean_up}],
+    )
     shown: list[Progress] = []
     pauses: list[float] = []
     first = executions.Execution(ARN, "RUNNING", NOON, None, INPUT)
@@ -288,9 +343,11 @@ def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(s
         "0/4 partitions, 4 running",
         "3/4 partitions, 1 running, 1 failed, Spark: addStep started, j-1",
         "4/4 partitions",
+        "cleaning up 0/2 partitions, 1 running",
+        "cleaning up 2/2 partitions",
     ]
     assert pauses == sorted(pauses)
-    assert len(set(pauses)) == len(pauses) == 3
+    assert len(set(pauses)) == len(pauses) == 5
 
 
 # refusals
@@ -324,7 +381,7 @@ ASKED: tuple[tuple[str, str, str, Callable[[Aws], Any]], ...] = (
         "stepfunctions",
         "list_map_runs",
         "states:ListMapRuns",
-        lambda aws: map_run.find_map_run(aws, ARN),
+        lambda aws: map_run.find_map_runs(aws, ARN),
     ),
     (
         "stepfunctions",

@@ -16,7 +16,7 @@ import pytest
 from compactor import packing
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
-from handlers import clean_up, compact_partition, discover, report, runtime
+from handlers import compact_partition, discover, report, runtime
 from tests.support.moto_server import moto_server
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ def test_calls_that_run_out_of_time_add_up_and_their_metrics_do_too(
     capsys.readouterr()
     told: list[dict[str, float]] = []
     for _ in range(20):
-        # Time for what begins a call and for one group.
-        context = Context(milliseconds=(900_000, 900_000, 1_000))
+        # The store asks once; then there is time for what begins a call and for one group.
+        context = Context(milliseconds=(900_000, 900_000, 900_000, 1_000))
         event = answer_of(compact_partition.handler, event, context)
         told += map(metrics_of, emitted(capsys))
         if event["status"] == "done":
@@ -375,47 +375,6 @@ class Later(SystemClock):
 
     def now(self) -> float:
         return super().now() + self.days * 86_400
-
-
-@pytest.mark.parametrize(
-    ("mode", "days", "deleted"), [("delete", 6.9, 0), ("delete", 7.1, 5), ("keep", 99, 0)]
-)
-def test_clean_up_deletes_only_past_retention_and_only_when_told_to(
-    logs: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    mode: str,
-    days: float,
-    deleted: int,
-) -> None:
-    found = logs.discover(clean_up=mode, retention_days=7)
-    item = logs.items(found)[0]
-    compacted = logs.compact(found, item)
-    monkeypatch.setattr(clean_up, "SystemClock", lambda: Later(days))
-    capsys.readouterr()
-    answer = answer_of(clean_up.handler, compacted)
-    assert (answer["status"], answer["deleted"]) == ("done", deleted)
-    assert (answer["refused"], answer["unsafe"]) == (0, [])
-    assert len(logs.contents(logs.source, "logs/a/")) == 5 - deleted
-    assert len(logs.contents(logs.source, "logs/b/")) == 2
-    (told,) = emitted(capsys)
-    assert metrics_of(told) == {"DeletedSources": deleted, "UnsafeCommits": 0}
-
-
-def test_clean_up_keeps_the_sources_of_an_output_that_is_not_there(
-    logs: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = logs.discover(clean_up="delete", retention_days=0)
-    compacted = logs.compact(found, logs.items(found)[0])
-    for key in logs.contents(logs.lake, "compacted/"):
-        if key.endswith(".json"):
-            logs.s3.delete_object(Bucket=logs.lake, Key=key)
-    monkeypatch.setattr(clean_up, "SystemClock", lambda: Later(1))
-    capsys.readouterr()
-    answer = answer_of(clean_up.handler, compacted)
-    assert (answer["deleted"], len(answer["unsafe"])) == (1, 1)
-    assert metrics_of(emitted(capsys)[0])["UnsafeCommits"] == 1
-    assert len(logs.contents(logs.source, "logs/a/")) == 4
 
 
 def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:

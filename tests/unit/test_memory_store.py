@@ -19,7 +19,7 @@ from compactor.errors import (
     SourceChanged,
 )
 from compactor.model import SourceObject, StoredPart
-from compactor.ports import ObjectStore
+from compactor.ports import Deletion, ObjectStore, Refused
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
 B = "bucket"
@@ -284,7 +284,8 @@ def test_only_the_listed_versions_are_deleted() -> None:
     same, changed, gone = (store.seed(B, key, b"old") for key in "abc")
     store.seed(B, "b", b"new")
     store.remove(B, "c")
-    assert store.delete_sources([same, changed, gone]) == [("b", "PreconditionFailed")]
+    refused = Refused("b", "PreconditionFailed", final=True)
+    assert store.delete_sources([same, changed, gone]) == Deletion((refused,))
     assert store.contents(B) == {"b": b"new"}
 
 

@@ -16,7 +16,7 @@ from compactor import packing
 from compactor.errors import InvalidInput
 from handlers import runtime, standalone
 from tests.support.moto_server import moto_server
-from tests.unit.test_handlers import Context, Later, Place, answer_of, emitted, metrics_of
+from tests.unit.test_handlers import Context, Place, answer_of, emitted, metrics_of
 
 _numbers = count()
 # One of the times is asked for at the start, one before each partition, and some within.
@@ -152,8 +152,8 @@ def test_a_partition_that_runs_out_of_time_keeps_what_it_has_and_is_left(
 ) -> None:
     monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", 1)
     given = place.input(s3_source_uri=f"s3://{place.source}/logs/a/", depth=0)
-    # start; before the partition; to settle; before its first group; before its second.
-    first = call(given, *[PLENTY] * 4, 30_000)
+    # start; the store; before the partition; to settle; before its first group; its second.
+    first = call(given, *[PLENTY] * 5, 30_000)
     assert (first["status"], first["left"]) == ("more", [""])
     assert len(place.contents(place.lake, "compacted/")) == 1
     second = call(first)
@@ -240,27 +240,3 @@ def test_input_that_one_function_cannot_serve_is_refused(
 def test_an_event_that_is_no_input_is_refused(place: Place, event: Any) -> None:
     with pytest.raises(InvalidInput):
         call(event)
-
-
-@pytest.mark.parametrize(
-    ("mode", "days", "kept"), [("delete", 8, 0), ("delete", 6, 6), ("keep", 8, 6)]
-)
-def test_clean_up_is_part_of_the_call_where_the_settings_ask_for_it(
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    mode: str,
-    days: int,
-    kept: int,
-) -> None:
-    given = place.input(clean_up=mode, retention_days=7)
-    call(given)
-    assert len(place.contents(place.source)) == 6
-    monkeypatch.setattr(standalone, "SystemClock", lambda: Later(days))
-    capsys.readouterr()
-    call(given, request_id="call-2")
-    told = metrics_of(emitted(capsys)[-1])
-    # Where nothing may be deleted, the commits are not even read.
-    assert told.get("DeletedSources") == (6 - kept if mode == "delete" else None)
-    assert len(place.contents(place.source)) == kept
-    assert outputs(place) == ["a", "b", "c"]

@@ -159,6 +159,51 @@ def of_the_spark_job(deployment: Deployment, given: Mapping[str, Any]) -> set[Ca
     return calls
 
 
+def of_clean_up(deployment: Deployment, given: Mapping[str, Any]) -> set[Call]:
+    """What the clean-up function does; deleting is not among it, which not every deployment does.
+
+    Args:
+        deployment: the stack.
+        given: a run's input.
+    """
+    state = _place(deployment.outputs["StateUri"])
+    destination = _place(given["s3_destination_uri"])
+    calls = {_on_object("GetObject", place, "day/a.json") for place in (destination, state)}
+    calls |= {_listing(place) for place in (destination, state)}
+    # Of the root partition, and of another.
+    records = ("partitions/cleaned/1.json", "partitions/day/cleaned/1.json")
+    receipt = "runs/1/clean-ups/day-1.json"
+    calls |= {_on_object("PutObject", state, key) for key in (*records, receipt)}
+    calls.add(Call("s3:ListBucketMultipartUploads", f"arn:aws:s3:::{destination[0]}"))
+    calls.add(_on_object("AbortMultipartUpload", destination, "day/a.json"))
+    return calls
+
+
+def of_deleting(given: Mapping[str, Any], key: str | None) -> set[Call]:
+    """What is done to a source: it is deleted by ETag, and looked at where that did not succeed.
+
+    Args:
+        given: a run's input.
+        key: ARN of the KMS key that encrypts the sources, if one does.
+    """
+    source = _place(given["s3_source_uri"])
+    calls = {_on_object(action, source, "day/a.json") for action in ("DeleteObject", "GetObject")}
+    calls.add(_listing(source))
+    if key is not None:
+        calls.add(Call("kms:Decrypt", key))
+    return calls
+
+
+def of_the_plan_of_a_clean_up(deployment: Deployment) -> set[Call]:
+    """What the function does that finds what is past retention."""
+    state = _place(deployment.outputs["StateUri"])
+    return {
+        _listing(state),
+        _on_object("GetObject", state, "partitions/day/commits/1.json.gz"),
+        _on_object("PutObject", state, "runs/1/clean-up.json"),
+    }
+
+
 def _place(uri: str) -> tuple[str, str]:
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     return bucket, prefix

@@ -1,4 +1,4 @@
-"""Pretends to delete."""
+"""Pretends to delete; its counts grow from call to call, as the real ones do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from tests.statemachine.fake_handlers.script import act
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Only write the call down."""
-    act("clean_up", event["partition"]["path"], event["settings"], context)
-    return {"deleted": event["partition"]["objects"]}
+    """Answer done, or more where the script says so."""
+    step = act("clean_up", event["partition"]["path"], event["settings"], context)
+    status = {"more": "more", "nonsense": "perhaps"}.get(step, "done")
+    deleted = event.get("counts", {}).get("deleted", 0) + 3
+    return {**event, "status": status, "counts": {"deleted": deleted}}

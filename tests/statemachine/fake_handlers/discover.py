@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-from http.client import HTTPConnection
 from typing import Any
 
-from tests.statemachine.fake_handlers.script import act
+from tests.statemachine.fake_handlers.script import act, put
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -26,8 +23,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         {"path": f"{n:05}/", "bucket": bucket, "prefix": f"in/{n:05}/", "objects": 3, "bytes": 30}
         for n in range(order["partitions"])
     ]
-    body = json.dumps(partitions).encode()
-    _put(f"{bucket}/{run}/items.json", body)
+    put(f"{bucket}/{run}/items.json", partitions)
     oversized = order.get("oversized", 0)
     return {
         "run_id": event["run_id"],
@@ -42,13 +38,3 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "results": {"bucket": bucket, "prefix": f"{run}/results"},
         "work": bool(partitions or oversized),
     }
-
-
-def _put(path: str, body: bytes) -> None:
-    """Unsigned, which the embedded S3 accepts: loading boto3 would be half of each test's time."""
-    connection = HTTPConnection(os.environ["AWS_ENDPOINT_URL_S3"].partition("//")[2])
-    connection.request("PUT", f"/{path}", body=body)
-    status = connection.getresponse().status
-    connection.close()
-    if status != 200:
-        raise RuntimeError(f"the list was not written: {status}")

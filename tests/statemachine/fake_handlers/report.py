@@ -10,7 +10,7 @@ from tests.statemachine.fake_handlers.script import act
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Succeeded when every partition's last call, the Map Run and Spark went well."""
+    """Succeeded when every partition's last call, the Map Runs and Spark went well."""
     settings = event["settings"]
     act("report", "", settings, context)
     print("the fake report says hello")  # noqa: T201 - a handler's output is what is tested
@@ -18,7 +18,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     calls = [json.loads(line) for line in lines]
     last = {call["path"]: call["step"] for call in calls if call["function"] != "report"}
     failed = sorted(path for path, step in last.items() if path and step != "well")
-    good = not failed and event["failure"] is None and event["spark_failure"] is None
+    failures = [event[name] for name in ("failure", "spark_failure", "clean_up_failure")]
+    good = not failed and failures == [None, None, None]
     return {
         "status": "succeeded" if good else "failed",
         "report": {"bucket": event["items"]["bucket"], "key": "report.json"},
@@ -32,4 +33,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _cause(event: dict[str, Any], failed: list[str]) -> str:
     if event["spark_failure"] is not None:
         return "Spark: {Error}: {Cause}".format(**event["spark_failure"])
+    if event["clean_up_failure"] is not None:
+        return "clean-up: {Error}".format(**event["clean_up_failure"])
     return f"failed: {', '.join(failed)}" if failed else "the map run failed"

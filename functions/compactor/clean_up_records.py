@@ -1,0 +1,68 @@
+"""What clean-up leaves beside the log once nothing of a commit is left for it to do."""
+
+from __future__ import annotations
+
+import msgspec
+
+from compactor.decoding import decoder
+from compactor.errors import AlreadyExists, IntegrityError
+from compactor.ports import ObjectStore
+
+RECORD_VERSION = 1
+
+
+class CleanUpRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One commit is done with: no source that it names will be asked for again.
+
+    Attributes:
+        at: UNIX seconds.
+        deleted, deleted_bytes: sources that are gone.
+        markers: of those, the ones whose version stays behind a delete marker.
+        changed: sources that stay, because another object stands at their key.
+    """
+
+    version: int = RECORD_VERSION
+    commit_id: str
+    run_id: str
+    at: float
+    deleted: int = 0
+    deleted_bytes: int = 0
+    markers: int = 0
+    changed: int = 0
+
+
+_decode = decoder(CleanUpRecord)
+
+
+def write_record(store: ObjectStore, bucket: str, key: str, record: CleanUpRecord) -> None:
+    """Write a record, once; the first one stands.
+
+    Raises:
+        IntegrityError: there is one already, about another commit.
+    """
+    body = msgspec.json.encode(record)
+    try:
+        store.create(bucket, key, body, content_type="application/json")
+    except AlreadyExists:
+        check_record(store, bucket, key, record.commit_id)
+
+
+def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> None:
+    """Make sure that a record is about this commit.
+
+    Raises:
+        IntegrityError: it is about another one, or damaged.
+    """
+    body = store.get(bucket, key)
+    try:
+        record = _decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
+    if record.version != RECORD_VERSION:
+        found = f"version {record.version}, expected {RECORD_VERSION}"
+        raise IntegrityError(f"s3://{bucket}/{key} has {found}")
+    if record.commit_id != commit_id:
+        raise IntegrityError(
+            f"s3://{bucket}/{key} is about commit {record.commit_id},"
+            f" but the log has {commit_id} there: it was changed by hand"
+        )

@@ -1,0 +1,143 @@
+"""What one clean-up of one partition is given, and what is to become of each entry of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compactor import cleanup, proof
+from compactor.clean_up_work import partition_at
+from compactor.cleanup import Entry
+from compactor.commit_log import Commit, Output
+from compactor.errors import IntegrityError
+from compactor.model import Partition, SourceObject
+from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
+from compactor.settings import Settings
+from compactor.stored_logs import StoredLog, one_log, read_entry
+
+CLOUDTRAIL_WARNING = (
+    "sources of CloudTrail: aws cloudtrail validate-logs needs the originals, so validate them"
+    " before they are deleted"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUpRun:
+    """Everything one partition's clean-up needs.
+
+    Attributes:
+        path: of the partition.
+        only: when given, no other entries are touched: ETag of the output that was proven, by
+            sequence.
+        reserve_seconds: with less than this left, or less than the longest commit took, no
+            further commit is begun; but one is, in every call.
+        on_entry: told after each entry that was dealt with.
+    """
+
+    path: str
+    settings: Settings
+    store: ObjectStore
+    clock: Clock
+    deadline: Deadline
+    run_id: str
+    only: Mapping[int, str] | None = None
+    reserve_seconds: float = 30.0
+    on_entry: Callable[[], None] = lambda: None
+
+    @property
+    def partition(self) -> Partition:
+        """The partition."""
+        return partition_at(self.settings, self.path)
+
+    def list_log(self) -> StoredLog:
+        """Its commit log, as it lies there now."""
+        return one_log(self.settings.state, self.path, self.store)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """An entry that retention has passed for.
+
+    Attributes:
+        sources: what may be deleted; nothing for an entry that names no sources, or is void.
+        etag: of the proven output; empty without one.
+        fault: why its sources must stay, in one line; empty when they need not.
+        elsewhere: all its sources lie in another source, whose own clean-up may come.
+    """
+
+    commit: Commit
+    sources: tuple[SourceObject, ...] = ()
+    etag: str = ""
+    fault: str = ""
+    elsewhere: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Of the sources that may be deleted."""
+        return sum(source.size for source in self.sources)
+
+
+def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
+    """The entries that retention may have passed for, behind one of the log; oldest first."""
+    for entry in entries:
+        wanted = entry.sequence > after and (run.only is None or entry.sequence in run.only)
+        if wanted and cleanup.may_be_due(entry, run.settings, run.clock.now()):
+            yield entry
+
+
+def examine(run: CleanUpRun, log: StoredLog, entry: Entry) -> Examined | None:
+    """Decide about one entry; None when retention has not passed by the store's clock.
+
+    Raises:
+        IntegrityError: the entry is not what it was when the log was read.
+    """
+    commit = read_entry(run.store, log.state.bucket, log.key_of(entry.sequence), entry.sequence)
+    if commit.commit_id != entry.commit_id:
+        raise _by_hand(log, entry)
+    sources = cleanup.own_sources(commit, run.settings.source) if entry.valid else ()
+    if entry.valid and commit.rows and not sources:
+        return Examined(commit, elsewhere=True)
+    return _examine_output(run, log, entry, Examined(commit, sources))
+
+
+def _examine_output(
+    run: CleanUpRun, log: StoredLog, entry: Entry, found: Examined
+) -> Examined | None:
+    # Sources without any content have no output; nothing of them can be lost.
+    output = found.commit.output if found.sources else None
+    head = None if output is None else run.store.head(output.bucket, output.key)
+    # Where no output tells the time of the store, the entry does.
+    clock = head or _head_of(run, log, entry)
+    at = cleanup.earlier_clock(clock, run.clock.now())
+    committed = cleanup.committed_at(found.commit, entry, at)
+    if not cleanup.has_passed(committed, run.settings, at):
+        return None
+    if output is not None:
+        try:
+            _prove(run, found.commit, output, head)
+        except IntegrityError as error:
+            where = f"{run.path or '(root)'} commit {entry.sequence}"
+            return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
+    # Last, so that an output that was overwritten just now is told.
+    if not cleanup.has_passed(clock.last_modified, run.settings, at):
+        return None
+    return replace(found, etag="" if head is None else head.etag)
+
+
+def _prove(run: CleanUpRun, commit: Commit, output: Output, head: ObjectHead | None) -> None:
+    if head is None:
+        raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+    proven = run.only[commit.sequence] if run.only is not None else ""
+    proof.prove(commit, output, head, run.store, proven)
+
+
+def _head_of(run: CleanUpRun, log: StoredLog, entry: Entry) -> ObjectHead:
+    head = run.store.head(log.state.bucket, log.key_of(entry.sequence))
+    if head is None:
+        raise _by_hand(log, entry)
+    return head
+
+
+def _by_hand(log: StoredLog, entry: Entry) -> IntegrityError:
+    where = f"s3://{log.state.bucket}/{log.key_of(entry.sequence)}"
+    return IntegrityError(f"{where} is gone, or not what it was: the log was changed by hand")

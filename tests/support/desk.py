@@ -1,0 +1,69 @@
+"""What a run leaves behind, for tests of its report; and the report's page, taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+from compactor import layout, receipts
+from compactor.receipts import Receipt
+from compactor.report import RunIdentity, RunReport, report
+from compactor.settings import Settings
+from compactor.work import WorkItem, to_items_json
+from tests.support.examples import settings
+from tests.support.memory_store import ManualClock, MemoryStore
+
+RUN = RunIdentity("run-1", "2026-01-03T00:00:00Z")
+HOSTILE = "<script>alert('\"1\"')</script>&amp;<img src=x onerror=alert(1)>"
+
+
+class Desk:
+    """A store with the work list and receipts of one run."""
+
+    def __init__(self, *paths: str, oversized: tuple[str, ...] = (), **given: Any) -> None:
+        self.settings: Settings = settings(**given)
+        self.store = MemoryStore(ManualClock())
+        self.store.add_bucket("lake")
+        self.write("items.json", to_items_json([item(path) for path in paths]))
+        self.write("oversized.json", to_items_json([item(path) for path in oversized]))
+
+    def write(self, name: str, body: bytes) -> None:
+        self.store.put(*layout.run_key(self.settings, RUN.run_id, name), body)
+
+    def receipt(self, path: str, status: str = "done", **given: Any) -> None:
+        one = Receipt(path, RUN.run_id, status, **given)
+        receipts.write(one, self.settings, item(path).partition, self.store)
+
+    def report(self, failure: str = "", **failures: str) -> RunReport:
+        run = replace(RUN, failure=failure, **failures)
+        return report(run, self.settings, self.store)
+
+    def spark_error(self, body: bytes) -> None:
+        self.write("spark-error.json", body)
+
+    def stored(self, name: str) -> str:
+        return self.store.get(*layout.run_key(self.settings, RUN.run_id, name)).decode()
+
+
+def item(path: str) -> WorkItem:
+    return WorkItem(path, "source", f"logs/{path}", 10, 100)
+
+
+class Page(HTMLParser):
+    """Tags and text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)

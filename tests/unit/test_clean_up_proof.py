@@ -1,0 +1,128 @@
+"""No source goes before its output is proven to hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from compactor.commit_log import Commit
+from tests.support.cleaning import (
+    DAY,
+    commits,
+    compact_more,
+    forget_checksums,
+    gone,
+    left,
+    longer_without_checksum,
+    old_world,
+    other_bytes,
+    other_bytes_without_checksum,
+    other_parts,
+    output_key,
+    records,
+    rewrite,
+    truncated,
+)
+from tests.support.examples import PARTITION
+from tests.support.world import World
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [other_bytes, other_bytes_without_checksum, longer_without_checksum, truncated, gone],
+)
+@pytest.mark.parametrize("long_ago", [True, False])
+def test_an_output_that_is_not_as_committed_keeps_its_sources(
+    harm: Callable[[World, str], None], long_ago: bool
+) -> None:
+    world = old_world()
+    key = output_key(world)
+    harm(world, key)
+    if long_ago:
+        world.clock.advance(8 * DAY)
+    compact_more(world, "z.csv", template="id,{}")
+    receipt = world.clean_up()
+    (line,) = receipt.unsafe
+    assert line.startswith(f"{PARTITION.path} commit 1: s3://lake/{key}")
+    assert line.endswith("; its sources stay")
+    assert "\n" not in line
+    assert (receipt.status, left(world)) == ("done", ["a.json", "b.json"]), "z.csv is deleted"
+    assert list(records(world)) == [2]
+
+
+@pytest.mark.parametrize("crc32", [0, None])
+def test_without_a_checksum_the_etag_of_the_parts_is_proof(crc32: int | None) -> None:
+    world = old_world()
+    (commit,) = commits(world)
+    assert commit.output is not None
+    rewrite(world, commit, output=replace(commit.output, crc32=crc32 and commit.output.crc32))
+    forget_checksums(world)
+    reads = world.store.count("open")
+    assert world.clean_up().counts.deleted == 2
+    assert world.store.count("open") == reads
+
+
+def test_what_neither_checksum_nor_etag_prove_is_read() -> None:
+    world = old_world()
+    (commit,) = commits(world)
+    assert commit.output is not None
+    rewrite(world, commit, output=replace(commit.output, parts=other_parts(commit)))
+    forget_checksums(world)
+    assert world.clean_up().counts.deleted == 2
+    assert world.store.count("open") == 1
+
+
+def test_other_bytes_of_the_same_size_are_found_by_reading() -> None:
+    world = old_world()
+    (commit,) = commits(world)
+    assert commit.output is not None
+    rewrite(world, commit, output=replace(commit.output, parts=other_parts(commit)))
+    other_bytes_without_checksum(world, commit.output.key)
+    world.clock.advance(8 * DAY)
+    (line,) = world.clean_up().unsafe
+    assert "its sources stay" in line
+    assert len(left(world)) == 2
+
+
+def copied_world() -> tuple[World, Commit]:
+    """One source that S3 copied whole."""
+    world = World(clean_up="delete", retention_days=7, target_bytes=5 * 1024 * 1024)
+    world.put("large.json", b'{"id": "one line of many"}\n' * 200_000)
+    world.run()
+    world.clock.advance(8 * DAY)
+    (commit,) = commits(world)
+    assert commit.output is not None
+    assert commit.output.copied
+    return world, commit
+
+
+def test_a_copy_is_proven_by_the_etag_of_its_parts_without_reading_it() -> None:
+    world, _ = copied_world()
+    reads = world.store.count("open")
+    assert world.clean_up().counts.deleted == 1
+    assert world.store.count("open") == reads
+
+
+def test_a_copy_is_read_where_the_etag_of_the_whole_does_not_follow_from_its_parts() -> None:
+    world, commit = copied_world()
+    assert commit.output is not None
+    bucket = world.store._buckets["lake"]
+    key = commit.output.key
+    bucket.objects[key] = replace(bucket.objects[key], etag="f" * 32)
+    reads = world.store.count("open")
+    assert world.clean_up().counts.deleted == 1, "the MD5 sum of its part was that of the source"
+    assert world.store.count("open") == reads + 1
+
+
+def test_a_copy_that_nothing_stored_proves_is_refused_and_says_what_to_do() -> None:
+    world, commit = copied_world()
+    assert commit.output is not None
+    rewrite(world, commit, output=replace(commit.output, parts=other_parts(commit)))
+    reads = world.store.count("open")
+    (line,) = world.clean_up().unsafe
+    assert "large.json" in line
+    assert "compactor verify --sources" in line
+    assert world.store.count("open") == reads
+    assert left(world) == ["large.json"]
