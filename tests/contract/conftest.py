@@ -1,162 +1,139 @@
-"""Stores under contract, each on a bucket of its own.
+"""Every case on every store: in memory, and on servers through both ways to read sources.
 
-To put another store class on a server under the same contract, add it to ``ON_A_SERVER``.
+A case that a server is known to fail (:mod:`tests.support.server_differences`) must fail there.
+``pytest --collect-only -q tests/contract`` lists a case on a real server as ``[versitygw-boto3]``.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
-from moto.core.models import DEFAULT_ACCOUNT_ID
-from moto.s3.models import s3_backends
+from botocore.exceptions import ClientError, FlexibleChecksumError
 
-from compactor.model import SourceObject
-from compactor.ports import ObjectStore
+from compactor.errors import CompactorError
+from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
-from tests.support.memory_store import MemoryStore
+from tests.contract.benches import Bench, InMemory, OnMoto, OnServer
 from tests.support.moto_server import moto_server
+from tests.support.real_servers import REAL_SERVERS, Unavailable, real_server
+from tests.support.s3_requests import NoTime
+from tests.support.server_differences import DIFFERENCES, Difference
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-ON_A_SERVER: Mapping[str, Callable[[S3Client], ObjectStore]] = {
-    "boto3": lambda client: S3Store(client, threads=4, fast=False),
-    "obstore": lambda client: S3Store(client, threads=4),
+_WAYS = {"boto3": False, "obstore": True}
+_IN_MEMORY = "memory"
+_BENCHES = [_IN_MEMORY, *(f"{name}-{way}" for name in ("moto", *REAL_SERVERS) for way in _WAYS)]
+# A server may have to be built first: that time is not the test's.
+_CASE_SECONDS = 60
+_EXCEPTIONS: Mapping[str, type[BaseException]] = {
+    kind.__name__: kind
+    for kind in (
+        pytest.fail.Exception,
+        AssertionError,
+        ClientError,
+        FlexibleChecksumError,
+        *CompactorError.__subclasses__(),
+    )
 }
 _numbers = count()
 
 
-class Bench(Protocol):
-    """A store, and another way to its bucket that is not under test."""
+class Servers:
+    """Real servers, each started when a case first wants it."""
 
-    bucket: str
+    def __init__(self, running: ExitStack) -> None:
+        self._running = running
+        self._urls: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
 
-    @property
-    def store(self) -> ObjectStore:
-        """What is under test."""
-        ...
-
-    def seed(self, key: str, body: bytes = b"content") -> SourceObject:
-        """Put an object there as some producer did; returns it as it must be listed."""
-        ...
-
-    def seed_many(self, keys: Iterable[str]) -> None:
-        """Put objects of no bytes there, fast."""
-        ...
-
-    def remove(self, key: str) -> None:
-        """Take an object away as some other program would."""
-        ...
-
-    def contents(self) -> dict[str, bytes]:
-        """The readable objects."""
-        ...
-
-    def uploads(self) -> set[str]:
-        """Ids of the uploads neither completed nor aborted."""
-        ...
+    def url(self, name: str) -> str:
+        """Where it listens; skips the test where it cannot be had."""
+        if name in self._reasons:
+            pytest.skip(self._reasons[name])
+        if name not in self._urls:
+            try:
+                server = self._running.enter_context(real_server(name))
+            except Unavailable as reason:
+                self._reasons[name] = f"{name}: {reason}"
+                return self.url(name)
+            self._urls[name] = server.endpoint_url
+        return self._urls[name]
 
 
-class InMemory:
-    """The strict in-memory store."""
-
-    def __init__(self) -> None:
-        self.bucket = "bucket"
-        self.store = MemoryStore()
-        self.store.add_bucket(self.bucket)
-
-    def seed(self, key: str, body: bytes = b"content") -> SourceObject:
-        return self.store.seed(self.bucket, key, body)
-
-    def seed_many(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self.seed(key, b"")
-
-    def remove(self, key: str) -> None:
-        self.store.remove(self.bucket, key)
-
-    def contents(self) -> dict[str, bytes]:
-        return self.store.contents(self.bucket)
-
-    def uploads(self) -> set[str]:
-        return set(self.store.unfinished_uploads(self.bucket))
-
-
-@dataclass
-class OnServer:
-    """A store on a server, and a client of that server."""
-
-    store: ObjectStore
-    client: S3Client
-    bucket: str
-
-    def seed(self, key: str, body: bytes = b"content") -> SourceObject:
-        # A stream, because boto3 would take an empty body for none in some versions.
-        etag = self.client.put_object(Bucket=self.bucket, Key=key, Body=io.BytesIO(body))["ETag"]
-        head = self.client.head_object(Bucket=self.bucket, Key=key)
-        arrived = head["LastModified"].timestamp()
-        return SourceObject(self.bucket, key, etag.strip('"'), len(body), arrived)
-
-    def seed_many(self, keys: Iterable[str]) -> None:
-        # Past the protocol: the server is in this process, and takes 10 ms for a PUT.
-        backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
-        for key in keys:
-            backend.put_object(self.bucket, key, b"")
-
-    def remove(self, key: str) -> None:
-        self.client.delete_object(Bucket=self.bucket, Key=key)
-
-    def contents(self) -> dict[str, bytes]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
-        keys = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-        return {
-            key: self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys
-        }
-
-    def uploads(self) -> set[str]:
-        answer = self.client.list_multipart_uploads(Bucket=self.bucket)
-        return {upload["UploadId"] for upload in answer.get("Uploads", ())}
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    with ExitStack() as running:
+        yield Servers(running)
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
+def moto_url() -> Iterator[str]:
     """A server that this module has to itself."""
     with moto_server() as url:
         yield url
 
 
-@pytest.fixture(scope="module")
-def store_client(endpoint: str) -> S3Client:
-    """The client that stores use."""
-    return make_client(endpoint, connections=8)
+@pytest.fixture(scope="session")
+def clients() -> dict[str, tuple[S3Client, S3Client]]:
+    """By endpoint: the client that stores use, and one that no store has had in its hands."""
+    return {}
 
 
-@pytest.fixture(scope="module")
-def plain_client(endpoint: str) -> S3Client:
-    """A client of the same server that no store has had in its hands."""
-    client: S3Client = boto3.client("s3", endpoint_url=endpoint)
-    return client
-
-
-@pytest.fixture(params=["memory", *ON_A_SERVER])
-def bench(request: pytest.FixtureRequest) -> Bench:
+@pytest.fixture(params=_BENCHES)
+def bench(request: pytest.FixtureRequest, clients: dict[str, tuple[S3Client, S3Client]]) -> Bench:
     """Each store in turn, with an empty bucket."""
-    if request.param == "memory":
+    if request.param == _IN_MEMORY:
         return InMemory()
-    store = ON_A_SERVER[request.param](request.getfixturevalue("store_client"))
-    client: S3Client = request.getfixturevalue("plain_client")
+    name, way = request.param.split("-")
+    on_moto = name == "moto"
+    url = (
+        request.getfixturevalue("moto_url")
+        if on_moto
+        else request.getfixturevalue("servers").url(name)
+    )
+    if url not in clients:
+        clients[url] = make_client(url, connections=8), boto3.client("s3", endpoint_url=url)
+    ours, plain = clients[url]
     bucket = f"bucket-{next(_numbers)}"
-    client.create_bucket(Bucket=bucket)
-    return OnServer(store, client, bucket)
+    plain.create_bucket(Bucket=bucket)
+    # What a server cannot do does not become better by waiting.
+    no_time = NoTime()
+    patience = Patience(clock=no_time.clock, pause=no_time.pause)
+    store = S3Store(ours, threads=4, fast=_WAYS[way], patience=patience)
+    return (OnMoto if on_moto else OnServer)(store, ours, plain, bucket)
 
 
-@pytest.fixture
-def strict_bench() -> Bench:
-    """Only stores whose server honours every condition; moto ignores some."""
-    return InMemory()
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Cases that a server is known to fail must fail there, and in no other way."""
+    for item in items:
+        if isinstance(item, pytest.Function) and (server := _server_of(item)):
+            item.add_marker(pytest.mark.timeout(_CASE_SECONDS, func_only=True))
+            for one in DIFFERENCES:
+                if one.server == server and _names_of(item) & {*one.cases}:
+                    item.add_marker(_must_fail(one))
+
+
+def _must_fail(one: Difference) -> pytest.MarkDecorator:
+    raises = tuple(_EXCEPTIONS[name] for name in one.raises)
+    return pytest.mark.xfail(strict=True, raises=raises, reason=f"{one.server}: {one.instead}")
+
+
+def _server_of(item: pytest.Function) -> str:
+    """Empty for cases on no server."""
+    bench_of = item.callspec.params.get("bench", _IN_MEMORY) if hasattr(item, "callspec") else ""
+    name: str = str(bench_of).partition("-")[0]
+    return "" if name == _IN_MEMORY else name
+
+
+def _names_of(item: pytest.Function) -> set[str]:
+    """The test's name, alone and with its parameters other than the bench in brackets."""
+    ids = item.callspec.id.split(str(item.callspec.params["bench"]))
+    parameters = "".join(ids).strip("-")
+    return {item.originalname, f"{item.originalname}[{parameters}]"}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
 from compactor.errors import ObjectMissing, SourceChanged
-from compactor.model import SourceObject, StoredPart
-from compactor.ports import KeyPage, ObjectHead
+from compactor.model import SourceObject
+from compactor.ports import KeyPage, ObjectHead, OpenUpload
+from tests.support.memory_upload import Upload, md5
 
-MAX_PARTS = 10_000
+MAX_KEY_BYTES = 1_024
 ARCHIVED = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 
 
@@ -28,9 +28,9 @@ class Stored:
     crc32: int | None = None
     content_type: str = ""
 
-    def head(self) -> ObjectHead:
+    def head(self, now: float) -> ObjectHead:
         return ObjectHead(
-            len(self.body), self.etag, self.crc32, self.last_modified, self.storage_class
+            len(self.body), self.etag, self.crc32, self.last_modified, self.storage_class, now
         )
 
     def listed(self, bucket: str, key: str) -> SourceObject:
@@ -47,58 +47,47 @@ def stored(
     return Stored(body, etag, last_modified, storage_class, zlib.crc32(body), content_type)
 
 
-def md5(body: bytes) -> bytes:
-    return hashlib.md5(body, usedforsecurity=False).digest()
-
-
-@dataclass(slots=True)
-class Upload:
-    """A multipart upload: nobody can read its parts before it is completed."""
-
-    key: str
-    content_type: str
-    began: float
-    parts: dict[int, bytes] = field(default_factory=dict)
-
-    def add(self, number: int, body: bytes) -> StoredPart:
-        assert 1 <= number <= MAX_PARTS, f"InvalidArgument: part number {number}"
-        self.parts[number] = body
-        return StoredPart(number, md5(body).hex(), len(body))
-
-    def assemble(self, parts: Sequence[StoredPart], min_part_bytes: int) -> list[bytes]:
-        """The bodies of these parts, under S3's rules for CompleteMultipartUpload."""
-        numbers = [part.number for part in parts]
-        assert numbers, "MalformedXML: an upload has at least one part"
-        assert numbers == sorted(set(numbers)), f"InvalidPartOrder: {numbers}"
-        for part in parts:
-            body = self.parts.get(part.number)
-            assert body is not None, f"InvalidPart: {part.number} was not stored"
-            assert part.etag == md5(body).hex(), f"InvalidPart: {part}"
-            assert part.size == len(body), f"InvalidPart: {part} has {len(body)} bytes"
-        bodies = [self.parts[number] for number in numbers]
-        small = [len(body) for body in bodies[:-1] if len(body) < min_part_bytes]
-        assert not small, f"EntityTooSmall: parts of {small} bytes before the last"
-        return bodies
-
-
 @dataclass(slots=True)
 class Bucket:
-    """Objects by key, listed in UTF-8 order as S3 does."""
+    """Objects by key, listed in UTF-8 order as S3 does.
+
+    Attributes:
+        objects: current versions; a delete marker is no entry.
+        noncurrent: earlier versions of a versioned bucket, oldest first.
+        completing: keys for which an upload is being completed at this moment.
+    """
 
     name: str
+    versioned: bool = False
     objects: dict[str, Stored] = field(default_factory=dict)
+    noncurrent: dict[str, list[Stored]] = field(default_factory=dict)
     uploads: dict[str, Upload] = field(default_factory=dict)
+    completing: set[str] = field(default_factory=set)
     _sorted: list[str] | None = None
 
     def set(self, key: str, one: Stored) -> None:
-        if key not in self.objects and self._sorted is not None:
-            insort(self._sorted, key)
+        # Characters are at most four bytes each.
+        short = len(key) <= MAX_KEY_BYTES // 4 or len(key.encode()) <= MAX_KEY_BYTES
+        assert key, "InvalidURI: a key has at least one byte"
+        assert short, f"KeyTooLongError: {key[:40]}..."
+        if key not in self.objects:
+            if self._sorted is not None:
+                insort(self._sorted, key)
+        elif self.versioned:
+            self._keep(key)
         self.objects[key] = one
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str) -> bool:
+        """Whether a delete marker stands there now, and the version stays behind it."""
+        if self.versioned:
+            self._keep(key)
         del self.objects[key]
         if self._sorted is not None:
             del self._sorted[bisect_left(self._sorted, key)]
+        return self.versioned
+
+    def _keep(self, key: str) -> None:
+        self.noncurrent.setdefault(key, []).append(self.objects[key])
 
     def page(self, prefix: str, start_after: str, size: int) -> tuple[list[SourceObject], bool]:
         """At most ``size`` objects below a prefix, after a key; and whether there are more."""
@@ -145,6 +134,21 @@ class Bucket:
         if upload is None or upload.key != key:
             raise ObjectMissing(f"s3://{self.name}/{key}: no upload {upload_id}")
         return upload
+
+    def uploads_page(
+        self, prefix: str, after: tuple[str, float, str], size: int
+    ) -> tuple[list[OpenUpload], tuple[str, float, str] | None]:
+        """At most ``size`` open uploads behind a place in S3's order; and the last one's place.
+
+        That place is None when the page is the last one.
+        """
+        places = sorted(
+            place
+            for id_, one in self.uploads.items()
+            if one.key.startswith(prefix) and (place := (one.key, one.began, id_)) > after
+        )
+        page = [OpenUpload(key, id_, began) for key, began, id_ in places[:size]]
+        return page, places[size - 1] if len(places) > size else None
 
     def _keys_from(self, prefix: str, first: str) -> Iterator[str]:
         # Code point order is UTF-8 byte order.

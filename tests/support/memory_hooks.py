@@ -30,10 +30,18 @@ class Hooks:
 
     What a hook raises reaches the caller of the store: raised before, the request never
     happened; raised after, it happened and its caller does not know. A hook may use the store.
+
+    Attributes:
+        during: called while an upload is being completed: its conditions were looked at, and
+            nobody can read it yet. Whoever writes to its key now makes S3 answer 409.
+        wire: given the body of a write, and returns what arrives of it. The checksum that was
+            sent with it stays, so the store refuses what was damaged on its way.
     """
 
     before: list[Callable[[Call], None]] = field(default_factory=list)
+    during: list[Callable[[Call], None]] = field(default_factory=list)
     after: list[Callable[[Call], None]] = field(default_factory=list)
+    wire: list[Callable[[Call, bytes], bytes]] = field(default_factory=list)
 
     def crash(self, when: Literal["before", "after"], name: str, *, nth: int = 1) -> None:
         """Die before or after the nth request of this name.
@@ -61,4 +69,6 @@ class Hooks:
     def clear(self) -> None:
         """Remove every hook."""
         self.before.clear()
+        self.during.clear()
         self.after.clear()
+        self.wire.clear()

@@ -1,0 +1,190 @@
+"""What tests arrange in the in-memory store and look at, and how it serves a request."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.model import SourceObject
+from compactor.ports import Clock
+from tests.support.memory_bucket import Bucket, stored
+from tests.support.memory_hooks import Call, Hooks
+from tests.support.memory_upload import MAX_PART_BYTES
+
+MIB = 1024 * 1024
+_KINDS = {
+    "list_objects": "LIST",
+    "list_level": "LIST",
+    "list_uploads": "LIST",
+    "read_source": "GET",
+    "get": "GET",
+    "get_range": "GET",
+    "open": "GET",
+    "head": "HEAD",
+    "abort_upload": "DELETE",
+    "delete_source": "DELETE",
+}
+
+
+@dataclass
+class ManualClock:
+    """Time that moves only when a test says so; UNIX seconds."""
+
+    time: float = 1_700_000_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def advance(self, seconds: float) -> None:
+        self.time += seconds
+
+
+class MemoryBase:
+    """Buckets, hooks and counts of :class:`tests.support.memory_store.MemoryStore`."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        min_part_bytes: int = 5 * MIB,
+        max_part_bytes: int = MAX_PART_BYTES,
+        page_size: int = 1_000,
+        whole_bytes: int = MIB,
+        chunk_bytes: int = 256 * 1024,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.hooks = Hooks()
+        self.calls: list[Call] = []
+        self.denied: set[str] = set()
+        self._min_part_bytes = min_part_bytes
+        self._max_part_bytes = max_part_bytes
+        self.page_size = page_size
+        self._whole_bytes = whole_bytes
+        self._chunk_bytes = chunk_bytes
+        self._buckets: dict[str, Bucket] = {}
+        self._moved: Counter[str] = Counter()
+        self._started = 0
+        self._lock = threading.RLock()
+
+    # What tests arrange and look at; none of this is a request.
+
+    def add_bucket(self, name: str, *, versioned: bool = False) -> None:
+        """Make a bucket where needed; a versioned one stays versioned."""
+        with self._lock:
+            bucket = self._buckets.setdefault(name, Bucket(name))
+            bucket.versioned = bucket.versioned or versioned
+
+    def seed(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        last_modified: float | None = None,
+        storage_class: str = "STANDARD",
+    ) -> SourceObject:
+        """Put an object there as some producer did; makes the bucket where needed."""
+        arrived = self.clock.now() if last_modified is None else last_modified
+        one = stored(body, arrived, storage_class=storage_class)
+        with self._lock:
+            self.add_bucket(bucket)
+            self._buckets[bucket].set(key, one)
+        return one.listed(bucket, key)
+
+    def remove(self, bucket: str, key: str) -> None:
+        """Take an object away as some other program would."""
+        with self._lock:
+            self._buckets[bucket].remove(key)
+
+    def contents(self, bucket: str, prefix: str = "") -> dict[str, bytes]:
+        """The readable objects below a prefix, in key order."""
+        with self._lock:
+            objects = self._buckets[bucket].objects
+            return {k: objects[k].body for k in sorted(objects) if k.startswith(prefix)}
+
+    def noncurrent(self, bucket: str, key: str) -> list[bytes]:
+        """Versions behind the current one, or behind a delete marker; oldest first."""
+        with self._lock:
+            return [one.body for one in self._buckets[bucket].noncurrent.get(key, ())]
+
+    def unfinished_uploads(self, bucket: str) -> dict[str, str]:
+        """Keys of the uploads that were neither completed nor aborted, by upload id."""
+        with self._lock:
+            return {id_: upload.key for id_, upload in self._buckets[bucket].uploads.items()}
+
+    def count(self, *names: str, bucket: str | None = None, prefix: str = "") -> int:
+        """Requests of these names (any, when none is given) about keys below a prefix."""
+        with self._lock:
+            return sum(
+                (not names or call.name in names)
+                and bucket in (None, call.bucket)
+                and call.key.startswith(prefix)
+                for call in self.calls
+            )
+
+    def snapshot(self) -> Mapping[str, int]:
+        """Requests by kind, and bytes moved."""
+        with self._lock:
+            kinds = Counter(_KINDS.get(call.name, "PUT") for call in self.calls)
+            return dict(kinds + self._moved)
+
+    # How a request is served.
+
+    def _request(self, name: str, bucket: str, key: str) -> _Request:
+        return _Request(self, Call(name, bucket, key))
+
+    def _hooked(self, hooks: list[Callable[[Call], None]], call: Call) -> None:
+        if hooks:
+            for hook in tuple(hooks):
+                hook(call)
+
+    def _bucket(self, name: str) -> Bucket:
+        if name in self.denied:
+            raise InvalidInput("permission", name, "a role that allows this request")
+        if name not in self._buckets:
+            raise InvalidInput("bucket", name, "a bucket that exists")
+        return self._buckets[name]
+
+    def _sent(self, body: bytes) -> bytes:
+        self._moved["bytes_read"] += len(body)
+        return body
+
+    def _arrived(self, name: str, bucket: str, key: str, body: bytes) -> bytes:
+        """What arrives of a body; a client sends a checksum or a signature of it along."""
+        self._moved["bytes_written"] += len(body)
+        arrived = body
+        for wire in self.hooks.wire:
+            arrived = wire(Call(name, bucket, key), arrived)
+        if arrived is not body and zlib.crc32(arrived) != zlib.crc32(body):
+            raise IntegrityError(f"BadDigest: s3://{bucket}/{key}: {name}")
+        return arrived
+
+
+class _Request:
+    """One request: hooks, lock, bucket. As a generator it would take twice as long."""
+
+    __slots__ = ("_call", "_store")
+
+    def __init__(self, store: MemoryBase, call: Call) -> None:
+        self._store = store
+        self._call = call
+
+    def __enter__(self) -> Bucket:
+        store, call = self._store, self._call
+        store._hooked(store.hooks.before, call)
+        store._lock.acquire()
+        try:
+            store.calls.append(call)
+            return store._bucket(call.bucket)
+        except BaseException:
+            store._lock.release()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._store._lock.release()
+        if kind is None:
+            self._store._hooked(self._store.hooks.after, self._call)

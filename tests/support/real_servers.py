@@ -1,0 +1,145 @@
+"""S3 servers as processes of their own, each with an empty store of its own.
+
+    with real_server("versitygw") as server:
+        client = make_client(server.endpoint_url)
+
+versitygw is a gateway that keeps objects in files, and honours most of what S3 promises.
+ministack emulates AWS; it honours what versitygw lacks, and publishes no upload of ours.
+:mod:`tests.support.server_differences` has the whole of it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import server_builds
+from tests.support.server_builds import Unavailable
+from tests.support.server_differences import Condition, strict
+
+__all__ = ["REAL_SERVERS", "RealServer", "Unavailable", "real_server"]
+
+# What tests/conftest.py puts into the environment of every test.
+_ACCESS_KEY, _SECRET_KEY = "testing", "testing"
+_HOST = "127.0.0.1"
+_START_SECONDS = 60
+_STOP_SECONDS = 10
+# The server ends when its standard input closes, and so never outlives whoever started it.
+_SUPERVISED = '"$@" & server=$!; cat; kill $server; wait $server'
+
+
+@dataclass(frozen=True)
+class RealServer:
+    """A running server.
+
+    Attributes:
+        strict: what it honours as S3 does.
+    """
+
+    endpoint_url: str
+    access_key: str
+    secret_key: str
+    name: str
+    strict: frozenset[Condition]
+
+
+@dataclass(frozen=True)
+class _Start:
+    command: list[str]
+    environment: Mapping[str, str]
+
+
+def _versitygw(directory: Path, port: int) -> _Start:
+    program = str(server_builds.versitygw())
+    objects, versions, metadata = (directory / name for name in ("objects", "versions", "metadata"))
+    for place in (objects, versions, metadata):
+        place.mkdir()
+    # Beside the objects and not in extended attributes, which not every file system has.
+    places = ["--sidecar", str(metadata), "--versioning-dir", str(versions), str(objects)]
+    listen = ["--quiet", "--keep-alive", "--port", f"{_HOST}:{port}"]
+    keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}
+    return _Start([program, *listen, "posix", *places], keys)
+
+
+def _ministack(directory: Path, port: int) -> _Start:
+    python = str(server_builds.ministack())
+    environment = {
+        "BIND_HOST": _HOST,
+        "GATEWAY_PORT": str(port),
+        "SERVICES": "s3",
+        "LOG_LEVEL": "WARNING",
+        "S3_DATA_DIR": str(directory),
+    }
+    return _Start([python, "-m", "ministack"], environment)
+
+
+_STARTS: Mapping[str, Callable[[Path, int], _Start]] = {
+    "ministack": _ministack,
+    "versitygw": _versitygw,
+}
+REAL_SERVERS = tuple(_STARTS)
+
+
+@contextmanager
+def real_server(name: str) -> Iterator[RealServer]:
+    """A server of this name on a free port; it and what it stored end with the context.
+
+    Raises:
+        Unavailable: it cannot be had on this machine; says why.
+    """
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as temporary:
+        directory = Path(temporary)
+        port = _free_port()
+        start = _STARTS[name](directory, port)
+        with (directory / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _SUPERVISED, "sh", *start.command],
+                cwd=directory,
+                env={**os.environ, **start.environment},
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            _wait_until_open(name, port, directory / "log")
+            url = f"http://{_HOST}:{port}"
+            yield RealServer(url, _ACCESS_KEY, _SECRET_KEY, name, strict(name))
+        finally:
+            _stop(process)
+
+
+def _free_port() -> int:
+    with socket.create_server((_HOST, 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def _wait_until_open(name: str, port: int, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            socket.create_connection((_HOST, port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                said = log.read_text(encoding="utf-8", errors="replace")
+                raise RuntimeError(f"{name} does not listen on port {port}: {said}") from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin:
+        process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,159 @@
+"""S3 servers of other projects, fetched and built once, below build/servers.
+
+    python -m tests.support.server_builds      all of them, before the tests need them
+
+Each version is pinned: Python packages by hash in servers/*.txt, Go modules by the checksum
+database of Go. What is there is not fetched again; a new version gets a new directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+_BUILT = _ROOT / "build" / "servers"
+_LOCKS = Path(__file__).with_name("servers")
+_VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+# From 1.21 on Go fetches the newer Go that a module asks for.
+_USABLE_GO = (1, 21)
+_BUILD_SECONDS = 900
+_LAST_LINES = 400
+
+
+class Unavailable(Exception):
+    """This machine has not what the server is made of, or cannot reach it; says which."""
+
+
+def versitygw() -> Path:
+    """The program; compiling it takes a minute or two, once.
+
+    Raises:
+        Unavailable: Go is missing, or its module proxy is out of reach.
+    """
+
+    def build(directory: Path) -> None:
+        environment = {"GOBIN": str(directory), "GOFLAGS": "-buildvcs=false"}
+        _run([str(_go()), "install", "-ldflags=-s -w", _VERSITYGW], environment)
+
+    return _built(f"versitygw-{_digest(_VERSITYGW)}", build) / "versitygw"
+
+
+def ministack() -> Path:
+    """A Python that has the package, with dependencies that the project's own may not have.
+
+    Raises:
+        Unavailable: the package index is out of reach.
+    """
+    return _python_with("ministack") / "bin" / "python"
+
+
+def _go() -> Path:
+    """Go of this machine where it is new enough, else the one from the package index."""
+    for found in (shutil.which("go"), "/usr/local/go/bin/go"):
+        if found and _version_of(found) >= _USABLE_GO:
+            return Path(found)
+    (found_here,) = _python_with("go").glob("lib/python*/site-packages/go/bin/go")
+    return found_here
+
+
+def _version_of(go: str) -> tuple[int, ...]:
+    try:
+        # "go1.26.8"; a release candidate is "go1.27rc1".
+        told = _run([go, "env", "GOVERSION"], {}).strip().removeprefix("go")
+        return tuple(int(number) for number in told.split("rc")[0].split("."))
+    except (Unavailable, ValueError):
+        return ()
+
+
+def _python_with(name: str) -> Path:
+    """A virtual environment with what a lock says."""
+    lock = _LOCKS / f"{name}.txt"
+
+    def build(directory: Path) -> None:
+        uv = str(Path(sys.executable).with_name("uv"))
+        pip = [sys.executable, "-m", "pip"]
+        python = ["--python", str(directory / "bin" / "python")]
+        checked = ["--quiet", "--require-hashes"]
+        _run([uv, "venv", "--quiet", "--allow-existing", str(directory)], {})
+        try:
+            _run([uv, "pip", "sync", "--system-certs", *checked, *python, str(lock)], {})
+        except Unavailable:
+            # uv reads no settings of pip, such as a mirror.
+            _run([*pip, *python, "install", *checked, "-r", str(lock)], {})
+
+    return _built(f"{name}-{_digest(lock.read_text(encoding='utf-8'))}", build)
+
+
+def _built(name: str, build: Callable[[Path], None]) -> Path:
+    """The directory of this name; it is made when it is not there or was not finished."""
+    directory = _BUILT / name
+    finished = directory / "finished"
+    with _locked(name):
+        if finished.exists():
+            return directory
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        build(directory)
+        finished.touch()
+    return directory
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Two test runs at once build each server once."""
+    _BUILT.mkdir(parents=True, exist_ok=True)
+    with (_BUILT / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: list[str], environment: dict[str, str]) -> str:
+    """What it prints.
+
+    Raises:
+        Unavailable: it failed; with the end of what it said.
+    """
+    # Tests see no network; what they were started with does. An empty value removes a variable.
+    before: dict[str, str] = json.loads(os.environ.get("COMPACTOR_TEST_PROXIES", "{}"))
+    merged = {**os.environ, **before, **environment}
+    try:
+        return subprocess.run(
+            command,
+            env={name: value for name, value in merged.items() if value or name not in before},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_BUILD_SECONDS,
+        ).stdout
+    except subprocess.CalledProcessError as error:
+        said = " ".join(error.stderr.split())[-_LAST_LINES:]
+        raise Unavailable(f"{Path(command[0]).name} {command[1]} failed: {said}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{Path(command[0]).name} {command[1]}: {error}") from None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def main() -> int:
+    """Make all of them; 0 even where one is not to be had here, which is then said."""
+    for make in (ministack, versitygw):
+        try:
+            print(make())  # noqa: T201 - a command line prints
+        except Unavailable as reason:
+            print(f"{make.__name__}: {reason}", file=sys.stderr)  # noqa: T201 - a command line prints
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

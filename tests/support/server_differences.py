@@ -1,0 +1,265 @@
+"""What S3 promises and the servers of the tests do not keep.
+
+The contract suite runs every case on every server. A case named here must fail there, in the way
+named here; otherwise the run fails, so that this table stays true.
+
+    python -m tests.support.server_differences      write it into DESIGN.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from scripts.markers import replace_between
+
+DESIGN = Path(__file__).resolve().parents[2] / "DESIGN.md"
+SERVERS = ("moto", "ministack", "versitygw")
+
+
+class Condition(StrEnum):
+    """What the order of writes, or clean-up, relies on."""
+
+    READ = "a GET with If-Match, whole or a range, gives only what was listed"
+    CREATE = "PutObject with If-None-Match never overwrites"
+    PUBLISH = "CompleteMultipartUpload with If-None-Match never overwrites"
+    RACE = "of several such writes at once, one wins"
+    COPY = "UploadPartCopy with CopySourceIfMatch copies only what was listed"
+    PART_CHECKSUM = "a part with another CRC32 than announced is refused"
+    WHOLE_CHECKSUM = "so is an upload with another full-object CRC32, and HEAD tells it"
+    COPIED_CHECKSUM = "the CRC32 kept of an output with copied parts is that of its bytes"
+    PARTS = "parts out of order, unknown, changed or below 5 MiB are refused"
+    GONE_UPLOAD = "an upload that is gone takes no part and cannot be completed"
+    UPLOAD_LIST = "open uploads are listed by prefix, in pages"
+    DELETE_ONE = "DeleteObject with If-Match deletes only what was listed"
+    DELETE_MANY = "so does DeleteObjects with an ETag for each key"
+    VERSIONS = "in a versioned bucket a delete puts a marker and keeps the version"
+    KEYS = "any key of up to 1,024 bytes, listed in the order of its bytes"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way in which a server is not S3.
+
+    Attributes:
+        cases: names of tests, with ``[id]`` where only that parameter differs.
+        raises: names of the exceptions by which the test tells it; ``Failed`` is pytest's for an
+            exception that was expected and did not come.
+    """
+
+    server: str
+    condition: Condition
+    instead: str
+    cases: tuple[str, ...]
+    raises: tuple[str, ...]
+
+
+_DELETES = (
+    "test_a_source_that_changed_is_not_deleted",
+    "test_a_source_gone_or_changed_does_not_keep_the_others_from_being_deleted",
+    "test_in_a_versioned_bucket_an_overwritten_source_is_not_deleted",
+)
+_MARKER = "test_in_a_versioned_bucket_a_source_behind_a_marker_counts_as_gone"
+_OUTPUT = "test_an_odd_key_may_be_that_of_an_output"
+_OBJECT = "test_an_odd_key_is_listed_read_copied_and_deleted_as_it_is"
+_LONG = "test_a_key_of_more_than_1024_bytes_is_refused"
+_NO_PATHS = (
+    "two slashes",
+    "slash first",
+    "dot",
+    "dots",
+    "dots first",
+    "dots last",
+    "slash last",
+    "many levels",
+    "900 bytes",
+    "900 bytes of unicode",
+    "bell",
+)
+_NO_CONTROLS = "takes longer keys; starts no upload for a key with a control character"
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        "moto",
+        Condition.COPY,
+        "the condition is ignored, and a range beyond the end is cut",
+        (
+            "test_a_source_that_changed_cannot_be_copied",
+            "test_a_range_beyond_the_end_of_a_source_is_not_copied",
+        ),
+        ("Failed",),
+    ),
+    Difference(
+        "moto",
+        Condition.PART_CHECKSUM,
+        "not compared",
+        ("test_a_part_whose_bytes_are_not_those_of_its_checksum_is_refused",),
+        ("Failed",),
+    ),
+    Difference(
+        "moto",
+        Condition.WHOLE_CHECKSUM,
+        "not compared",
+        ("test_a_wrong_checksum_keeps_the_output_from_being_published",),
+        ("Failed",),
+    ),
+    Difference(
+        "moto",
+        Condition.PARTS,
+        "parts in any order; part 0 means that there is no upload",
+        ("test_parts_out_of_order_are_refused", "test_part_numbers_go_from_1_to_10000[0]"),
+        ("Failed", "ObjectMissing"),
+    ),
+    Difference(
+        "moto",
+        Condition.GONE_UPLOAD,
+        "answers 500; an upload takes parts under another key",
+        (
+            "test_an_upload_that_is_gone_takes_no_part_and_cannot_be_completed",
+            "test_an_upload_belongs_to_its_key",
+        ),
+        ("Failed", "TransientStoreError"),
+    ),
+    Difference("moto", Condition.DELETE_MANY, "ETags are ignored", _DELETES, ("AssertionError",)),
+    Difference(
+        "moto",
+        Condition.VERSIONS,
+        "a delete behind a marker puts another one",
+        (_MARKER,),
+        ("AssertionError",),
+    ),
+    Difference(
+        "moto",
+        Condition.KEYS,
+        _NO_CONTROLS,
+        (_LONG, f"{_OUTPUT}[bell]"),
+        ("Failed", "TransientStoreError"),
+    ),
+    Difference(
+        "ministack",
+        Condition.WHOLE_CHECKSUM,
+        "every full-object CRC32 is refused, so that no upload with one can be published",
+        (
+            "test_an_upload_cannot_be_seen_before_it_is_completed",
+            "test_the_head_of_an_output_has_the_checksum_of_the_whole",
+            "test_a_part_may_be_a_view_of_memory",
+            "test_completing_twice_leaves_one_output",
+            "test_open_uploads_are_listed_until_they_are_completed_or_aborted",
+            "test_aborting_a_published_output_leaves_it",
+            "test_a_published_output_is_not_overwritten_by_a_put_that_asks_for_absence",
+            "test_a_wrong_checksum_keeps_the_output_from_being_published",
+        ),
+        ("IntegrityError",),
+    ),
+    Difference(
+        "ministack",
+        Condition.RACE,
+        "PutObject yes; the other cannot be seen, for no upload is published",
+        ("test_of_many_uploads_for_one_key_at_once_exactly_one_is_published",),
+        ("AssertionError",),
+    ),
+    Difference(
+        "ministack",
+        Condition.PARTS,
+        "cannot be seen, for no upload is published; asked without a CRC32 it takes them all",
+        (
+            "test_parts_out_of_order_are_refused",
+            "test_a_part_before_the_last_has_at_least_five_mebibytes",
+            "test_an_upload_of_no_parts_is_refused",
+            "test_a_part_that_was_not_stored_is_refused",
+            "test_a_part_that_was_stored_again_is_no_longer_the_first",
+            "test_a_part_that_is_not_listed_is_left_out",
+        ),
+        ("IntegrityError",),
+    ),
+    Difference(
+        "ministack",
+        Condition.COPIED_CHECKSUM,
+        "none is kept",
+        ("test_copied_and_uploaded_parts_make_one_output_with_one_checksum",),
+        ("AssertionError",),
+    ),
+    Difference(
+        "ministack",
+        Condition.KEYS,
+        _NO_CONTROLS,
+        (_LONG, _OUTPUT),
+        ("Failed", "TransientStoreError", "IntegrityError"),
+    ),
+    Difference(
+        "versitygw",
+        Condition.COPIED_CHECKSUM,
+        "a wrong one is kept",
+        (
+            "test_parts_may_be_ranges_of_a_source",
+            "test_copied_and_uploaded_parts_make_one_output_with_one_checksum",
+        ),
+        ("FlexibleChecksumError",),
+    ),
+    Difference(
+        "versitygw",
+        Condition.UPLOAD_LIST,
+        "the second page is refused",
+        ("test_many_open_uploads_are_listed_page_by_page",),
+        ("InvalidInput",),
+    ),
+    Difference(
+        "versitygw", Condition.DELETE_MANY, "ETags are ignored", _DELETES, ("AssertionError",)
+    ),
+    Difference(
+        "versitygw",
+        Condition.VERSIONS,
+        "a delete behind a marker puts another one, and the key cannot be created again",
+        (_MARKER, "test_in_a_versioned_bucket_a_deleted_key_can_be_created_again"),
+        ("AssertionError", "AlreadyExists"),
+    ),
+    Difference(
+        "versitygw",
+        Condition.KEYS,
+        "keys are paths of files: no empty, `.` or `..` step, at most 255 bytes a step, none that "
+        "ends in `/` or goes on where another ends; control characters are listed as others",
+        (
+            "test_a_key_may_go_on_where_another_ends",
+            "test_a_changed_source_whose_key_no_xml_may_hold_is_not_deleted",
+            *(f"{test}[{key}]" for test in (_OBJECT, _OUTPUT) for key in _NO_PATHS),
+        ),
+        ("AssertionError", "ClientError", "InvalidInput", "TransientStoreError"),
+    ),
+)
+
+
+def strict(server: str) -> frozenset[Condition]:
+    """What this server honours as S3 does."""
+    return frozenset(Condition) - {one.condition for one in DIFFERENCES if one.server == server}
+
+
+def table() -> str:
+    """The table in DESIGN.md, in Markdown."""
+    lines = [
+        "| What S3 does | in memory | " + " | ".join(SERVERS) + " |",
+        "|---" * (len(SERVERS) + 2) + "|",
+        *(
+            f"| {condition} | yes | " + " | ".join(_cell(one, condition) for one in SERVERS) + " |"
+            for condition in Condition
+        ),
+    ]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _cell(server: str, condition: Condition) -> str:
+    asked = (server, condition)
+    return "; ".join(d.instead for d in DIFFERENCES if (d.server, d.condition) == asked) or "yes"
+
+
+def filled(text: str) -> str:
+    """DESIGN.md with the table as it is now.
+
+    Raises:
+        ValueError: it has no place for it.
+    """
+    return replace_between(text, "<!-- servers -->", "<!-- /servers -->", table())
+
+
+if __name__ == "__main__":
+    DESIGN.write_text(filled(DESIGN.read_text(encoding="utf-8")), encoding="utf-8")
