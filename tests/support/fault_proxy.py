@@ -1,0 +1,265 @@
+"""A proxy before an S3 server that does to requests what networks and servers do to them.
+
+Whoever asks knows nothing of it: the proxy's address is its endpoint, and the signature, which
+covers the host, is passed on as it came. Which request meets which fault is drawn from the seed
+and from what the request is (operation, place, and how many of the same came before), so the
+draw is the same however the threads and processes of a run take turns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from urllib.parse import urlsplit
+
+from tests.support.faults import IN_ANSWER, REFUSALS, Fault, Request, Rule, flipped
+
+Act = Callable[[Request, Random], bool]
+"""Does something to the machine when a request comes; False when it could not."""
+
+_BURST = (3, 8)
+_SLOWEST_SECONDS = 0.05
+_SILENCE_SECONDS = 0.5
+# A request that is signed this far from S3's own time is refused.
+_SKEW_SECONDS = 15 * 60
+_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "expect"})
+
+
+class FaultProxy:
+    """A running proxy; as long as it has no rules it passes everything on.
+
+    Args:
+        upstream: URL of the S3 server.
+        acts: what is done for the faults that befall the machine rather than the request.
+
+    Attributes:
+        endpoint_url: where it listens.
+        counts: faults that happened, by kind.
+        silence_seconds: how long the connection stays open when no answer comes.
+    """
+
+    def __init__(self, upstream: str, acts: Mapping[Fault, Act]) -> None:
+        self.counts: Counter[Fault] = Counter()
+        self.silence_seconds = _SILENCE_SECONDS
+        self._acts = acts
+        self._upstream = urlsplit(upstream).netloc
+        self._lock = threading.Lock()
+        self.use((), seed=0)
+        self._server = _Server(self)
+        self.endpoint_url = f"http://127.0.0.1:{self._server.server_port}"
+        serve = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        serve.start()
+
+    def use(self, rules: Sequence[Rule], *, seed: int) -> None:
+        """From now on these rules, the first that fits first; what happened stays counted."""
+        with self._lock:
+            self._rules = tuple(rules)
+            self._seed = seed
+            self._seen: Counter[tuple[str, str, str]] = Counter()
+            self._used: Counter[Rule] = Counter()
+            self._refuse_next = 0
+
+    def end(self) -> None:
+        """Close the port."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def draw(self, request: Request, *, body: bool) -> tuple[Fault | None, Random]:
+        """The fault that befalls this request, and the dice for its details."""
+        identity = (request.operation, request.path, request.part)
+        with self._lock:
+            self._seen[identity] += 1
+            name = f"{self._seed} {identity} {self._seen[identity]}"
+            if self._refuse_next:
+                self._refuse_next -= 1
+                return Fault.SLOW_DOWN, Random(name)
+            for rule in self._rules:
+                dice = Random(f"{name} {rule.fault}")
+                if self._befalls(rule, request, dice, body=body):
+                    self._used[rule] += 1
+                    self._refuse_next = rule.fault is Fault.SLOW_DOWN and dice.randint(*_BURST)
+                    return rule.fault, dice
+        return None, Random(name)
+
+    def _befalls(self, rule: Rule, request: Request, dice: Random, *, body: bool) -> bool:
+        exhausted = rule.most is not None and self._used[rule] >= rule.most
+        return not exhausted and rule.fits(request, body=body) and dice.random() < rule.share
+
+    def happened(self, fault: Fault) -> None:
+        """Count a fault that really was put upon a request."""
+        with self._lock:
+            self.counts[fault] += 1
+
+    def act(self, fault: Fault, request: Request, dice: Random) -> bool:
+        """Do to the machine what the fault is about; False where nothing was done."""
+        act = self._acts.get(fault)
+        done = act is not None and act(request, dice)
+        if done:
+            self.happened(fault)
+        return done
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A new connection to the server."""
+        return http.client.HTTPConnection(self._upstream, timeout=120)
+
+
+def _is_skewed(request: Request) -> bool:
+    if not request.date:
+        return False
+    signed = datetime.strptime(request.date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    return abs(signed.timestamp() - time.time()) > _SKEW_SECONDS
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, proxy: FaultProxy) -> None:
+        self.proxy = proxy
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, *_: object) -> None:
+        """A client that is gone, or was sent away, is what this is all about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_any(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        request = Request.read(self.command, self.path, self.headers, self.client_address[1])
+        fault, dice = self.server.proxy.draw(request, body=length > 1)
+        if fault is Fault.RESET:
+            self._reset(fault)
+            return
+        body = self.rfile.read(length)
+        if fault is Fault.CLOCK_JUMP:
+            # Whoever asked had the old time still.
+            self.server.proxy.act(fault, request, dice)
+            fault = None
+        if fault is None and _is_skewed(request):
+            fault = Fault.SKEWED
+        if fault is not None and fault in REFUSALS:
+            self._refuse(fault)
+        elif fault is Fault.HALF_REQUEST:
+            self._send_half(body)
+            self._reset(fault)
+        elif fault is Fault.SILENCE:
+            time.sleep(self.server.proxy.silence_seconds)
+            self._reset(fault)
+        else:
+            self._pass_on(request, body, fault, dice)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_any  # noqa: N815 - http's names
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _pass_on(self, request: Request, body: bytes, fault: Fault | None, dice: Random) -> None:
+        proxy = self.server.proxy
+        if fault is Fault.LATENCY:
+            proxy.happened(fault)
+            time.sleep(dice.uniform(0, _SLOWEST_SECONDS))
+        elif fault is Fault.FLIPPED_REQUEST:
+            proxy.happened(fault)
+            body = flipped(body, dice)
+        elif fault is Fault.KILLED_BEFORE and proxy.act(fault, request, dice):
+            self.close_connection = True
+            return
+        answer, content = self._ask(body)
+        if fault is Fault.KILLED_AFTER:
+            proxy.act(fault, request, dice)
+        if fault is Fault.LOST_ANSWER:
+            self._reset(fault)
+            return
+        self._answer(answer, content, fault, dice)
+
+    def _ask(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        with contextlib.closing(self.server.proxy.connect()) as upstream:
+            headers = {n: v for n, v in self.headers.items() if n.lower() not in _HOP}
+            upstream.request(self.command, self.path, body or None, headers)
+            answer = upstream.getresponse()
+            return answer, answer.read()
+
+    def _send_half(self, body: bytes) -> None:
+        """The server gets the head and half of the body, and then nobody is there."""
+        with contextlib.closing(self.server.proxy.connect()) as upstream:
+            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in _HOP:
+                    upstream.putheader(name, value)
+            upstream.endheaders()
+            upstream.send(body[: len(body) // 2])
+
+    def _answer(
+        self,
+        answer: http.client.HTTPResponse,
+        content: bytes,
+        fault: Fault | None,
+        dice: Random,
+    ) -> None:
+        self.send_response_only(answer.status)
+        length = str(len(content))
+        for name, value in answer.getheaders():
+            if name.lower() == "content-length":
+                length = value if self.command == "HEAD" else length
+            elif name.lower() not in _HOP:
+                self.send_header(name, value)
+        if answer.status not in {204, 304}:
+            self.send_header("Content-Length", length)
+        self.end_headers()
+        if len(content) > 1 and fault in IN_ANSWER and answer.status < 300:
+            self._damage(content, fault, dice)
+        elif content:
+            self.wfile.write(content)
+
+    def _damage(self, content: bytes, fault: Fault | None, dice: Random) -> None:
+        if fault is Fault.FLIPPED_ANSWER:
+            self.server.proxy.happened(fault)
+            self.wfile.write(flipped(content, dice))
+            return
+        self.wfile.write(content[: dice.randrange(1, len(content))])
+        if fault is Fault.CUT_ANSWER:
+            self._reset(fault)
+        elif fault is Fault.SHORT_ANSWER:
+            self.server.proxy.happened(fault)
+            self.close_connection = True
+
+    def _refuse(self, fault: Fault) -> None:
+        self.server.proxy.happened(fault)
+        status, code, message = REFUSALS[fault]
+        body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+        self.send_response_only(status)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _reset(self, fault: Fault) -> None:
+        self.server.proxy.happened(fault)
+        self.close_connection = True
+        # Closing without lingering sends a reset; detached, so that nobody says goodbye before.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(self.connection.detach())
+
+
+@contextlib.contextmanager
+def fault_proxy(upstream: str, acts: Mapping[Fault, Act] | None = None) -> Iterator[FaultProxy]:
+    """A proxy for the length of the block."""
+    proxy = FaultProxy(upstream, acts or {})
+    try:
+        yield proxy
+    finally:
+        proxy.end()
