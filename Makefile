@@ -3,7 +3,8 @@
 
 # All targets share .venv, so all of them set up all of it: it is made once, not back and forth.
 LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
-PYTEST_ARGS ?= -q
+# Two processes, each with whole modules: half the time on two processors.
+PYTEST_ARGS ?= -q -n 2 --dist loadfile
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock" $(UPGRADE)
 # The CDK's command line, on the Node.js of the lock, whatever the machine has; it reports to nobody.
@@ -11,7 +12,7 @@ CDK = PATH="$(CURDIR)/.venv/bin:$$PATH" CDK_DISABLE_CLI_TELEMETRY=true node_modu
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test check format lock clean
+.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak fuzz check format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,8 +48,18 @@ node_modules: package.json package-lock.json | set-up
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --no-audit --no-fund --loglevel=error
 	@touch node_modules
 
-test: check node_modules ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some
+test: check node_modules ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in one process
+	@.venv/bin/python -m tests.support.server_builds
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
+
+proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write-readme
+	@.venv/bin/python -m tests.proof $(ARGS)
+
+soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures
+	@PYTHONPATH=functions:. .venv/bin/python -m tests.simulation --seconds $(or $(SECONDS),600) $(ARGS)
+
+fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line has the figures
+	@PYTHONPATH=functions:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)
 
 check: set-up ## Lint, formatting, types, import rules
 	@.venv/bin/ruff check --quiet .

@@ -84,3 +84,10 @@ def real_cloudtrail() -> Path:
     if not directory.is_dir():
         pytest.skip("the real CloudTrail objects are not beside this repository")
     return directory
+
+
+@pytest.fixture(scope="session")
+def proof_directory() -> Path | None:
+    """Where tests leave the figures that ``make proof`` prints; None in other runs."""
+    given = os.environ.get("S3_COMPACTOR_PROOF_DIR")
+    return Path(given) if given else None

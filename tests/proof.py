@@ -1,0 +1,135 @@
+"""The proof in figures: one command runs it, prints the table, and can put it into README.md.
+
+    python -m tests.proof
+    python -m tests.proof --write-readme
+
+The figures are those of the tests of ``make test`` that are about losing nothing; ends with
+pytest's exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from scripts.markers import replace_between
+from tests.simulation.mutations import MUTATIONS
+from tests.support.real_servers import REAL_SERVERS
+
+REPOSITORY = Path(__file__).parents[1]
+BEGIN, END = "<!-- proof: made by make proof -->\n", "<!-- /proof -->"
+_TESTS = ("simulation", "contract", "faults", "hostile")
+_IN_BRACKETS = re.compile(r"\[(.*)\]$", re.DOTALL)
+
+
+def main() -> int:
+    """Run, print, and write where that is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--write-readme", action="store_true", help="put the table into README.md")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        status = run_tests(Path(directory))
+        made = table(Path(directory))
+    sys.stdout.write(made)
+    if args.write_readme and not status:
+        readme = REPOSITORY / "README.md"
+        text = readme.read_text(encoding="utf-8")
+        readme.write_text(replace_between(text, BEGIN, END, made), encoding="utf-8")
+    return status
+
+
+def run_tests(directory: Path) -> int:
+    """Run the tests; they leave their figures in the directory. Returns pytest's exit code."""
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={directory / 'cases.xml'}"]
+    done = subprocess.run(
+        [*command, *(f"tests/{name}" for name in _TESTS)],
+        cwd=REPOSITORY,
+        env={**os.environ, "S3_COMPACTOR_PROOF_DIR": str(directory)},
+        check=False,
+    )
+    return done.returncode
+
+
+def table(directory: Path) -> str:
+    """The figures that the tests left, in Markdown."""
+    rows = [
+        *_simulation(_figures(directory, "simulation")),
+        *_mutations(_figures(directory, "mutations")),
+        *_cases(directory / "cases.xml"),
+        *_faults(_figures(directory, "faults")),
+    ]
+    lines = [f"| {what} | {figure} |" for what, figure in rows]
+    return "\n".join(["| What was done | Figure |", "|---|---|", *lines]) + "\n"
+
+
+def _figures(directory: Path, name: str) -> Mapping[str, Any]:
+    path = directory / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _simulation(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    faults: Mapping[str, int] = found.get("faults", {})
+    return [
+        ("simulated schedules", f"{found.get('schedules', 0):,}"),
+        ("requests in them, the world checked after each", f"{found.get('requests', 0):,}"),
+        (
+            "faults and other disturbances injected in them",
+            f"{sum(faults.values()):,} of {len(faults)} kinds",
+        ),
+        ("promises broken", f"{found.get('violations', 'unknown')}"),
+    ]
+
+
+def _mutations(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    most = max((one["schedules"] for one in found.values()), default=0)
+    figure = f"{len(found)} of {len(MUTATIONS)}, each within {most:,} schedules"
+    return [("guards whose removal the simulation notices", figure)]
+
+
+def _cases(report: Path) -> list[tuple[str, str]]:
+    cases: Counter[str] = Counter()
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest's own report
+        folder = case.get("classname", "").split(".")[1]
+        if case.find("skipped") is None:
+            cases[folder] += 1
+            match = _IN_BRACKETS.search(case.get("name", ""))
+            names = set(match[1].split("-")) if match and folder == "contract" else set()
+            cases.update(names & {*REAL_SERVERS, "moto", "memory"})
+    real = ", ".join(f"{cases[name]:,} on {name}" for name in REAL_SERVERS)
+    others = f"{cases['moto']:,} on moto, {cases['memory']:,} in memory"
+    return [
+        ("cases of the store's contract on real S3 servers", real),
+        ("the same on stand-ins", others),
+        ("cases of hostile input", f"{cases['hostile']:,}"),
+    ]
+
+
+def _faults(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    faults: Mapping[str, int] = found.get("faults", {})
+    return [
+        ("runs of real processes", f"{found.get('runs', 0):,}"),
+        (
+            "faults injected between them and a real server",
+            f"{sum(faults.values()):,} of {len(faults)} kinds",
+        ),
+        ("worker processes killed", f"{found.get('kills', 0):,}"),
+        (
+            "records of their sources, each shown to be in exactly one output",
+            f"{found.get('records', 0):,}",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

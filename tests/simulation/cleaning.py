@@ -1,0 +1,26 @@
+"""Clean-up as a process of the simulation."""
+
+from __future__ import annotations
+
+from compactor import clean_up_receipts
+from compactor.clean_up_partition import CleanUpRun, record_clean_up
+from compactor.clean_up_receipts import CleanUpReceipt
+from tests.simulation.processes import Process
+from tests.simulation.world import World
+from tests.support.examples import PARTITION
+from tests.support.world import NoDeadline
+
+
+def cleaner(world: World) -> Process:
+    """One clean-up of the partition, as the Lambda function does it."""
+    run_id = world.named("cleaning")
+
+    def clean() -> CleanUpReceipt:
+        client, settings = world.client(process), world.settings
+        run = CleanUpRun(
+            PARTITION.path, settings, client, world.machine_clock, NoDeadline(), run_id
+        )
+        return record_clean_up(run, clean_up_receipts.earlier(settings, run_id, PARTITION, client))
+
+    process = Process(world.named("clean-up"), clean)
+    return process

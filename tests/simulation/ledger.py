@@ -1,0 +1,139 @@
+"""What must be true after every step, told from what S3 shows alone.
+
+Every record has a number of its own, and every version of a source (key and ETag) its own
+records. The ledger knows what producers wrote, overwrote and deleted; where a record is now it
+reads from the store, as a query engine would, and never from a commit log.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+
+from tests.support.memory_store import MemoryStore
+
+SOURCE, LAKE, DATA = "source", "lake", "compacted/"
+_RECORD = re.compile(rb"record-(\d+)")
+
+
+class Violation(AssertionError):
+    """A promise is broken."""
+
+
+def records_in(body: bytes) -> tuple[int, ...]:
+    """Numbers of the records in an object; none in one that does not decompress."""
+    if body[:2] == b"\x1f\x8b":
+        try:
+            body = gzip.decompress(body)
+        except (OSError, EOFError, zlib.error):
+            return ()
+    return tuple(int(match) for match in _RECORD.findall(body))
+
+
+class Ledger:
+    """Checks a store after every step.
+
+    Args:
+        s3: what to look at.
+        retention_seconds: how long sources must outlive their output.
+    """
+
+    def __init__(self, s3: MemoryStore, retention_seconds: float) -> None:
+        self._s3 = s3
+        self._retention_seconds = retention_seconds
+        self._read: dict[bytes, tuple[int, ...]] = {}
+        self._sources: Mapping[str, bytes] = {}
+        self._outputs: Mapping[str, bytes] = {}
+        self._in_outputs: Counter[int] = Counter()
+        self._written: set[int] = set()
+        # Gone from the source by its producer's own doing, before any output held them.
+        self._withdrawn: set[int] = set()
+
+    def written(self, body: bytes) -> None:
+        """A producer is about to put an object; call :meth:`look` after it did."""
+        self._written |= set(self._records(body))
+
+    def removing(self, key: str) -> None:
+        """A producer is about to overwrite or delete a source."""
+        body = self._sources.get(key)
+        if body is not None:
+            self._withdrawn |= set(self._records(body)) - set(self._in_outputs)
+
+    def tampering(self, key: str) -> None:
+        """Somebody is about to overwrite or delete an output."""
+        held = set(self._records(self._outputs[key]))
+        self._withdrawn |= held - self._in_sources()
+        self._in_outputs -= Counter(held)
+        self._outputs = {name: body for name, body in self._outputs.items() if name != key}
+
+    def producer_acted(self) -> None:
+        """Take the sources as they are now for right."""
+        self._sources = self._s3.contents(SOURCE)
+
+    def look(self) -> None:
+        """Check every promise against what is readable now.
+
+        Raises:
+            Violation: with the numbers of the records.
+        """
+        sources, outputs = self._s3.contents(SOURCE), self._s3.contents(LAKE, DATA)
+        if outputs != self._outputs:
+            self._check_outputs(outputs)
+        if sources != self._sources:
+            self._check_deleted(set(self._sources) - set(sources))
+            self._sources = sources
+        lost = self._written - self._withdrawn - set(self._in_outputs) - self._in_sources()
+        if lost:
+            raise Violation(f"records {sorted(lost)} are neither in the source nor in an output")
+
+    def missing(self) -> set[int]:
+        """Records that are in the source and in no output."""
+        return self._in_sources() - set(self._in_outputs)
+
+    def compacted_sources(self) -> set[str]:
+        """Keys of the sources whose records an output holds."""
+        held = set(self._in_outputs)
+        return {key for key, body in self._sources.items() if held & set(self._records(body))}
+
+    def _check_outputs(self, outputs: Mapping[str, bytes]) -> None:
+        found = Counter(n for body in outputs.values() for n in self._records(body))
+        twice = sorted(number for number, count in found.items() if count > 1)
+        if twice:
+            raise Violation(f"records {twice} are readable twice")
+        gone = sorted(set(self._in_outputs) - set(found))
+        if gone:
+            raise Violation(f"records {gone} were readable in an output and are no more")
+        unknown = sorted(set(found) - self._written)
+        if unknown:
+            raise Violation(f"records {unknown} were never written by anybody")
+        self._outputs, self._in_outputs = outputs, found
+
+    def _check_deleted(self, keys: set[str]) -> None:
+        """Deletes are only right for sources whose records an output has long held."""
+        for key in sorted(keys):
+            held = self._records(self._sources[key])
+            if not held and self._sources[key]:
+                raise Violation(f"{key} was deleted, and no output can hold what is in it")
+            for number in held:
+                self._check_retention(key, number)
+
+    def _check_retention(self, key: str, number: int) -> None:
+        for name, body in self._outputs.items():
+            if number in self._records(body):
+                head = self._s3.head(LAKE, name)
+                assert head is not None
+                if self._s3.clock.now() - head.last_modified < self._retention_seconds:
+                    raise Violation(f"{key} was deleted before its retention had passed")
+                return
+        raise Violation(f"{key} was deleted, and no output holds record {number}")
+
+    def _in_sources(self) -> set[int]:
+        return {n for body in self._sources.values() for n in self._records(body)}
+
+    def _records(self, body: bytes) -> tuple[int, ...]:
+        if body not in self._read:
+            self._read[body] = records_in(body)
+        return self._read[body]

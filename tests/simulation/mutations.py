@@ -1,0 +1,81 @@
+"""The product with one guard removed: the simulation must notice each of them.
+
+A guard that can be taken out without any schedule failing is either not needed or not tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from compactor.commit_log import Commit
+from compactor.progress import Progress
+from compactor.publish import publish
+from tests.simulation.faults import Guard
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A way to take one guard out.
+
+    Attributes:
+        without: conditions that requests are sent without.
+        applied: what is changed in the product for the length of a block.
+    """
+
+    without: frozenset[Guard] = frozenset()
+    applied: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+unchanged = Mutation()
+
+
+def _publish_first(self: Progress, draft: Commit) -> Commit:
+    """Progress.commit with its two steps in the wrong order."""
+    publish(draft, self.run.store)
+    commit = self.run.log.append(self.state, draft)
+    self.state.mark_published(commit)
+    self.result.groups += 1
+    return commit
+
+
+@contextmanager
+def _publish_before_commit() -> Iterator[None]:
+    with patch.object(Progress, "commit", _publish_first):
+        yield
+
+
+@contextmanager
+def _commit_without_comparing() -> Iterator[None]:
+    with patch("compactor.commit.CommitLog._refuse_conflict", lambda *_: None):
+        yield
+
+
+@contextmanager
+def _delete_without_look() -> Iterator[None]:
+    with patch("compactor.clean_up_run._prove", lambda *_: None):
+        yield
+
+
+@contextmanager
+def _trust_our_clock() -> Iterator[None]:
+    with patch("compactor.cleanup.earlier_clock", lambda _, ours: ours):
+        yield
+
+
+@contextmanager
+def _keep_no_record() -> Iterator[None]:
+    with patch("compactor.clean_up_partition.write_record", lambda *_: None):
+        yield
+
+
+MUTATIONS: Mapping[str, Mutation] = {
+    **{guard.value: Mutation(frozenset({guard})) for guard in Guard},
+    "commit before publish": Mutation(applied=_publish_before_commit),
+    "HEAD before delete": Mutation(applied=_delete_without_look),
+    "comparison with the log on commit": Mutation(applied=_commit_without_comparing),
+    "S3's clock for retention": Mutation(applied=_trust_our_clock),
+    "record of what was cleaned up": Mutation(applied=_keep_no_record),
+}

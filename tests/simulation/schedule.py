@@ -1,0 +1,319 @@
+"""One schedule: who goes on at each step, what fails, and what else happens; then the end.
+
+The end has no faults: every process finishes, a worker does what is left, retention passes, and
+clean-up deletes. Then the world must be at rest: every record in one output, every compacted
+source and every unfinished upload gone, and nothing left that another run would do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from unittest.mock import patch
+
+from compactor.clean_up_receipts import CleanUpReceipt
+from compactor.commit import CommitLog
+from compactor.errors import IntegrityError
+from compactor.receipts import Receipt
+from compactor.verify import check_commit
+from tests.simulation.choices import Choices
+from tests.simulation.cleaning import cleaner
+from tests.simulation.faults import Fault, Guard, faults_of
+from tests.simulation.ledger import DATA, LAKE, Violation
+from tests.simulation.processes import Process, without_threads
+from tests.simulation.story import told
+from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
+from tests.support.examples import PARTITION
+
+# Turns before the end begins.
+_TURNS = 160
+# How far clocks jump, in seconds.
+JUMP = 400 * DAY
+_WINDOWS = (50_000, 2, 4)
+_FAULT_RATES = (0.0, 0.01, 0.04, 0.12)
+_EVENT_RATE = 0.07
+_SWITCH_RATE = 0.25
+# How often something more begins when all has come to an end.
+_MORE_RATE = 0.85
+_MOST_PROCESSES = 5
+# A run that has not come to rest after so many calls never will.
+_CALLS_TO_REST = 6
+_WRITES = frozenset({"put", "create", "complete_upload", "delete_source"})
+
+
+@dataclass
+class Outcome:
+    """What one schedule came to.
+
+    Attributes:
+        turns: requests made.
+        faults: by kind, and what else was done to the world.
+        violation: the broken promise; empty when all held.
+        story: what happened, a line each; only where it was asked for.
+        recorded: the decisions, to play it again.
+    """
+
+    turns: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    violation: str = ""
+    story: list[str] = field(default_factory=list)
+    recorded: list[int] = field(default_factory=list)
+
+
+def play(
+    seed: int,
+    *,
+    replay: Sequence[int] | None = None,
+    without: frozenset[Guard] = frozenset(),
+    tell: bool = False,
+) -> Outcome:
+    """Play one schedule to its end, or to the first broken promise."""
+    choices = Choices(seed, replay)
+    outcome = Outcome()
+    with prepared(choices):
+        schedule = _Schedule(choices, without, outcome, tell=tell)
+        try:
+            schedule.disturbed()
+            schedule.end()
+        except Violation as violation:
+            outcome.violation = str(violation)
+            schedule.tell(f"VIOLATION: {violation}")
+    outcome.recorded = choices.recorded
+    return outcome
+
+
+@contextmanager
+def prepared(choices: Choices) -> Iterator[None]:
+    """The product without threads, and with windows of few objects."""
+    window = patch("compactor.listing.LISTING_WINDOW", choices.one_of(_WINDOWS))
+    with without_threads(), window:
+        yield
+
+
+class _Schedule:
+    def __init__(
+        self, choices: Choices, without: frozenset[Guard], outcome: Outcome, *, tell: bool
+    ) -> None:
+        self.world = World(choices, without)
+        self.outcome = outcome
+        self._choices = choices
+        self._telling = tell
+        self._processes: list[Process] = []
+        self._fault_rate = choices.one_of(_FAULT_RATES)
+
+    def tell(self, line: str) -> None:
+        if self._telling:
+            day, seconds = divmod(self.world.clock.now() - self._zero, DAY)
+            number = len(self.outcome.story) + 1
+            self.outcome.story.append(f"{number:>4}  day {day:.0f} {seconds:>6.0f} s  {line}")
+
+    def disturbed(self) -> None:
+        """Everything at once, with faults."""
+        self._zero = self.world.clock.now()
+        for name in NAMES[: 3 + self._choices.below(len(NAMES) - 2)]:
+            self.tell(self.world.arrive(name))
+        self._start_worker()
+        while self.outcome.turns < _TURNS:
+            self.world.clock.advance(1)
+            if not self._processes:
+                if not self._choices.chance(_MORE_RATE):
+                    return
+                self._start_worker()
+            if self._choices.chance(_EVENT_RATE):
+                self._event()
+            process = self._processes[0]
+            if self._choices.chance(_SWITCH_RATE):
+                process = self._choices.one_of(self._processes)
+            self._turn(process, self._fault_for(process))
+
+    # Turns.
+
+    def _fault_for(self, process: Process) -> Fault:
+        if process.waiting is None or not self._choices.chance(self._fault_rate):
+            return Fault.NONE
+        fault = self._choices.one_of(faults_of(process.waiting))
+        self.outcome.faults[fault] += 1
+        self.world.spoiled |= fault is Fault.FLIPPED
+        return fault
+
+    def _turn(self, process: Process, fault: Fault = Fault.NONE) -> None:
+        call = process.waiting
+        process.turn(fault)
+        self.outcome.turns += 1
+        if call is not None and self._telling:
+            self.tell(told(process.name, call, fault))
+        if call is None or call.name in _WRITES:
+            self.world.ledger.look()
+        if process.ended:
+            self._processes.remove(process)
+            self.tell(self.world.judge(process))
+
+    def _finish(self, process: Process) -> None:
+        while not process.ended:
+            self._turn(process)
+
+    def _start(self, process: Process, why: str = "") -> None:
+        if len(self._processes) < _MOST_PROCESSES:
+            self._processes.append(process)
+            self.tell(f"{process.name} starts{why}")
+
+    # Events.
+
+    def _event(self) -> None:
+        events = self._events()
+        name = self._choices.one_of(list(events))
+        self.outcome.faults[name] += 1
+        events[name]()
+        self.world.ledger.look()
+
+    def _events(self) -> dict[str, Callable[[], None]]:
+        world = self.world
+        events: dict[str, Callable[[], None]] = {
+            "another worker": self._start_worker,
+            "invocation repeated": self._start_twin,
+            "worker with little time": self._start_hurried,
+            "clean-up": self._start_cleaner,
+            "reader": lambda: self._start(world.reader()),
+            "late arrival": lambda: self.tell(world.arrive(f"late-{len(world.names)}.json")),
+            "an hour passes": partial(self._pass, 3_600.0),
+            "retention passes": partial(self._pass, (RETENTION_DAYS + 1) * DAY),
+            "clock jumps": self._jump,
+            "uploads dropped": lambda: self.tell(world.drop_uploads()),
+        }
+        if world.names:
+            events |= {
+                "source overwritten": lambda: self.tell(world.arrive(self._some_source())),
+                "source put again": lambda: self.tell(world.repeat(self._some_source())),
+                "source deleted": lambda: self.tell(world.withdraw(self._some_source())),
+            }
+        if world.outputs:
+            events["output tampered with"] = self._tamper
+        return events
+
+    def _some_source(self) -> str:
+        return self._choices.one_of(self.world.names)
+
+    def _start_worker(self) -> None:
+        self._start(self.world.worker())
+
+    def _start_twin(self) -> None:
+        names = [process.name for process in self._processes if "(" in process.name]
+        if names:
+            run_id = self._choices.one_of(names).partition("(")[2].rstrip(")")
+            self._start(self.world.worker(twin_of=run_id), ", the same invocation once more")
+
+    def _start_hurried(self) -> None:
+        requests = 5 + self._choices.below(25)
+        self._start(self.world.worker(patience=requests), f" with time for {requests} requests")
+
+    def _start_cleaner(self) -> None:
+        self._start(cleaner(self.world))
+
+    def _pass(self, seconds: float) -> None:
+        self.world.clock.advance(seconds)
+        self.tell(f"{seconds / 3_600:.0f} hours pass")
+
+    def _jump(self) -> None:
+        off = self._choices.one_of((JUMP, -JUMP, 3_600.0))
+        self.world.skew(off)
+        self.tell(f"the clocks of all machines but S3's are {off / DAY:.2f} days off now")
+
+    def _tamper(self) -> None:
+        # Rare: it ends what can be said of the end.
+        if self._choices.chance(0.2):
+            key = self._choices.one_of(self.world.outputs)
+            body = self._choices.one_of((None, b"other bytes", b""))
+            if body == b"":
+                body = bytes(len(self.world.s3.contents(LAKE)[key]))
+            self.tell(self.world.tamper(key, body))
+
+    # The end.
+
+    def end(self) -> None:
+        """No more faults: come to rest, and check that it is the right place.
+
+        Raises:
+            Violation: it is not.
+        """
+        self.tell("no more faults from here on")
+        while self._processes:
+            self._turn(self._processes[-1])
+        self.world.skew(0.0)
+        self.world.clock.advance(DAY)
+        self._come_to_rest()
+        self._verify()
+        # What was committed by a clock ahead of S3's is kept for longer.
+        self.world.clock.advance((RETENTION_DAYS + 4) * DAY + JUMP)
+        cleaned = self._clean_up()
+        self._verify()
+        if not self.world.tampered:
+            self._check_rest(cleaned)
+
+    def _come_to_rest(self) -> None:
+        for _ in range(_CALLS_TO_REST):
+            receipt = self._worker_at_the_end()
+            if receipt is not None and receipt.status == "done" and not receipt.counts.objects_in:
+                break
+        else:
+            if not self.world.tampered:
+                raise Violation(f"still not at rest after {_CALLS_TO_REST} calls")
+        if self.world.tampered:
+            return
+        missing = self.world.ledger.missing()
+        if missing:
+            raise Violation(f"records {sorted(missing)} were left in the source")
+        before = self.world.s3.count("read_source"), self.world.s3.contents(LAKE, DATA)
+        self._worker_at_the_end()
+        if before != (self.world.s3.count("read_source"), self.world.s3.contents(LAKE, DATA)):
+            raise Violation("a run with nothing to do read a source or changed an output")
+
+    def _worker_at_the_end(self) -> Receipt | None:
+        process = self.world.worker()
+        self._processes.append(process)
+        self._finish(process)
+        if isinstance(process.error, IntegrityError):
+            # What the alarm's description tells an operator to do.
+            self.tell("an operator aborts the spoiled upload")
+            self.world.drop_uploads()
+        return process.answer if isinstance(process.answer, Receipt) else None
+
+    def _clean_up(self) -> CleanUpReceipt:
+        process = cleaner(self.world)
+        self._processes.append(process)
+        self._finish(process)
+        if not isinstance(process.answer, CleanUpReceipt):
+            raise Violation(f"clean-up came to no end: {process.error!r}")
+        return process.answer
+
+    def _verify(self) -> None:
+        """Every valid commit's output holds its sources, unless somebody changed it."""
+        s3 = self.world.s3
+        outputs = s3.contents(LAKE, DATA)
+        log = CommitLog(s3, self.world.settings, PARTITION)
+        for commit in log.every_commit():
+            key = commit.output.key if commit.output else ""
+            spoiled = key in self.world.tampered and outputs.get(key) != self.world.tampered[key]
+            try:
+                check_commit(commit, s3)
+            except IntegrityError as error:
+                # Nothing of a partition is repaired once one of its outputs was changed.
+                if not self.world.tampered:
+                    raise Violation(f"verify: {error}") from error
+            else:
+                if spoiled:
+                    raise Violation(f"verify does not see what was done to {key}")
+
+    def _check_rest(self, cleaned: CleanUpReceipt) -> None:
+        left = self.world.ledger.compacted_sources()
+        if left or cleaned.unsafe or cleaned.counts.refused:
+            raise Violation(f"clean-up left {sorted(left)}: {cleaned.unsafe or cleaned.refusals}")
+        uploads = self.world.s3.unfinished_uploads(LAKE)
+        if uploads:
+            raise Violation(f"uploads {sorted(uploads)} are left for ever")
+        before = self.world.s3.count("delete_source")
+        self._clean_up()
+        if self.world.s3.count("delete_source") != before:
+            raise Violation("a second clean-up tried again what the first one deleted")

@@ -1,0 +1,186 @@
+"""Tens of thousands of schedules, and whether what watches them would notice anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.choices import Choices, simplest
+from tests.simulation.explore import explore_batch, shortest_story
+from tests.simulation.faults import Fault
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Ledger, Violation
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.schedule import play
+from tests.support.memory_store import ManualClock, MemoryStore
+
+REPOSITORY = Path(__file__).parents[2]
+SCHEDULES = 20_000
+RETENTION = 7 * 86_400.0
+
+
+def simulation(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": "functions:.", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+def test_no_promise_is_broken_in_twenty_thousand_schedules(tmp_path, proof_directory):
+    figures = (proof_directory or tmp_path) / "simulation.json"
+    done = simulation("--schedules", str(SCHEDULES), "--figures", str(figures))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    assert found["schedules"] == SCHEDULES
+    assert found["violations"] == 0
+    never = {fault for fault in Fault if fault is not Fault.NONE} - set(found["faults"])
+    assert not never, f"faults that no schedule had: {never}"
+    assert f"{SCHEDULES:,} schedules" in done.stdout.splitlines()[-1]
+
+
+def test_a_seed_plays_the_same_schedule_in_any_process():
+    stories = {simulation("--story", "11", PYTHONHASHSEED=seed).stdout for seed in ("1", "2")}
+    (story,) = stories
+    assert "publishes output" in story
+
+
+def test_what_was_recorded_can_be_played_again():
+    first = play(5)
+    assert play(0, replay=first.recorded).faults == first.faults
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_the_simulation_notices_when_a_guard_is_removed(name, proof_directory):
+    found = explore_batch(0, SCHEDULES // 4, name)
+    assert found.violations, f"{found.schedules} schedules did not notice"
+    assert "no error of ours" not in found.violations[0][1], "the mutation itself is broken"
+    if proof_directory:
+        path = proof_directory / "mutations.json"
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        known[name] = {"schedules": found.schedules, "violation": found.violations[0][1]}
+        path.write_text(json.dumps(known), encoding="utf-8")
+
+
+def test_a_broken_promise_is_told_as_a_short_story():
+    mutation = MUTATIONS["ETag on delete"]
+    ((seed, violation),) = explore_batch(0, SCHEDULES, "ETag on delete").violations
+    told = shortest_story(seed, mutation)
+    whole = play(seed, without=mutation.without)
+    assert len(told.recorded) < len(whole.recorded) / 2
+    assert "was deleted" in violation
+    assert "VIOLATION" in told.story[-1]
+    assert any("a producer puts" in line for line in told.story)
+    assert any("deletes" in line for line in told.story)
+
+
+def test_an_endless_exploration_is_refused():
+    done = simulation()
+    assert done.returncode == 2
+    assert "--seconds or --schedules" in done.stderr
+
+
+# What watches the schedules.
+
+
+@pytest.fixture
+def s3() -> MemoryStore:
+    store = MemoryStore(ManualClock())
+    store.add_bucket(LAKE)
+    return store
+
+
+def written(s3: MemoryStore, ledger: Ledger, key: str, body: bytes) -> None:
+    ledger.removing(key)
+    ledger.written(body)
+    s3.seed(SOURCE, key, body)
+    ledger.producer_acted()
+    ledger.look()
+
+
+@pytest.fixture
+def ledger(s3: MemoryStore) -> Ledger:
+    made = Ledger(s3, RETENTION)
+    written(s3, made, "a", b"record-1\n")
+    return made
+
+
+def test_a_record_in_two_outputs_is_noticed(s3, ledger):
+    s3.seed(LAKE, DATA + "one", b"record-1\n")
+    ledger.look()
+    s3.seed(LAKE, DATA + "two", b"record-1\n")
+    with pytest.raises(Violation, match="readable twice"):
+        ledger.look()
+
+
+def test_a_source_deleted_before_any_output_held_it_is_noticed(s3, ledger):
+    s3.remove(SOURCE, "a")
+    with pytest.raises(Violation, match="no output holds record 1"):
+        ledger.look()
+
+
+def test_a_source_deleted_within_its_retention_is_noticed(s3, ledger):
+    s3.seed(LAKE, DATA + "one", b"record-1\n")
+    ledger.look()
+    s3.clock.advance(RETENTION - 1)
+    s3.remove(SOURCE, "a")
+    with pytest.raises(Violation, match="before its retention"):
+        ledger.look()
+
+
+def test_a_source_that_nobody_can_read_must_not_be_deleted(s3, ledger):
+    written(s3, ledger, "broken", b"\x1f\x8b broken")
+    s3.remove(SOURCE, "broken")
+    with pytest.raises(Violation, match="no output can hold"):
+        ledger.look()
+
+
+def test_an_output_that_vanishes_is_noticed(s3, ledger):
+    s3.seed(LAKE, DATA + "one", b"record-1\n")
+    ledger.look()
+    s3.remove(LAKE, DATA + "one")
+    with pytest.raises(Violation, match="are no more"):
+        ledger.look()
+
+
+def test_a_record_that_nobody_wrote_is_noticed(s3, ledger):
+    s3.seed(LAKE, DATA + "one", b"record-2\n")
+    with pytest.raises(Violation, match="never written"):
+        ledger.look()
+
+
+def test_what_a_producer_takes_back_before_it_is_compacted_is_nobodys_loss(s3, ledger):
+    ledger.removing("a")
+    s3.remove(SOURCE, "a")
+    ledger.producer_acted()
+    ledger.look()
+
+
+# Shorter stories.
+
+
+def test_the_simplest_list_of_decisions_keeps_only_what_it_takes_to_fail():
+    def fails(recorded: Sequence[int]) -> bool:
+        return 7 in recorded and 3 in recorded
+
+    assert simplest([1, 7, 5, 5, 3, 2, 2, 7], fails) == [7, 3] or fails(
+        simplest([1, 7, 5, 5, 3, 2, 2, 7], fails)
+    )
+    assert len(simplest([1, 7, 5, 5, 3, 2, 2, 7], fails)) == 2
+
+
+def test_decisions_that_are_missing_are_the_dullest():
+    choices = Choices(1, replay=[9])
+    assert choices.one_of(["a", "b", "c"]) == "c", "a number too large is the last"
+    assert choices.one_of(["a", "b", "c"]) == "a"
+    assert not choices.chance(1.0)

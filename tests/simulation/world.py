@@ -1,0 +1,230 @@
+"""The world of one schedule: a store, producers, workers, clean-ups, readers, clocks."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from dataclasses import dataclass
+from math import inf
+
+from compactor.errors import CompactorError, IntegrityError, ObjectMissing, TransientStoreError
+from compactor.receipts import Counts, Receipt
+from compactor.run_partition import PartitionRun, record_partition
+from compactor.settings import Settings
+from tests.simulation.choices import Choices
+from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Ledger, Violation, records_in
+from tests.simulation.processes import Process
+from tests.simulation.story import thing
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
+
+RETENTION_DAYS = 7
+DAY = 86_400.0
+_COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_DAYS}
+#: What runs are asked to do; a schedule takes one of them.
+SETTINGS: tuple[Settings, ...] = (
+    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
+    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
+    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=60),
+    settings(**_COMMON),
+)
+NAMES = ("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json")
+# All content has one length for each kind: an overwrite changes the ETag and nothing else.
+_RECORDS_EACH = 2
+
+
+@dataclass
+class SkewedClock:
+    """The clocks of the machines: the store's, and so many seconds off."""
+
+    true: ManualClock
+    off: float = 0.0
+
+    def now(self) -> float:
+        return self.true.now() + self.off
+
+
+@dataclass
+class Patience:
+    """Time for so many requests; then a worker must come to an end."""
+
+    requests: float = inf
+
+    def spend(self) -> None:
+        self.requests -= 1
+
+    def remaining_seconds(self) -> float:
+        return inf if self.requests > 0 else 0.0
+
+
+class World:
+    """Everything of one schedule but its order.
+
+    Attributes:
+        spoiled: something happened that a worker may answer with IntegrityError.
+        tampered: outputs that somebody changed or deleted, as they were.
+    """
+
+    def __init__(self, choices: Choices, without: frozenset[Guard]) -> None:
+        self.choices = choices
+        self.clock = ManualClock(NOW)
+        self.s3 = MemoryStore(self.clock, page_size=PAGE_SIZE)
+        for bucket in (SOURCE, LAKE):
+            self.s3.add_bucket(bucket)
+        self.settings = choices.one_of(SETTINGS)
+        self.machine_clock = SkewedClock(self.clock)
+        self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
+        self.spoiled = False
+        self.tampered: dict[str, bytes] = {}
+        self._without = without
+        self._next_record = 0
+        self._started: Counter[str] = Counter()
+
+    # Producers.
+
+    def arrive(self, name: str) -> str:
+        """An object is put, over whatever has its name."""
+        key = PARTITION.prefix + name
+        body = self._content(name)
+        self.ledger.removing(key)
+        self.ledger.written(body)
+        self.s3.seed(SOURCE, key, body)
+        self.ledger.producer_acted()
+        return f"a producer puts {name}: records {list(records_in(body))}"
+
+    def repeat(self, name: str) -> str:
+        """An object is put once more with the same content."""
+        key = PARTITION.prefix + name
+        self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
+        return f"a producer puts {name} once more, unchanged"
+
+    def withdraw(self, name: str) -> str:
+        """A producer deletes an object."""
+        key = PARTITION.prefix + name
+        self.ledger.removing(key)
+        self.s3.remove(SOURCE, key)
+        self.ledger.producer_acted()
+        return f"a producer deletes {name}"
+
+    def _content(self, name: str) -> bytes:
+        if name.startswith("empty"):
+            return b""
+        numbers = [f"record-{self._next_record + n:05}" for n in range(_RECORDS_EACH)]
+        self._next_record += _RECORDS_EACH
+        if name.endswith(".json"):
+            return "".join(f'{{"id": "{number}"}}\n' for number in numbers).encode()
+        if name.endswith(".csv"):
+            return ("id\n" + "\n".join(numbers)).encode()
+        packed = gzip.compress("\n".join(numbers).encode(), 0, mtime=0)
+        return packed[:-3] if name.startswith("broken") else packed
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the sources that are there."""
+        return [key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE)]
+
+    @property
+    def outputs(self) -> list[str]:
+        """Keys of what is readable in the destination."""
+        return list(self.s3.contents(LAKE, DATA))
+
+    # What happens to the store from outside.
+
+    def drop_uploads(self) -> str:
+        """What AbortIncompleteMultipartUpload of a lifecycle rule does."""
+        for upload_id, key in self.s3.unfinished_uploads(LAKE).items():
+            self.s3.abort_upload(LAKE, key, upload_id)
+        return "a lifecycle rule aborts every unfinished upload"
+
+    def tamper(self, key: str, body: bytes | None) -> str:
+        """Somebody overwrites an output with other bytes, or deletes it."""
+        self.tampered.setdefault(key, self.s3.contents(LAKE)[key])
+        self.spoiled = True
+        self.ledger.tampering(key)
+        if body is None:
+            self.s3.remove(LAKE, key)
+            return f"somebody deletes {thing(LAKE, key)}"
+        self.s3.seed(LAKE, key, body)
+        return f"somebody overwrites {thing(LAKE, key)}"
+
+    def skew(self, seconds: float) -> None:
+        """Put the clocks of all machines so far off S3's."""
+        self.machine_clock.off = seconds
+
+    # Processes.
+
+    def worker(self, *, twin_of: str | None = None, patience: float = inf) -> Process:
+        """An invocation for the partition; a twin has the run id of another."""
+        run_id = twin_of or self.named("run")
+        deadline = Patience(patience)
+
+        def work() -> Receipt:
+            client = self.client(process, deadline)
+            run = PartitionRun(
+                PARTITION, self.settings, client, self.machine_clock, deadline, run_id
+            )
+            return record_partition(run, Counts())
+
+        name = f"{self.named('worker')} ({run_id})"
+        process = Process(name, work)
+        return process
+
+    def reader(self) -> Process:
+        """A query engine: lists the destination, then reads what it saw."""
+
+        def read() -> None:
+            client = self.client(process)
+            found: Counter[int] = Counter()
+            for page in client.list_objects(LAKE, DATA):
+                for one in page:
+                    found.update(records_in(self._read_output(client, one.key)))
+            twice = sorted(number for number, count in found.items() if count > 1)
+            if twice:
+                raise Violation(f"a reader got records {twice} twice")
+
+        process = Process(self.named("reader"), read)
+        return process
+
+    def _read_output(self, client: Client, key: str) -> bytes:
+        try:
+            return client.get(LAKE, key)
+        except ObjectMissing:
+            if key in self.tampered:
+                return b""
+            raise
+
+    def client(self, process: Process, patience: Patience | None = None) -> Client:
+        """The store as one process sees it."""
+
+        def ask(call: Call) -> Fault:
+            if patience is not None:
+                patience.spend()
+            return process.ask(call)
+
+        return Client(self.s3, ask, self._without)
+
+    def judge(self, process: Process) -> str:
+        """What a process came to, as a trace tells it.
+
+        Raises:
+            Violation: it ended in a way that nobody could make sense of.
+        """
+        error = process.error
+        if error is None:
+            status = getattr(process.answer, "status", "done")
+            return f"{process.name} ends: {status}"
+        if isinstance(error, Violation):
+            raise error
+        expected = isinstance(error, (Crashed, TransientStoreError))
+        if not expected and not (self.spoiled and isinstance(error, IntegrityError)):
+            why = "" if isinstance(error, CompactorError) else " (no error of ours)"
+            raise Violation(f"{process.name} ended with {error!r}{why}") from error
+        if isinstance(error, Crashed):
+            return f"{process.name} is dead"
+        return f"{process.name} ends: {type(error).__name__}: {error}"
+
+    def named(self, kind: str) -> str:
+        """A name that no other process of the schedule has."""
+        self._started[kind] += 1
+        return f"{kind}-{self._started[kind]}"
