@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from compactor.clean_up_partition import CleanUpRun, Decision, clean_up, decide
-from compactor.clean_up_receipts import CleanUpReceipt
+from compactor.clean_up_receipts import SUMMED, CleanUpReceipt
 from compactor.clean_up_work import find_due
 from compactor.errors import CompactorError
 from compactor.ports import Clock, ObjectStore
@@ -21,17 +21,6 @@ from scripts.console import progress
 # Partitions at a time: each holds the rows of one commit, which may take tens of megabytes.
 _AT_ONCE = 4
 _SHOWN_REFUSALS = 100
-
-
-_SUMS = (
-    "commits",
-    "deleted",
-    "deleted_bytes",
-    "changed",
-    "refused",
-    "markers",
-    "uploads_aborted",
-)
 
 
 @dataclass(slots=True)
@@ -60,7 +49,7 @@ class Done:
 
     def add(self, receipt: CleanUpReceipt) -> None:
         """Take in what was done to one partition."""
-        for name in _SUMS:
+        for name in SUMMED:
             setattr(self, name, getattr(self, name) + getattr(receipt.counts, name))
         lines = [f"{one.key}: {one.reason}" for one in receipt.refusals]
         self.refusals = (self.refusals + lines)[:_SHOWN_REFUSALS]

@@ -21,6 +21,18 @@ from compactor.settings import Settings
 SHOWN_REFUSALS = 100
 
 
+#: The counts that add up over partitions.
+SUMMED = (
+    "commits",
+    "deleted",
+    "deleted_bytes",
+    "changed",
+    "refused",
+    "markers",
+    "uploads_aborted",
+)
+
+
 @dataclass(slots=True)
 class CleanUpCounts:
     """Numbers of one partition's clean-up in one run.

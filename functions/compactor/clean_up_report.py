@@ -8,22 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from compactor import clean_up_receipts, layout
-from compactor.clean_up_receipts import SHOWN_REFUSALS, CleanUpReceipt, Refusal
+from compactor.clean_up_receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt, Refusal
 from compactor.clean_up_work import DueWork, partition_at, read_due
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings import CleanUpMode, Settings
 
 _READERS = 16
-_SUMS = (
-    "commits",
-    "deleted",
-    "deleted_bytes",
-    "changed",
-    "refused",
-    "markers",
-    "uploads_aborted",
-)
 
 
 @dataclass(slots=True)
@@ -68,7 +59,7 @@ class CleanUpReport:
     @property
     def totals(self) -> dict[str, int]:
         """Its numbers, with how many lines of each kind there are."""
-        numbers = {name: getattr(self, name) for name in ("partitions", *_SUMS)}
+        numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
         lines = ("unsafe", "warnings", "failures")
         return {**numbers, **{name: len(getattr(self, name)) for name in lines}}
 
@@ -127,7 +118,7 @@ def _receipt(
 
 
 def _add(result: CleanUpReport, receipt: CleanUpReceipt) -> None:
-    for name in _SUMS:
+    for name in SUMMED:
         setattr(result, name, getattr(result, name) + getattr(receipt.counts, name))
     result.requests = dict(Counter(result.requests) + Counter(receipt.counts.requests))
     result.unsafe += receipt.unsafe

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import types
-from html.parser import HTMLParser
 from typing import Any
 
 import msgspec
@@ -24,30 +23,12 @@ from compactor.work import write_work
 from scripts import cli
 from scripts.console import print_error, print_line, print_table
 from tests.hostile.names import HOSTILE, RICH, TERMINAL
+from tests.support.desk import Page
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.world import NoDeadline
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class Page(HTMLParser):
-    """The elements, attributes and texts of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.texts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
 
 
 def with_hostile_texts(value: Any, hostile: str) -> Any:
