@@ -49,7 +49,7 @@ class Lake:
             body = b"\n".join(b'{"id":"%d-%d-%d"}' % (p, n, row) for row in range(ROWS))
             key = f"logs/p{p}/{n}.json" + ".gz" * (n % 2)
             self.plain[key] = body
-            seeds.append(SeedObject(key, gzip.compress(body) if n % 2 else body, long_ago))
+            seeds.append(SeedObject(key, gzip.compress(body, mtime=0) if n % 2 else body, long_ago))
         s3.seed(self.bucket, seeds)
 
     @property
@@ -210,7 +210,7 @@ def test_verify_finds_a_source_in_two_commits(compacted, command):
     log = "_compactor/compacted/partitions/p0/commits/"
     entry = json.loads(gzip.decompress(compacted.read(f"{log}{1:020d}.json.gz")))
     entry |= {"sequence": 3, "output": None}
-    compacted.write(f"{log}{3:020d}.json.gz", gzip.compress(json.dumps(entry).encode()))
+    compacted.write(f"{log}{3:020d}.json.gz", gzip.compress(json.dumps(entry).encode(), mtime=0))
     code, _, err = command("verify", *compacted.uris, *compacted.endpoint)
     assert code == 1
     assert "logs/p0/0.json is in p0/ commit" in err

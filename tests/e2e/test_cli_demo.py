@@ -99,7 +99,7 @@ def test_the_demo_shows_one_oversized_partition_done_by_spark(spark, tmp_path):
 def test_a_directory_without_a_readable_log_is_not_called_proven(tmp_path):
     source = tmp_path / "logs"
     source.mkdir()
-    (source / "broken.gz").write_bytes(gzip.compress(b"cut off " * 1_000)[:-20])
+    (source / "broken.gz").write_bytes(gzip.compress(b"cut off " * 1_000, mtime=0)[:-20])
     process = demo("--source", str(source), "--report-dir", str(tmp_path))
     out, err = process.communicate(timeout=100)
     assert process.returncode == 1

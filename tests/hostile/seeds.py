@@ -65,7 +65,7 @@ def _state() -> tuple[list[bytes], list[bytes]]:
     """Entries of a log and a checkpoint, as a run leaves them."""
     sources = [of(".json", LINES), of(".json", UNDELIMITED), of(".log", b"a\nb"), of(".csv", TABLE)]
     world = Sources([*sources, of("_CloudTrail_x.json", TRAIL)], cloudtrail_output="lines")
-    world.put("broken.log.gz", gzip.compress(b"cut")[:-3])
+    world.put("broken.log.gz", gzip.compress(b"cut", mtime=0)[:-3])
     world.run()
     stored = world.store.contents("lake", "_compactor/")
     last = world.log.load().last
@@ -77,15 +77,20 @@ def _state() -> tuple[list[bytes], list[bytes]]:
         for n, body in enumerate(entries)
     ]
     checkpoint = gzip.decompress(stored[checkpoint_key(settings(), PARTITION, last)[1]])
-    return [gzip.compress(body, 1) for body in first], [gzip.compress(checkpoint, 1)]
+    return [gzip.compress(body, 1, mtime=0) for body in first], [
+        gzip.compress(checkpoint, 1, mtime=0)
+    ]
 
 
 _ENTRIES, _CHECKPOINTS = _state()
 SEEDS: dict[str, list[bytes]] = {
     "compressed": [
         gzip.compress(TRAIL, mtime=0),
-        gzip.compress(b"one\n") + gzip.compress(b"") + bytes(9),
-        b"\x1f\x8b\x08\x1c" + bytes(6) + b"\2\0xxname\0comment\0" + gzip.compress(b"two\n")[10:],
+        gzip.compress(b"one\n", mtime=0) + gzip.compress(b"", mtime=0) + bytes(9),
+        b"\x1f\x8b\x08\x1c"
+        + bytes(6)
+        + b"\2\0xxname\0comment\0"
+        + gzip.compress(b"two\n", mtime=0)[10:],
         zstandard.ZstdCompressor(write_checksum=True).compress(TRAIL),
         b"\x50\x2a\x4d\x18\3\0\0\0abc" + zstandard.compress(b"three\n") + frame(content_size=5),
         b"plain\n",

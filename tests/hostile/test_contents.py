@@ -32,10 +32,10 @@ TRAIL = "_CloudTrail_x.json"
     [
         (".log.gz", b"plain\n", b"plain\n"),
         (".log.zst", b"plain\n", b"plain\n"),
-        (".log", gzip.compress(b"gzip\n"), b"gzip\n"),
+        (".log", gzip.compress(b"gzip\n", mtime=0), b"gzip\n"),
         (".log.gz", zstandard.compress(b"zstd\n"), b"zstd\n"),
-        (".json.zst", gzip.compress(LINES), LINES),
-        (".csv", gzip.compress(b"id,name\n1,x\n"), b"id,name\n1,x\n"),
+        (".json.zst", gzip.compress(LINES, mtime=0), LINES),
+        (".csv", gzip.compress(b"id,name\n1,x\n", mtime=0), b"id,name\n1,x\n"),
         (".csv.gz", LINES, LINES),
         (".json", b"no json at all\n", b"no json at all\n"),
         (".log", LINES, LINES),
@@ -179,7 +179,7 @@ ROWS = b"id,name\n1,x\n2,y\n"
         BOM + b"id,name",
         BOM + b"id,name\r\n",
         b"id,name\r",
-        gzip.compress(BOM + ROWS),
+        gzip.compress(BOM + ROWS, mtime=0),
     ],
 )
 def test_a_header_with_a_byte_order_mark_or_another_line_end_is_the_same_header(

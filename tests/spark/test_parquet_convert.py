@@ -68,9 +68,11 @@ def test_records_of_many_objects_become_rows_in_their_order(rows: Rows) -> None:
 
 def test_compressed_objects_and_documents_of_many_records_are_taken_apart(rows: Rows) -> None:
     world = rows(output_format="parquet")
-    world.put("1.json.gz", gzip.compress(b'{"id": 1}\n'))
-    world.put("2.json.gz", gzip.compress(b'{"id": 2}{"id": 3}'))
-    world.put("a_CloudTrail_4.json.gz", gzip.compress(b'{"Records":[{"id": 4},{"id": 5}]}'))
+    world.put("1.json.gz", gzip.compress(b'{"id": 1}\n', mtime=0))
+    world.put("2.json.gz", gzip.compress(b'{"id": 2}{"id": 3}', mtime=0))
+    world.put(
+        "a_CloudTrail_4.json.gz", gzip.compress(b'{"Records":[{"id": 4},{"id": 5}]}', mtime=0)
+    )
     world.put("5.json.zst", zstandard.compress(b'{"id": 6}\n'))
     world.run()
     assert sorted(row.id for row in world.output().collect()) == [1, 2, 3, 4, 5, 6]
@@ -199,9 +201,9 @@ def test_names_that_differ_in_case_alone_are_refused(rows: Rows) -> None:
 
 def test_objects_that_are_damaged_or_have_no_fields_are_quarantined(rows: Rows) -> None:
     world = rows(output_format="parquet")
-    world.put("1.json.gz", gzip.compress(b'{"id": 1}\n'))
-    world.put("2.json.gz", gzip.compress(b'{"id": 2}\n' * 99)[:-9])
-    world.put("3.json.gz", gzip.compress(b"plain text\n"))
+    world.put("1.json.gz", gzip.compress(b'{"id": 1}\n', mtime=0))
+    world.put("2.json.gz", gzip.compress(b'{"id": 2}\n' * 99, mtime=0)[:-9])
+    world.put("3.json.gz", gzip.compress(b"plain text\n", mtime=0))
     (commit,) = world.run()
     assert [row.id for row in world.output().collect()] == [1]
     assert {q.source.key[-9:]: q.reason.value for q in commit.quarantined} == {

@@ -76,7 +76,7 @@ class World:
         self.put("e.csv", b"id,other\nrecord-902,1\n")
         self.records |= {900, 901, 902}
         self.add("f.log.gz", "{}", packed=True)
-        self.put("g.log.gz", gzip.compress(b"never read " * 50)[:-9])
+        self.put("g.log.gz", gzip.compress(b"never read " * 50, mtime=0)[:-9])
         self.add("h.log.gz", "{}", packed=True)
 
     def check(self, call: Call | None = None) -> None:

@@ -89,7 +89,7 @@ def refused(decode: Decode, content: bytes, compression: Compression) -> str:
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
-        (gzip.compress(b"x"), Compression.GZIP),
+        (gzip.compress(b"x", mtime=0), Compression.GZIP),
         (zstandard.compress(b"x"), Compression.ZSTD),
         (b"\x5e\x2a\x4d\x18\x00\x00\x00\x00", Compression.ZSTD),
         (b'{"a": 1}', Compression.NONE),
@@ -212,7 +212,7 @@ def test_one_flipped_bit_never_gives_other_content(compression: Compression) -> 
 
 @BOTH_WAYS
 def test_zero_padding_behind_a_gzip_member_is_accepted(decode: Decode) -> None:
-    encoded = gzip.compress(b"content")
+    encoded = gzip.compress(b"content", mtime=0)
     for padding in (1, 511, 300_000):
         assert decode(encoded + bytes(padding), Compression.GZIP) == b"content"
 
@@ -220,7 +220,7 @@ def test_zero_padding_behind_a_gzip_member_is_accepted(decode: Decode) -> None:
 @BOTH_WAYS
 @pytest.mark.parametrize("garbage", [b"garbage", b"\0\0x", bytes(600_000) + b"x", b"\x1f\x8c"])
 def test_other_bytes_behind_a_gzip_member_are_corrupt(decode: Decode, garbage: bytes) -> None:
-    found = refused(decode, gzip.compress(b"content") + garbage, Compression.GZIP)
+    found = refused(decode, gzip.compress(b"content", mtime=0) + garbage, Compression.GZIP)
     assert found == QuarantineReason.CORRUPT
 
 

@@ -25,7 +25,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda body: body[:-9],
     "a flipped bit": lambda body: body[:20] + bytes([body[20] ^ 1]) + body[21:],
     "no gzip": gzip.decompress,
-    "no JSON": lambda body: gzip.compress(b"{"),
+    "no JSON": lambda body: gzip.compress(b"{", mtime=0),
     "no document": lambda body: json_of([1]),
     "a number": lambda body: json_of(1),
     "another version": lambda body: json_of({"version": 9}),
