@@ -109,7 +109,7 @@ def _cases(report: Path) -> list[tuple[str, str]]:
     real = ", ".join(f"{cases[name]:,} on {name}" for name in REAL_SERVERS)
     others = f"{cases['moto']:,} on moto, {cases['memory']:,} in memory"
     return [
-        ("cases of the store's contract on real S3 servers", real),
+        ("cases of the store's contract that hold on real S3 servers", real),
         ("the same on stand-ins", others),
         ("cases of hostile input", f"{cases['hostile']:,}"),
     ]
