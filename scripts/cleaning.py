@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from compactor.clean_up_partition import CleanUpRun, Decision, clean_up, decide
-from compactor.clean_up_receipts import SUMMED, CleanUpReceipt
+from compactor.clean_up_receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt
 from compactor.clean_up_work import find_due
 from compactor.errors import CompactorError
 from compactor.ports import Clock, ObjectStore
@@ -20,7 +20,6 @@ from scripts.console import progress
 
 # Partitions at a time: each holds the rows of one commit, which may take tens of megabytes.
 _AT_ONCE = 4
-_SHOWN_REFUSALS = 100
 
 
 @dataclass(slots=True)
@@ -52,7 +51,7 @@ class Done:
         for name in SUMMED:
             setattr(self, name, getattr(self, name) + getattr(receipt.counts, name))
         lines = [f"{one.key}: {one.reason}" for one in receipt.refusals]
-        self.refusals = (self.refusals + lines)[:_SHOWN_REFUSALS]
+        self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
         self.unsafe += receipt.unsafe
         self.warnings += [line for line in receipt.warnings if line not in self.warnings]
         if receipt.status == "failed":

@@ -19,8 +19,6 @@ from compactor.ports import ObjectStore, Refused
 from compactor.settings import Settings
 
 SHOWN_REFUSALS = 100
-
-
 #: The counts that add up over partitions.
 SUMMED = (
     "commits",

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -115,8 +115,8 @@ def shortest_story(seed: int, mutation: Mutation = unchanged) -> Outcome:
         outcome = play(seed, without=mutation.without)
         kind = _kind(outcome.violation)
 
-        def fails(recorded: object) -> bool:
-            again = play(seed, replay=recorded, without=mutation.without)  # type: ignore[arg-type] # a list of decisions, as simplest gives it
+        def fails(recorded: Sequence[int]) -> bool:
+            again = play(seed, replay=recorded, without=mutation.without)
             return _kind(again.violation) == kind
 
         recorded = simplest(outcome.recorded, fails)

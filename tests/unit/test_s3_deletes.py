@@ -126,10 +126,7 @@ def test_what_is_not_about_the_keys_is_an_error(
         store.delete_sources([source])
 
 
-def test_keys_that_s3_was_too_busy_for_are_asked_again(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compactor.stores.deletes.time.sleep", lambda seconds: None)
+def test_keys_that_s3_was_too_busy_for_are_asked_again(s3: ScriptedS3, store: S3Store) -> None:
     codes = [{"a": "SlowDown", "b": "AccessDenied"}, {"a": "InternalError"}, {}]
     s3.answer = lambda asked: deletes(asked, **codes[len(s3.asked) - 1])
     deletion = store.delete_sources(sources("a", "b", "c"))
@@ -137,13 +134,24 @@ def test_keys_that_s3_was_too_busy_for_are_asked_again(
     assert [asked.body.count(b"<Object>") for asked in s3.asked] == [3, 1, 1]
 
 
-def test_keys_that_s3_is_always_too_busy_for_are_refused(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compactor.stores.deletes.time.sleep", lambda seconds: None)
+def test_keys_that_s3_is_always_too_busy_for_are_refused(s3: ScriptedS3, store: S3Store) -> None:
     s3.answer = partial(deletes, a="SlowDown")
     assert store.delete_sources(sources("a")).refused == (Refused("a", "SlowDown: m"),)
     assert len(s3.asked) == 4
+
+
+def test_busy_keys_are_not_waited_for_beyond_the_end_of_the_invocation(
+    s3: ScriptedS3, store: S3Store
+) -> None:
+    class Ending:
+        def remaining_seconds(self) -> float:
+            # Five of them are kept for the invocation's own end, and the first wait takes 0.5.
+            return 6.0
+
+    s3.answer = partial(deletes, a="SlowDown")
+    refused = store.within(Ending()).delete_sources(sources("a")).refused
+    assert refused == (Refused("a", "SlowDown: m"),)
+    assert len(s3.asked) == 2
 
 
 def test_a_key_that_the_answer_does_not_speak_of_is_looked_at(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -71,7 +69,8 @@ class S3Deletes(S3Objects):
             if not busy:
                 break
             self._limiter.slow_down()
-            time.sleep(random.uniform(0, longest))  # noqa: S311 - jitter keeps no secret
+            if not self._retries.pause(longest):
+                break
             again, more = self._ask(busy)
             others = {key: error for key, error in errors.items() if _code(error) not in _BUSY}
             errors = others | again

@@ -125,6 +125,14 @@ class Retries:
             now = patience.clock()
         raise AssertionError("the last try ends in an answer or an error")
 
+    def pause(self, longest: float) -> bool:
+        """Wait up to so many seconds; false, at once, where the invocation ends first."""
+        wait = self.patience.jitter(longest)
+        if self.patience.clock() + wait >= self.ends_at:
+            return False
+        self.patience.pause(NEVER, wait)
+        return True
+
     def _wait_after(self, again: Again, tries: int) -> float:
         if again.slow_down:
             self.limiter.slow_down()
