@@ -10,12 +10,12 @@ from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.copying import copied_signature, copy_whole
+from compactor.detection import detect_source, passing_check
 from compactor.errors import SourceChanged, UnreadableSource
-from compactor.formats import content_type, detect, extension_for, framer_for
+from compactor.formats import content_type, extension_for, framer_for
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
 from compactor.model import (
-    Format,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
@@ -133,8 +133,8 @@ class _Attempt:
         if self._copy_slice(source):
             return
         content = plain.read(body, self._settings)
-        forced = None if self._settings.format == "auto" else Format(self._settings.format)
-        found = detect(content.head, source.key, complete=content.complete, forced=forced)
+        settings = self._settings
+        found = detect_source(content.head, source.key, settings, complete=content.complete)
         if found is None:
             self._end_copied()
             self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
@@ -200,7 +200,7 @@ class _Attempt:
         )
 
     def _frame(self, source: SourceObject, content: plain.PlainContent) -> None:
-        if self._framer is None or self._writer is None:
+        if self._framer is None or self._writer is None or self._signature is None:
             raise AssertionError("a source is framed before its output was opened")
         streaming = None if content.complete else self._framer.stream()
         if streaming is None:
@@ -216,9 +216,12 @@ class _Attempt:
             self._write_opening()
             self._end_copied()
             start = self._writer.plain_bytes
+            check = passing_check(self._signature, self._settings)
             for chunk in content.chunks():
+                check.feed(chunk)
                 for piece in streaming.feed(chunk):
                     self._writer.write(piece)
+            check.finish()
             framed = streaming.finish()
         for piece in framed.slice:
             self._writer.write(piece)

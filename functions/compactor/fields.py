@@ -183,6 +183,22 @@ _SPECS = (
         " bytes. parquet merges Parquet objects, by Spark.",
     ),
     FieldSpec(
+        "encoding",
+        _FORMATS,
+        "utf-8",
+        one_of("utf-8", "single_byte"),
+        "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
+        " encoding with one byte a character, such as Latin-1 or Windows-1252.",
+    ),
+    FieldSpec(
+        "nul_bytes",
+        _FORMATS,
+        "refuse",
+        one_of("refuse", "keep"),
+        "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
+        " NUL for a character like others.",
+    ),
+    FieldSpec(
         "compression",
         _FORMATS,
         "same",

@@ -19,7 +19,7 @@ ASSUMED_RATIO = 5
 # Keeps the manifest of one commit near 7 MB of JSON.
 MAX_SOURCES_PER_GROUP = 50_000
 # Part of every group id: to be raised by any change to the bytes an output gets.
-BYTES_VERSION = "1"
+BYTES_VERSION = "2"
 
 _COMPRESSION_SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -170,6 +170,8 @@ def make_group(
     options: tuple[str, ...] = (
         BYTES_VERSION,
         settings.format,
+        settings.encoding,
+        settings.nul_bytes,
         settings.compression,
         settings.cloudtrail_output,
         settings.undelimited_output,

@@ -65,6 +65,8 @@ class Settings:
     output_stem: str
     # formats
     format: str
+    encoding: str
+    nul_bytes: str
     compression: str
     output_format: str
     parquet_schema: str | None

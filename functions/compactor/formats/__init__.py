@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from compactor.errors import InvalidInput
 from compactor.formats.cloudtrail import CloudTrailFramer
-from compactor.formats.detect import Detected, detect
+from compactor.formats.detect import Detected, Reading, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.headed import HeadedFramer
 from compactor.formats.lines import LineFramer
+from compactor.formats.passing import PassingCheck
 from compactor.formats.undelimited import UndelimitedFramer
 from compactor.model import Compression, Format, Signature
 
@@ -19,6 +20,8 @@ __all__ = [
     "Detected",
     "Framed",
     "Framer",
+    "PassingCheck",
+    "Reading",
     "StreamFraming",
     "content_type",
     "detect",
