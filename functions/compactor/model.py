@@ -59,6 +59,8 @@ class QuarantineReason(StrEnum):
     TRUNCATED = "truncated"
     BOMB = "decompression_bomb"
     UNKNOWN_FORMAT = "unknown_format"
+    AMBIGUOUS_HEADER = "ambiguous_header"
+    OPEN_QUOTE = "open_quote"
     MALFORMED = "malformed_document"
     TOO_LARGE = "document_too_large"
     ARCHIVED = "archived_access_tier"
