@@ -47,7 +47,7 @@ def copied_signature(
     if head.startswith(BOM_UTF8) or detect_compression(head) is not Compression.NONE:
         return None
     forced = None if settings.format == "auto" else Format(settings.format)
-    found = detect(head, source.key, complete=False, forced=forced)
+    found = detect(head, source.key, complete=False, forced=forced, csv_header=settings.csv_header)
     if found is None or found.format not in COPIED_FORMATS:
         return None
     return Signature(found.format, Compression.NONE)

@@ -19,7 +19,7 @@ ASSUMED_RATIO = 5
 # Keeps the manifest of one commit near 7 MB of JSON.
 MAX_SOURCES_PER_GROUP = 50_000
 # Part of every group id: to be raised by any change to the bytes an output gets.
-BYTES_VERSION = "1"
+BYTES_VERSION = "2"
 
 _COMPRESSION_SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -45,6 +45,7 @@ class PackingClass:
     kind: str
     compression: Compression
     header: bytes = b""
+    dialect: bytes = b""
 
 
 # What Parquet objects are called says nothing of what they hold.
@@ -54,7 +55,9 @@ _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
     """Class of a source by its key, or by its signature when its content was seen already."""
     if signature is not None:
-        return PackingClass(signature.format, signature.compression, signature.header)
+        return PackingClass(
+            signature.format, signature.compression, signature.header, signature.dialect
+        )
     compression = Compression.NONE
     stem = key
     for suffix, candidate in _COMPRESSION_SUFFIXES.items():
@@ -170,6 +173,7 @@ def make_group(
     options: tuple[str, ...] = (
         BYTES_VERSION,
         settings.format,
+        settings.csv_header,
         settings.compression,
         settings.cloudtrail_output,
         settings.undelimited_output,

@@ -65,6 +65,7 @@ class Settings:
     output_stem: str
     # formats
     format: str
+    csv_header: str
     compression: str
     output_format: str
     parquet_schema: str | None

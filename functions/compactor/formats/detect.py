@@ -14,13 +14,13 @@ a BOM before the content is overlooked.
 | 6 | ``#Version:`` line, then ``#Fields:`` line | any | CLOUDFRONT | both lines |
 | 7 | first line of three or more known flow log field names, in any order | any | VPC_FLOW | first line |
 | 8 | first line of lower-case words, no numbers | ``_vpcflowlogs_`` in it | VPC_FLOW | first line |
-| 9 | first line whose fields are neither all blank nor numbers nor dates | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record |
+| 9 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
 | 10 | anything else | any | TEXT | |
 
-Rule 9 takes a first record with a number or a date in it for data, because dropping a first
-record that two sources have in common would lose one. A headed format whose header is longer
+A headed format whose header is longer
 than 1 MiB is refused as MALFORMED. A forced format skips all rules but 0, and takes the
-first line (record, comment lines) for the header where the format has one.
+first line (comment lines) for the header where the format has one; of CSV and TSV,
+``csv_header`` says what the first record is.
 
 Sources: VPC flow log records and CloudFront standard logs in the AWS documentation.
 """  # noqa: E501 - a table
@@ -28,12 +28,13 @@ Sources: VPC flow log records and CloudFront standard logs in the AWS documentat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from compactor.errors import UnreadableSource
 from compactor.formats.cloudtrail import OPENING
+from compactor.formats.first_record import LONGEST_HEADER, first_record
 from compactor.formats.lines import BOM
 from compactor.formats.undelimited import first_boundary
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -56,7 +57,6 @@ _JSON_START = re.compile(rb'[ \t\r\n]*(?:\{|\[[ \t\r\n]*[\[{"\]])')
 _CLOUDFRONT = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
 _COMMENTS = re.compile(rb"(#[^\n]*(?:\n#[^\n]*)*)(\n|\Z)")
 _FIELD_NAMES = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)* ?\Z")
-_DATA_FIELD = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*")
 _FLOW_FIELDS = frozenset(
     b"""version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes
     start end action log-status vpc-id subnet-id instance-id tcp-flags type pkt-srcaddr
@@ -67,8 +67,7 @@ _FLOW_FIELDS = frozenset(
     reject-reason resource-id encryption-status""".split()
 )
 _FEWEST_FLOW_FIELDS = 3
-# It is held for each output under way, and split to see whether it is one.
-_LONGEST_HEADER = 1 << 20
+_DELIMITED = (Format.CSV, Format.TSV)
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
 
@@ -81,17 +80,27 @@ _objects = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A source's format and, where the format has one, its header (no BOM, no last line end)."""
+    """A source's format and, where the format has one, its header (no BOM, no last line end).
+
+    Attributes:
+        dialect: of CSV and TSV without a header, see
+            :class:`compactor.formats.first_record.FirstRecord`.
+        evidence: likewise; None where the header needs no confirmation by other sources.
+    """
 
     format: Format
     header: bytes = b""
+    dialect: bytes = b""
+    evidence: int | None = field(default=None, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
-        return Signature(self.format, compression, self.header)
+        return Signature(self.format, compression, self.header, self.dialect)
 
 
-def detect(head: bytes, key: str, *, complete: bool, forced: Format | None) -> Detected | None:
+def detect(
+    head: bytes, key: str, *, complete: bool, forced: Format | None, csv_header: str = "auto"
+) -> Detected | None:
     """The format of a source, by the rules above.
 
     Args:
@@ -99,6 +108,7 @@ def detect(head: bytes, key: str, *, complete: bool, forced: Format | None) -> D
         key: of the source; a hint only.
         complete: ``head`` is the whole source.
         forced: the format the caller insists on.
+        csv_header: what the caller says of the first record of CSV and TSV.
 
     Returns:
         None for a source without content, which fits any group.
@@ -111,11 +121,11 @@ def detect(head: bytes, key: str, *, complete: bool, forced: Format | None) -> D
     if not head:
         return None
     if forced is not None:
-        return Detected(forced, _forced_header(forced, head, complete=complete))
+        return _forced(forced, head, csv_header, complete=complete)
     _refuse_binary(head)
     if _JSON_START.match(head):
         return Detected(_json_format(head[:_LOOKED_AT_FOR_JSON], key))
-    return _headed(head, key, complete=complete) or Detected(Format.TEXT)
+    return _headed(head, key, csv_header, complete=complete) or Detected(Format.TEXT)
 
 
 def _refuse_binary(head: bytes) -> None:
@@ -152,7 +162,7 @@ def _is_object(text: bytes) -> bool:
     return True
 
 
-def _headed(head: bytes, key: str, *, complete: bool) -> Detected | None:
+def _headed(head: bytes, key: str, csv_header: str, *, complete: bool) -> Detected | None:
     found = _CLOUDFRONT.match(head)
     if found:
         return Detected(Format.CLOUDFRONT, _ended(found, complete=complete))
@@ -162,13 +172,11 @@ def _headed(head: bytes, key: str, *, complete: bool) -> Detected | None:
     delimited = _delimited_by_name(key)
     if delimited is None:
         return None
-    record = _record_header(head, delimited, complete=complete)
-    return Detected(delimited, record) if _is_header(record, _DELIMITERS[delimited]) else None
+    return _delimited(delimited, head, csv_header, complete=complete)
 
 
-def _is_header(record: bytes, delimiter: bytes) -> bool:
-    fields = [field.strip(b' "') for field in record.split(delimiter)]
-    return any(fields) and not any(_DATA_FIELD.fullmatch(field) for field in fields)
+def _delimited(format: Format, head: bytes, csv_header: str, *, complete: bool) -> Detected:
+    return Detected(format, *first_record(head, format, csv_header, complete=complete))
 
 
 def _is_flow_header(line: bytes, key: str) -> bool:
@@ -187,9 +195,13 @@ def _delimited_by_name(key: str) -> Format | None:
     return Format.TSV if name.endswith(".tsv") else None
 
 
+def _forced(forced: Format, head: bytes, csv_header: str, *, complete: bool) -> Detected:
+    if forced in _DELIMITED:
+        return _delimited(forced, head, csv_header, complete=complete)
+    return Detected(forced, _forced_header(forced, head, complete=complete))
+
+
 def _forced_header(forced: Format, head: bytes, *, complete: bool) -> bytes:
-    if forced in _DELIMITERS:
-        return _record_header(head, forced, complete=complete)
     if forced is Format.VPC_FLOW:
         return _ended(_LINE.match(head), complete=complete)
     if forced is Format.CLOUDFRONT:
@@ -200,29 +212,15 @@ def _forced_header(forced: Format, head: bytes, *, complete: bool) -> bytes:
     return b""
 
 
-_DELIMITERS = {Format.CSV: b",", Format.TSV: b"\t"}
-# A record: fields, quoted or not, up to a newline outside quotes. A quote that is not closed
-# within the head is taken for an ordinary character.
-_RECORDS = {
-    format: re.compile(
-        rb'((?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b\n]*+)(?:%b(?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b\n]*+))*+)'
-        rb"(\n|\Z)" % ((delimiter,) * 5)
-    )
-    for format, delimiter in _DELIMITERS.items()
-}
 _LINE = re.compile(rb"([^\n]*)(\n|\Z)")
-
-
-def _record_header(head: bytes, format: Format, *, complete: bool) -> bytes:
-    return _ended(_RECORDS[format].match(head), complete=complete)
 
 
 def _ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
     """The header found, if its line end (or the source's end) is in the head."""
     if found is None or not (found[2] or complete):
         raise _malformed("its header does not end within the first bytes read")
-    if found.end(1) > _LONGEST_HEADER:
-        raise _malformed(f"its header is longer than {_LONGEST_HEADER:,} bytes")
+    if found.end(1) > LONGEST_HEADER:
+        raise _malformed(f"its header is longer than {LONGEST_HEADER:,} bytes")
     return found[1].removesuffix(b"\r")
 
 
