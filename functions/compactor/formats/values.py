@@ -15,51 +15,14 @@ CERTAIN = frozenset({"moment", "address", "uuid", "number", "path", "digest", "m
 
 _LONGEST_NAME = 128
 _MOST_WORDS = 10
-_NULLS = frozenset(
-    (
-        "-",
-        "--",
-        "\\n",
-        "?",
-        "n/a",
-        "na",
-        "nan",
-        "nil",
-        "none",
-        "null",
-        "#n/a",
-        "unknown",
-        "missing",
-        "undefined",
-        "unavailable",
-        "no data",
-    )
+_NULL = re.compile(
+    r"--?|\\n|\?|n/a|na|nan|nil|none|null|#n/a|unknown|missing|undefined|unavailable|no data"
 )
-_BOOLEANS = frozenset(("true", "false", "yes", "no", "on", "off", "t", "f", "y", "n"))
-# What log records say, and no column is called in capitals.
-_WORDS = frozenset(
-    (
-        "GET",
-        "POST",
-        "PUT",
-        "DELETE",
-        "HEAD",
-        "OPTIONS",
-        "PATCH",
-        "OK",
-        "INFO",
-        "WARN",
-        "WARNING",
-        "ERROR",
-        "DEBUG",
-        "TRACE",
-        "FATAL",
-        "NOTICE",
-        "ACCEPT",
-        "REJECT",
-        "inf",
-        "infinity",
-    )
+_BOOLEAN = re.compile(r"true|false|yes|no|on|off")
+# Flags, and what log records say: no column is called so in capitals.
+_WORD = re.compile(
+    r"[TFYN]|GET|POST|PUT|DELETE|HEAD|OPTIONS|PATCH|OK|INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL"
+    r"|NOTICE|ACCEPT|REJECT|[Ii]nf(?:inity)?"
 )
 _MONTHS = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -124,11 +87,11 @@ def kind_of(field: str) -> str | None:
     lower = text.lower()
     if _DAY_NAME.fullmatch(lower):
         return "day"
-    if not lower or lower in _NULLS:
+    if not lower or _NULL.fullmatch(lower):
         return EMPTY
-    if lower in _BOOLEANS:
+    if _BOOLEAN.fullmatch(lower):
         return "boolean"
-    return "word" if text in _WORDS or lower in _WORDS else None
+    return "word" if _WORD.fullmatch(text) else None
 
 
 def is_name(field: str) -> bool:
