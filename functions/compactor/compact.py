@@ -9,10 +9,12 @@ from dataclasses import replace
 from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
+from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
 from compactor.detection import detect_source, passing_check
 from compactor.errors import SourceChanged, UnreadableSource
-from compactor.formats import content_type, extension_for, framer_for
+from compactor.formats import Detected, content_type, extension_for, framer_for
+from compactor.formats.columns import ColumnsFramer
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
 from compactor.model import (
@@ -91,6 +93,7 @@ class _Attempt:
         self._rows: list[ManifestRow] = []
         self._misfits: dict[bytes, Signature] = {}
         self._kept = Kept()
+        self._headers = HeaderCase()
         # The first source of which the manifest cannot keep what gives it back.
         self._overflow: SourceObject | None = None
         self._frame_bytes = 0
@@ -113,6 +116,7 @@ class _Attempt:
             if self._overflow is not None:
                 break
         self._leave_rest(sources)
+        self._leave_unconfirmed()
         return PendingOutput(
             group=self._group,
             output=self._finish(),
@@ -134,18 +138,32 @@ class _Attempt:
             return
         content = plain.read(body, self._settings)
         settings = self._settings
-        found = detect_source(content.head, source.key, settings, complete=content.complete)
+        try:
+            found = detect_source(content.head, source.key, settings, complete=content.complete)
+        except UnreadableSource:
+            self._headers.see(content.head)
+            raise
         if found is None:
             self._end_copied()
             self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
             return
-        signature = Signature(found.format, content.compression, found.header)
+        signature = found.signature(content.compression)
         if self._signature is None:
             self._open_output(signature, source)
         if signature != self._signature:
-            self._misfits[source.identity] = _as_learned(signature)
+            self._pass_over(source, content, found)
             return
         self._frame(source, content)
+        if self._overflow is None:
+            self._headers.place(source, found)
+
+    def _pass_over(
+        self, source: SourceObject, content: plain.PlainContent, found: Detected
+    ) -> None:
+        """Leave a source to another output; what it holds may still speak against a header."""
+        self._misfits[source.identity] = _as_learned(found.signature(content.compression))
+        self._headers.pass_over(source, found)
+        self._headers.see(content.head)
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
@@ -191,6 +209,8 @@ class _Attempt:
             cloudtrail_output=settings.cloudtrail_output,
             undelimited_output=settings.undelimited_output,
         )
+        if isinstance(self._framer, ColumnsFramer):
+            self._headers.framer = self._framer
         self._writer = OutputWriter(
             self._store,
             self._destination.bucket,
@@ -240,6 +260,19 @@ class _Attempt:
         learned = _as_learned(replace(self._signature, header=header))
         for source in sources[sources.index(self._overflow) :]:
             self._misfits[source.identity] = learned
+
+    def _leave_unconfirmed(self) -> None:
+        """Leave the sources alone of which it is not certain whether they have a header."""
+        left = {one.source.identity: one for one in self._headers.left_alone()}
+        self._quarantined.update(left)
+        for identity in left:
+            self._misfits.pop(identity, None)
+        rows = [row for row in self._rows if row.source.identity not in left]
+        if len(rows) < len(self._rows):
+            # All that had any content: the output has one header.
+            self._rows = rows
+            self.abort()
+            self._writer = None
 
     def _write_opening(self) -> None:
         if not self._opened and self._framer is not None:

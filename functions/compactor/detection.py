@@ -18,7 +18,14 @@ def detect_source(head: bytes, key: str, settings: Settings, *, complete: bool) 
         UnreadableSource: likewise.
     """
     reading = reading_of(settings)
-    return detect(head, key, complete=complete, forced=forced_format(settings), reading=reading)
+    return detect(
+        head,
+        key,
+        complete=complete,
+        forced=forced_format(settings),
+        reading=reading,
+        csv_header=settings.csv_header,
+    )
 
 
 def passing_check(signature: Signature, settings: Settings) -> PassingCheck:
@@ -42,7 +49,7 @@ def reading_of(settings: Settings) -> Reading:
 
 def deciding_settings(settings: Settings) -> tuple[str, ...]:
     """The values of the settings that decide what a source is."""
-    return settings.format, settings.encoding, settings.nul_bytes
+    return settings.format, settings.csv_header, settings.encoding, settings.nul_bytes
 
 
 def decided_by(settings: Settings) -> str:

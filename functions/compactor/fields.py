@@ -199,6 +199,14 @@ _SPECS = (
         " NUL for a character like others.",
     ),
     FieldSpec(
+        "csv_header",
+        _FORMATS,
+        "auto",
+        one_of("auto", "present", "absent"),
+        "Whether the first record of CSV and TSV objects names their columns. auto leaves alone"
+        " the objects of which that is not certain.",
+    ),
+    FieldSpec(
         "compression",
         _FORMATS,
         "same",

@@ -45,6 +45,7 @@ class PackingClass:
     kind: str
     compression: Compression
     header: bytes = b""
+    dialect: bytes = b""
 
 
 # What Parquet objects are called says nothing of what they hold.
@@ -54,7 +55,9 @@ _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
     """Class of a source by its key, or by its signature when its content was seen already."""
     if signature is not None:
-        return PackingClass(signature.format, signature.compression, signature.header)
+        return PackingClass(
+            signature.format, signature.compression, signature.header, signature.dialect
+        )
     compression = Compression.NONE
     stem = key
     for suffix, candidate in _COMPRESSION_SUFFIXES.items():
@@ -172,6 +175,7 @@ def make_group(
         settings.format,
         settings.encoding,
         settings.nul_bytes,
+        settings.csv_header,
         settings.compression,
         settings.cloudtrail_output,
         settings.undelimited_output,

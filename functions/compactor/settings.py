@@ -67,6 +67,7 @@ class Settings:
     format: str
     encoding: str
     nul_bytes: str
+    csv_header: str
     compression: str
     output_format: str
     parquet_schema: str | None

@@ -16,7 +16,7 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 7 | the magic of a known binary format, NUL, more than 1 in 100 control characters | any | refused: BINARY, or ENCODING for UTF-16 and UTF-32 | |
 | 8 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
 | 9 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
-| 10 | first line whose fields are neither all blank nor numbers nor dates | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record |
+| 10 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
 | 11 | lines of a log (``log_lines``) | any | TEXT | |
 | 12 | anything else | any | refused: UNKNOWN_FORMAT | |
 
@@ -36,11 +36,12 @@ documentation.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compactor.errors import UnreadableSource
 from compactor.formats import characters, json_lines, log_lines
 from compactor.formats.cloudtrail import OPENING
+from compactor.formats.first_record import LONGEST_HEADER, first_record
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -59,7 +60,6 @@ _CLOUDFRONT = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
 _COMMENT = re.compile(rb"\n(#[^\r\n]*)")
 _COMMENTS = re.compile(rb"(#[^\n]*(?:\n#[^\n]*)*)(\n|\Z)")
 _FIELD_NAMES = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)* ?\Z")
-_DATA_FIELD = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*")
 _FLOW_FIELDS = frozenset(
     b"""version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes
     start end action log-status vpc-id subnet-id instance-id tcp-flags type pkt-srcaddr
@@ -76,21 +76,28 @@ _FLOW_FIELDS = frozenset(
 _FEWEST_FLOW_FIELDS = 3
 # Of a header under a key of flow logs: AWS adds fields.
 _LEAST_KNOWN = 1 / 2
-# It is held for each output under way, and split to see whether it is one.
-_LONGEST_HEADER = 1 << 20
+_DELIMITED = (Format.CSV, Format.TSV)
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A source's format and, where the format has one, its header (no BOM, no last line end)."""
+    """A source's format and, where the format has one, its header (no BOM, no last line end).
+
+    Attributes:
+        dialect: of CSV and TSV without a header, see
+            :class:`compactor.formats.first_record.FirstRecord`.
+        evidence: likewise; None where the header needs no confirmation by other sources.
+    """
 
     format: Format
     header: bytes = b""
+    dialect: bytes = b""
+    evidence: int | None = field(default=None, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
-        return Signature(self.format, compression, self.header)
+        return Signature(self.format, compression, self.header, self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,7 @@ def detect(
     complete: bool,
     forced: Format | None,
     reading: Reading = _PLAIN_READING,
+    csv_header: str = "auto",
 ) -> Detected | None:
     """The format of a source, by the rules above.
 
@@ -126,6 +134,7 @@ def detect(
         complete: ``head`` is the whole source.
         forced: the format the caller insists on.
         reading: what the caller takes for characters.
+        csv_header: what the caller says of the first record of CSV and TSV.
 
     Returns:
         None for a source without content, which fits any group.
@@ -138,25 +147,27 @@ def detect(
     if not head:
         return None
     if forced is not None:
-        found = Detected(forced, _forced_header(forced, head, complete=complete))
+        found = _forced(forced, head, csv_header, complete=complete)
         if forced not in _BINARY:
             characters.refuse_wide(head)
             if complete:
                 refuse_end(head, forced, forced=True, reading=reading)
         return found
-    found = _certain(head, key, complete=complete, reading=reading)
+    found = _certain(head, key, csv_header, complete=complete, reading=reading)
     if complete:
         refuse_end(head, found.format, forced=False, reading=reading)
     return found
 
 
-def _certain(head: bytes, key: str, *, complete: bool, reading: Reading) -> Detected:
+def _certain(
+    head: bytes, key: str, csv_header: str, *, complete: bool, reading: Reading
+) -> Detected:
     if _OBJECT.match(head):
         return Detected(_json_format(head, key, complete=complete, reading=reading))
     characters.refuse_binary(head, keep_nuls=reading.keep_nuls)
     if b"\n" not in head and b"\r" in head[:-1]:
         raise refused(QuarantineReason.UNKNOWN_FORMAT, "its lines end with CR alone", head, "")
-    found = _headed(head, key, complete=complete)
+    found = _headed(head, key, csv_header, complete=complete)
     if found is None and _is_structured_log(head, complete=complete, reading=reading):
         return _TEXT
     if not reading.single_byte:
@@ -222,7 +233,7 @@ def _is_one_document(head: bytes) -> bool:
     return not (rest.strip(_BLANKS) and json_lines.is_object(line))
 
 
-def _headed(head: bytes, key: str, *, complete: bool) -> Detected | None:
+def _headed(head: bytes, key: str, csv_header: str, *, complete: bool) -> Detected | None:
     found = _CLOUDFRONT.match(head)
     if found:
         _refuse_other_comments(head, found)
@@ -230,7 +241,10 @@ def _headed(head: bytes, key: str, *, complete: bool) -> Detected | None:
     line = _LINE.match(head)
     if line is not None and _is_flow_header(line, key, head):
         return Detected(Format.VPC_FLOW, _ended(line, complete=complete))
-    return _delimited(head, key, complete=complete)
+    delimited = _delimited_by_name(key)
+    if delimited is None:
+        return None
+    return _delimited(delimited, head, csv_header, complete=complete)
 
 
 def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
@@ -244,19 +258,8 @@ def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
             raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, found[1])
 
 
-def _delimited(head: bytes, key: str, *, complete: bool) -> Detected | None:
-    delimited = _delimited_by_name(key)
-    if delimited is None:
-        return None
-    record = _record_header(head, delimited, complete=complete)
-    if _is_header(record, _DELIMITERS[delimited]):
-        return Detected(delimited, record)
-    return _TEXT
-
-
-def _is_header(record: bytes, delimiter: bytes) -> bool:
-    fields = [field.strip(b' "') for field in record.split(delimiter)]
-    return any(fields) and not any(_DATA_FIELD.fullmatch(field) for field in fields)
+def _delimited(format: Format, head: bytes, csv_header: str, *, complete: bool) -> Detected:
+    return Detected(format, *first_record(head, format, csv_header, complete=complete))
 
 
 def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
@@ -285,9 +288,13 @@ def _delimited_by_name(key: str) -> Format | None:
     return Format.TSV if name.endswith(".tsv") else None
 
 
+def _forced(forced: Format, head: bytes, csv_header: str, *, complete: bool) -> Detected:
+    if forced in _DELIMITED:
+        return _delimited(forced, head, csv_header, complete=complete)
+    return Detected(forced, _forced_header(forced, head, complete=complete))
+
+
 def _forced_header(forced: Format, head: bytes, *, complete: bool) -> bytes:
-    if forced in _DELIMITERS:
-        return _record_header(head, forced, complete=complete)
     if forced is Format.VPC_FLOW:
         return _ended(_LINE.match(head), complete=complete)
     if forced is Format.CLOUDFRONT:
@@ -298,29 +305,15 @@ def _forced_header(forced: Format, head: bytes, *, complete: bool) -> bytes:
     return b""
 
 
-_DELIMITERS = {Format.CSV: b",", Format.TSV: b"\t"}
-# A record: fields, quoted or not, up to a newline outside quotes. A quote that is not closed
-# within the head is taken for an ordinary character.
-_RECORDS = {
-    format: re.compile(
-        rb'((?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b\n]*+)(?:%b(?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b\n]*+))*+)'
-        rb"(\n|\Z)" % ((delimiter,) * 5)
-    )
-    for format, delimiter in _DELIMITERS.items()
-}
 _LINE = re.compile(rb"([^\n]*)(\n|\Z)")
-
-
-def _record_header(head: bytes, format: Format, *, complete: bool) -> bytes:
-    return _ended(_RECORDS[format].match(head), complete=complete)
 
 
 def _ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
     """The header found, if its line end (or the source's end) is in the head."""
     if found is None or not (found[2] or complete):
         raise _malformed("its header does not end within the first bytes read")
-    if found.end(1) > _LONGEST_HEADER:
-        raise _malformed(f"its header is longer than {_LONGEST_HEADER:,} bytes")
+    if found.end(1) > LONGEST_HEADER:
+        raise _malformed(f"its header is longer than {LONGEST_HEADER:,} bytes")
     return found[1].removesuffix(b"\r")
 
 

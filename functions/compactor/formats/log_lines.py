@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from compactor.formats.quotes import ends_within_quotes
+from compactor.formats.delimited import ends_within_quotes
 from compactor.formats.refusal import refused
 from compactor.model import QuarantineReason
 
