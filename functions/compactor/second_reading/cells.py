@@ -24,10 +24,24 @@ _VALUE = re.compile(
     | arn:.* | [a-z][a-z0-9+.-]*://.* | /.* | \S+@\S+\.\S+""",
     re.VERBOSE | re.DOTALL,
 )
-_NOTHING = frozenset({"", "-", "null", "none", "nan", "na", "n/a", "nil", "\\n"})
+# What a row begins with where it is no name: figures, a day or a month, a place, a program.
+_DATA = re.compile(
+    r"""[^A-Za-z_]*\d.* | .*://.* | [/\\].* | \S+@\S+ | .*\bhttp/\d.* | mozilla/.*
+    | (?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}
+      (?:\W.*)?
+    | [a-z]:\\.* | (?:sha|md)\d+[:-][0-9a-f]+ | [a-z]{1,4}-[0-9a-f]{8,}""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+# Neither a name nor a value: what stands for nothing, and words in capitals.
+_NOTHING = re.compile(
+    r"""|-+ | \\n | \? | \#?n/?a | nan | nil | none | null | unknown | missing | undefined
+    | unavailable | no\ data""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CAPITALS = re.compile(r"[A-Z]{1,7}")
 # Values in a column; as the first cell of one, "no" may be short for number.
 _BOOLEANS = frozenset({"yes", "no", "y", "n", "t", "f", "on", "off"})
-_NAME = re.compile(r"[^\W\d][\w .:/()\[\]#%&+-]{0,127}")
+_NAME = re.compile(r"[^\W\d][\w .:/()\[\]#%&+$@*?'<>\u00b0-]{0,127}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 #: Rows of each source whose cells are looked at.
 LOOKED_AT_ROWS = 100
@@ -54,9 +68,9 @@ def look_at(columns: Columns, row: Sequence[str]) -> None:
     values, others = columns.values, columns.others
     for number, cell in enumerate(row):
         text = cell.strip()
-        if text.lower() in _NOTHING:
+        if _NOTHING.fullmatch(text) or _CAPITALS.fullmatch(text):
             continue
-        if text.lower() in _BOOLEANS or is_value(text):
+        if text.lower() in _BOOLEANS or is_value(text) or _DATA.fullmatch(text):
             values.add(number)
         else:
             others.add(number)
@@ -103,9 +117,9 @@ def _is_named(header: Sequence[str]) -> bool:
 
 
 def _names_column(name: str) -> bool:
-    if name.lower() in _NOTHING or is_value(name):
+    if _NOTHING.fullmatch(name) or is_value(name):
         return False
-    return _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(" ".join(name.split())) is not None
 
 
 def names_flow_fields(line: Sequence[str]) -> bool:

@@ -150,7 +150,7 @@ class _Comparison:
             yield from self._compare(sources, [seen[id(one)] for one in sources], header)
             if doubtful and len(sources) > 1:
                 names = tuple(one.name for one in sources)
-                count = sum(one.without(None).count for one in seen.values())
+                count = sum(one.without(None).records for one in seen.values())
                 detail = "their first rows are the same, and may be a header or records"
                 yield Difference(names, count, count, detail)
             yield from self._open_ends(sources, seen, followed=followed)
@@ -166,8 +166,8 @@ class _Comparison:
         for one in seen:
             expected = expected.plus(one.without(header))
         pieces = [self._frame.opening]
-        for number, one in enumerate(sources):
-            pieces += [one.separator if number else b"", one.slice]
+        for number, source in enumerate(sources):
+            pieces += [source.separator if number else b"", source.slice]
         reading = self._reading.as_output(
             trail_lines=self._declared.trail_lines, stream_as_is=self._declared.stream_as_is
         )
@@ -178,10 +178,10 @@ class _Comparison:
         detail = f"read as {reading.kind.value}"
         if found.fault:
             detail += f", {found.fault}"
-        elif records.count == expected.count:
+        elif records.records == expected.records:
             detail += ", records are not the same"
         names = tuple(one.name for one in sources)
-        yield Difference(names, expected.count, records.count, detail)
+        yield Difference(names, expected.records, records.records, detail)
 
     def _open_ends(
         self, sources: Sequence[Kept], seen: dict[int, Seen], *, followed: bool
@@ -193,7 +193,7 @@ class _Comparison:
             if has_next and wrong and self._judged[id(one)] == self._reading:
                 ends = f"it ends {wrong}" if saw.open_end else wrong
                 detail = f"{ends}, and another source follows it"
-                yield Difference((one.name,), saw.records.count, saw.records.count, detail)
+                yield Difference((one.name,), saw.records.records, saw.records.records, detail)
 
 
 def header_of(seen: Sequence[Seen], reading: Reading, declared: Declared) -> tuple[str, ...] | None:

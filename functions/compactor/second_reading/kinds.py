@@ -68,12 +68,12 @@ class Tally(NamedTuple):
     within one process only.
     """
 
-    count: int = 0
+    records: int = 0
     digest: int = 0
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""
-        return Tally(self.count + other.count, (self.digest + other.digest) & _MASK)
+        return Tally(self.records + other.records, (self.digest + other.digest) & _MASK)
 
 
 _NONE = Tally()

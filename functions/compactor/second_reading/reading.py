@@ -180,7 +180,7 @@ def _json_document(_: Reading, pieces: Iterable[bytes]) -> Seen:
     if head.lstrip()[:1] == b"[":
         return _counted(elements(everything, records=False))
     seen = _counted(values(everything))
-    if seen.records.count > 1:
+    if seen.records.records > 1:
         seen.fault = seen.fault or "something follows the document"
     return seen
 

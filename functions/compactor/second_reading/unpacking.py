@@ -72,7 +72,7 @@ def plain(stored: bytes) -> bytes:
     return b"".join(plain_pieces((stored,)))
 
 
-def _opened(source: io.BufferedReader) -> IO[bytes]:
+def _opened(source: io.BufferedReader[Stream]) -> IO[bytes]:
     magic = source.peek(4)[:4]
     if magic.startswith(b"\x1f\x8b"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=source))
@@ -81,4 +81,4 @@ def _opened(source: io.BufferedReader) -> IO[bytes]:
     if magic == _ZSTD or (magic[1:] == _SKIPPABLE_ZSTD and magic[0] >> 4 == 5):
         context = zstandard.ZstdDecompressor(max_window_size=1 << 27)
         return cast(IO[bytes], context.stream_reader(source, read_across_frames=True))
-    return source
+    return cast(IO[bytes], source)
