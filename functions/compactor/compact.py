@@ -28,7 +28,9 @@ from compactor.packing import output_compression
 from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
+from compactor.second_reading import Frame, Sample
 from compactor.settings import Settings
+from compactor.twice import sample_for
 
 # What one manifest may keep of its sources beside a row each. It is held as Python objects, and
 # once more as JSON while the commit is written.
@@ -90,6 +92,7 @@ class _Attempt:
         self._signature: Signature | None = None
         self._framer: Framer | None = None
         self._writer: OutputWriter | None = None
+        self._sample: Sample | None = None
         self._rows: list[ManifestRow] = []
         self._misfits: dict[bytes, Signature] = {}
         self._kept = Kept()
@@ -124,6 +127,7 @@ class _Attempt:
             quarantined=tuple(self._quarantined.values()),
             misfits=self._misfits,
             tally=self._tally(),
+            sample=self._sample,
         )
 
     def abort(self) -> None:
@@ -153,7 +157,7 @@ class _Attempt:
         if signature != self._signature:
             self._pass_over(source, content, found)
             return
-        self._frame(source, content)
+        self._frame(source, content, body.content)
         if self._overflow is None:
             self._headers.place(source, found)
 
@@ -178,6 +182,8 @@ class _Attempt:
         self._end_copied()
         self._unended = (source, self._writer.plain_bytes)
         self._writer.copy(source)
+        if self._sample is not None:
+            self._sample.pass_over()
         return True
 
     def _end_copied(self, *, last: bool = False) -> None:
@@ -211,6 +217,8 @@ class _Attempt:
         )
         if isinstance(self._framer, ColumnsFramer):
             self._headers.framer = self._framer
+        frame = Frame(self._framer.opening(), self._framer.closing())
+        self._sample = sample_for(frame, settings)
         self._writer = OutputWriter(
             self._store,
             self._destination.bucket,
@@ -219,7 +227,7 @@ class _Attempt:
             content_type=content_type(signature.format, compression),
         )
 
-    def _frame(self, source: SourceObject, content: plain.PlainContent) -> None:
+    def _frame(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         if self._framer is None or self._writer is None or self._signature is None:
             raise AssertionError("a source is framed before its output was opened")
         streaming = None if content.complete else self._framer.stream()
@@ -249,6 +257,9 @@ class _Attempt:
         length = self._writer.plain_bytes - offset
         self._frame_bytes += len(framed.separator)
         self._rows.append(_row(source, content, self._kept.take(framed), offset, length))
+        if self._sample is not None:
+            whole = raw if streaming is None else None
+            self._sample.place(source.key, source.identity, whole, framed.separator, framed.slice)
 
     def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
         """Let the source that overflows begin another output, and those behind it follow."""

@@ -29,6 +29,14 @@ class IntegrityError(CompactorError):
     """Something stored contradicts the commit log: stop, alarm, touch nothing."""
 
 
+class RecordsDiffer(IntegrityError):
+    """A second reader sees other records in an output than in its sources.
+
+    The group is not committed; the others of its partition are, and then the run ends as with
+    any other :class:`IntegrityError`.
+    """
+
+
 class InvalidInput(CompactorError):
     """The caller's mistake, told in one line.
 

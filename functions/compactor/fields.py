@@ -259,6 +259,15 @@ _SPECS = (
         "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
         " larger ones are quarantined.",
     ),
+    FieldSpec(
+        "second_reading",
+        _FORMATS,
+        "sample",
+        one_of("sample", "all", "none"),
+        "What of every output is read again before its commit, by readers that share no code with"
+        " what made it: of each group its first and last sources and one by its hash, with their"
+        " neighbours, up to 2 MiB each; all sources up to 8 MiB; or none.",
+    ),
     *EXECUTION_FIELDS,
 )
 

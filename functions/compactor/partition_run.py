@@ -24,6 +24,8 @@ class PartitionResult:
         conflicts: groups given up because another run committed their sources first.
         changed: groups given up because a source changed while it was read.
         repaired: commits of earlier runs that this one published or replaced.
+        withheld: what a second reader saw otherwise, a line for each group that was therefore
+            not committed.
     """
 
     done: bool = True
@@ -32,6 +34,14 @@ class PartitionResult:
     changed: int = 0
     repaired: int = 0
     skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+    withheld: list[str] = field(default_factory=list)
+
+    @property
+    def fault(self) -> str:
+        """The groups that were withheld, in one line; empty when there is none."""
+        if len(self.withheld) < 2:
+            return "".join(self.withheld)
+        return f"{self.withheld[0]}; and {len(self.withheld) - 1:,} more groups"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from compactor.commit_log import Commit, Output
 from compactor.manifest import ManifestRow
 from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
+from compactor.second_reading import Sample
 
 MIB = 1024 * 1024
 # S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
@@ -65,6 +66,7 @@ class PendingOutput:
     Attributes:
         output: None when no source had any content.
         misfits: signatures of the sources that belong into another output, by identity.
+        sample: what is read a second time before the commit; None where nothing is.
     """
 
     group: ObjectGroup
@@ -73,6 +75,7 @@ class PendingOutput:
     quarantined: tuple[Quarantined, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
+    sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
         """The commit that would publish this output; its sequence is not known yet."""

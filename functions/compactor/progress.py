@@ -17,6 +17,7 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    RecordsDiffer,
     SourceChanged,
     TransientStoreError,
     UploadLost,
@@ -127,6 +128,7 @@ class Progress:
             SourceChanged: a source is not what was listed.
             CommitConflict: another run was first.
             UploadLost: committed, but somebody dropped the upload: settle the log again.
+            RecordsDiffer: it must not be committed: :meth:`withhold` it.
         """
         run = self.run
         started = run.clock.now()
@@ -168,6 +170,11 @@ class Progress:
     def set_aside(self, group: ObjectGroup) -> None:
         """Leave the sources of a group that failed out of every later plan of this run."""
         self._aside |= {source.identity for source in group.sources}
+
+    def withhold(self, group: ObjectGroup, error: RecordsDiffer) -> None:
+        """Leave a group that a second reader sees otherwise, and remember why."""
+        self.set_aside(group)
+        self.result.withheld.append(str(error))
 
     def set_back(self, error: Exception) -> None:
         """Take it that a plan came to nothing.
@@ -230,6 +237,8 @@ class Progress:
                 return self.do_group(group, replaces=commit.sequence)
             except SourceChanged:
                 pass
+            except RecordsDiffer as error:
+                self.withhold(group, error)
         # Its sources, or those that are left, are free to be planned anew.
         self.run.log.append(self.state, commit.voided(self.run.run_id))
         return None

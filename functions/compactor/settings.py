@@ -75,6 +75,7 @@ class Settings:
     undelimited_output: str
     max_expansion: int
     max_document_bytes: int
+    second_reading: str
     # execution
     lambda_max_objects: int
     lambda_max_bytes: int

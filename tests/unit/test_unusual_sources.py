@@ -44,7 +44,7 @@ def large_sources(ending: str = "") -> list[Made]:
         of(".json" + ending, lines_of_json(5, seed=2)),
         of(".csv" + ending, table),
         of(".csv" + ending, b"\xef\xbb\xbf" + table + b"last,one"),
-        of(".log" + ending, b"\xff\x80 one long line " * 20_000),
+        of(".log" + ending, "one long line \u00e9 ".encode() * 20_000),
         of(".log" + ending, b"\n" * 70_000),
     ]
 
