@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from compactor import layout
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
-from compactor.model import Partition, Skipped, SkipReason
+from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings import Settings
@@ -24,6 +24,7 @@ class PartitionResult:
         conflicts: groups given up because another run committed their sources first.
         changed: groups given up because a source changed while it was read.
         repaired: commits of earlier runs that this one published or replaced.
+        unread: sources that are left alone for this run alone, by identity.
     """
 
     done: bool = True
@@ -32,6 +33,7 @@ class PartitionResult:
     changed: int = 0
     repaired: int = 0
     skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+    unread: dict[bytes, Quarantined] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
