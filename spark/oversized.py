@@ -11,6 +11,7 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    NothingReadable,
     RecordsDiffer,
     SourceChanged,
     TransientStoreError,
@@ -18,7 +19,7 @@ from compactor.errors import (
 )
 from compactor.group_steps import drop
 from compactor.log_entries import decode_commit
-from compactor.model import ObjectGroup
+from compactor.model import ObjectGroup, QuarantineReason
 from compactor.orphans import abort_losers
 from compactor.partition_run import PartitionRun
 from compactor.progress import Progress, Window
@@ -205,7 +206,9 @@ class OversizedPartition:
             self._take_error(progress, planned, answer)
         elif answer.draft:
             draft = decode_commit(answer.draft)
-            progress.commit(replace(draft, created_at=self.run.clock.now()))
+            news = progress.news_of(replace(draft, created_at=self.run.clock.now()))
+            if news is not None:
+                progress.commit(news)
 
     def _take_error(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
         group = planned.group
@@ -215,6 +218,10 @@ class OversizedPartition:
             return
         if answer.error == IntegrityError.__name__:
             raise IntegrityError(answer.cause)
+        if answer.error == NothingReadable.__name__:
+            progress.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
+            self._plan_again(planned.window)
+            return
         if answer.error in _PLAN_AGAIN:
             progress.refuse(_PLAN_AGAIN[answer.error])
             self._plan_again(planned.window, answer.cause)

@@ -18,6 +18,7 @@ from compactor import manifest
 from compactor.columnar import Columnar
 from compactor.manifest import ManifestRow
 from compactor.model import (
+    PASSING_REASONS,
     Compression,
     Format,
     Quarantined,
@@ -76,6 +77,11 @@ class Commit:
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
 
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing in it that a log need say."""
+        return not self.rows and not self.quarantined and self.replaces is None
+
     def voided(self, run_id: str) -> Commit:
         """The entry that makes this commit void without a successor."""
         return replace(
@@ -103,7 +109,7 @@ class RunTotals:
 
     ``records`` leaves out those of server-side copies, which were never counted, and the
     ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
-    are counted.
+    are counted; but for those whose reason may pass, which each call meets anew.
     """
 
     sources: int = 0
@@ -121,10 +127,11 @@ class RunTotals:
         """Add a commit, or with -1 take one away that was replaced."""
         self.sources += sign * len(commit.rows)
         self.source_bytes += sign * sum(row.source.size for row in commit.rows)
-        self.quarantined += sign * len(commit.quarantined)
-        self.quarantined_bytes += sign * sum(q.source.size for q in commit.quarantined)
+        lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
+        self.quarantined += sign * len(lasting)
+        self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
         if sign > 0:
-            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in commit.quarantined]
+            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
         if commit.output is not None:
             self.outputs += sign
@@ -143,7 +150,9 @@ class LogState:
         last: sequence of the newest entry seen; 0 for an empty log.
         checkpoint: sequence the newest checkpoint covers; 0 when there is none.
         committed: identities of the sources that valid commits name.
-        quarantined: identities of the sources left alone.
+        quarantined: identities of the sources left alone for good.
+        passing: identities of the sources left alone for a reason that may pass, such as access
+            denied: every run tries them again, and none writes them down a second time.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
@@ -155,6 +164,7 @@ class LogState:
     checkpoint: int = 0
     committed: set[bytes] = field(default_factory=set)
     quarantined: set[bytes] = field(default_factory=set)
+    passing: set[bytes] = field(default_factory=set)
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
@@ -170,8 +180,12 @@ class LogState:
         totals = self.runs.pop(commit.run_id, None) or RunTotals()
         totals.count(commit)
         self.runs[commit.run_id] = totals
-        self.committed |= manifest.identities(commit.rows)
-        self.quarantined |= {q.source.identity for q in commit.quarantined}
+        compacted = manifest.identities(commit.rows)
+        self.committed |= compacted
+        self.passing -= compacted
+        for one in commit.quarantined:
+            known = self.passing if one.reason in PASSING_REASONS else self.quarantined
+            known.add(one.source.identity)
 
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
+from compactor.denied import Denials
 from compactor.detection import detect_source, passing_check
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
@@ -24,8 +24,8 @@ from compactor.model import (
     Signature,
     SourceObject,
 )
-from compactor.packing import output_compression
-from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
+from compactor.packing import as_learned, output_compression
+from compactor.pending import CopyRefused, Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
 from compactor.second_reading import Frame, Sample
@@ -35,7 +35,6 @@ from compactor.twice import sample_for
 # What one manifest may keep of its sources beside a row each. It is held as Python objects, and
 # once more as JSON while the commit is written.
 MAX_KEPT_BYTES = 32 << 20
-_LONG_HEADER_BYTES = 64
 
 
 def compact(
@@ -49,16 +48,23 @@ def compact(
 
     Raises:
         SourceChanged: a source is not what was listed; nothing is left behind.
+        NothingReadable: this role may read none of many sources; likewise.
         TransientStoreError: likewise.
     """
     if group.copy:
         return copy_whole(group, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    # Ends: each turn leaves out one source more.
+    copies = True
+    # Ends: each turn leaves out one source more, but for one that gives up copying.
     while True:
         attempt = _Attempt(group, settings, store, destination, left_out)
+        attempt.copies = copies
         try:
             return attempt.run()
+        except CopyRefused:
+            # What may be read may be refused to a copy, by the rights to either bucket.
+            attempt.abort()
+            copies = False
         except _DamagedMidway as damaged:
             attempt.abort()
             left_out[damaged.quarantined.source.identity] = damaged.quarantined
@@ -88,6 +94,7 @@ class _Attempt:
         self._settings = settings
         self._store = store
         self._destination = destination
+        self.copies = True
         self._quarantined = dict(left_out)
         self._signature: Signature | None = None
         self._framer: Framer | None = None
@@ -107,11 +114,14 @@ class _Attempt:
 
     def run(self) -> PendingOutput:
         sources = [s for s in self._group.sources if s.identity not in self._quarantined]
+        denials = Denials(sources, self._store)
         for body in self._store.read_sources(sources):
             before = self._writer.plain_bytes if self._writer else 0
             try:
                 self._place(body)
+                denials.read()
             except UnreadableSource as error:
+                denials.count(error)
                 quarantined = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
                 if self._writer is not None and self._writer.plain_bytes != before:
                     raise _DamagedMidway(quarantined) from error
@@ -165,13 +175,13 @@ class _Attempt:
         self, source: SourceObject, content: plain.PlainContent, found: Detected
     ) -> None:
         """Leave a source to another output; what it holds may still speak against a header."""
-        self._misfits[source.identity] = _as_learned(found.signature(content.compression))
+        self._misfits[source.identity] = as_learned(found.signature(content.compression))
         self._headers.pass_over(source, found)
         self._headers.see(content.head)
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        signature = copied_signature(source, self._settings, self._store)
+        signature = copied_signature(source, self._settings, self._store) if self.copies else None
         if signature is None:
             return False
         if self._signature is None:
@@ -268,7 +278,7 @@ class _Attempt:
         # Told apart from what they will be together with otherwise; that they are of this very
         # signature is a guess, and corrected like any other.
         header = self._signature.header + self._overflow.identity
-        learned = _as_learned(replace(self._signature, header=header))
+        learned = as_learned(replace(self._signature, header=header))
         for source in sources[sources.index(self._overflow) :]:
             self._misfits[source.identity] = learned
 
@@ -324,14 +334,6 @@ class _Attempt:
         if writer is None:
             return Tally()
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
-
-
-def _as_learned(signature: Signature) -> Signature:
-    """What the next plan must know to tell this signature from others: no more of its header."""
-    if len(signature.header) <= _LONG_HEADER_BYTES:
-        return signature
-    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
-    return replace(signature, header=digest)
 
 
 def _row(

@@ -42,9 +42,8 @@ def draft_of(
     pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
 ) -> Commit | None:
     """The commit that would publish this; None where there is nothing to be told."""
-    if not pending.rows and not pending.quarantined and replaces is None:
-        return None
-    return pending.draft(run_id, now, replaces)
+    draft = pending.draft(run_id, now, replaces)
+    return None if draft.empty else draft
 
 
 def drop(output: Output | None, store: ObjectStore) -> None:

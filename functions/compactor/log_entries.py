@@ -46,6 +46,8 @@ class _Checkpoint(msgspec.Struct):
     committed: bytes
     quarantined: bytes
     runs: dict[str, RunTotals]
+    # Since version 1 was first written.
+    passing: bytes = b""
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -91,6 +93,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "through": state.last,
         "committed": b"".join(sorted(state.committed)),
         "quarantined": b"".join(sorted(state.quarantined)),
+        "passing": b"".join(sorted(state.passing)),
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
     }
     return _pack(document)
@@ -104,6 +107,7 @@ def decode_checkpoint(body: bytes) -> LogState:
         checkpoint=document.through,
         committed=_digests(document.committed),
         quarantined=_digests(document.quarantined),
+        passing=_digests(document.passing),
         runs=document.runs,
     )
 

@@ -67,6 +67,13 @@ class QuarantineReason(StrEnum):
     MALFORMED = "malformed_document"
     TOO_LARGE = "document_too_large"
     ARCHIVED = "archived_access_tier"
+    ACCESS_DENIED = "access_denied"
+    ENCRYPTED = "encrypted"
+
+
+#: Nothing is wrong with the bytes themselves: every run asks for such a source again.
+DENIED_REASONS = frozenset({QuarantineReason.ACCESS_DENIED, QuarantineReason.ENCRYPTED})
+PASSING_REASONS = DENIED_REASONS | {QuarantineReason.ARCHIVED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from compactor import layout
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
-from compactor.model import Partition, Skipped, SkipReason
+from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings import Settings
@@ -26,6 +26,7 @@ class PartitionResult:
         repaired: commits of earlier runs that this one published or replaced.
         withheld: what a second reader saw otherwise, a line for each group that was therefore
             not committed.
+        unread: sources that are left alone for this run alone, by identity.
     """
 
     done: bool = True
@@ -34,6 +35,7 @@ class PartitionResult:
     changed: int = 0
     repaired: int = 0
     skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+    unread: dict[bytes, Quarantined] = field(default_factory=dict)
     withheld: list[str] = field(default_factory=list)
 
     @property

@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from isal import isal_zlib
 
 from compactor.commit_log import Commit, Output
+from compactor.errors import CompactorError, UnreadableSource
 from compactor.manifest import ManifestRow
 from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
@@ -28,6 +29,10 @@ COPY_SLICE_BYTES = 16 * MIB
 _BLOCK_BYTES = MIB
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
+
+
+class CopyRefused(CompactorError):
+    """S3 does not copy a source: read it instead, or leave it alone."""
 
 
 class Encoder(Protocol):
@@ -250,7 +255,16 @@ class _Parts:
         self._submit(self.store.upload_part, body)
 
     def copy(self, source: SourceObject, start: int, length: int) -> None:
-        self._submit(self.store.copy_part, source, start, length)
+        self._submit(self._copy_part, source, start, length)
+
+    def _copy_part(
+        self, bucket: str, key: str, upload_id: str, number: int, *which: Any
+    ) -> StoredPart:
+        try:
+            return self.store.copy_part(bucket, key, upload_id, number, *which)
+        except UnreadableSource as error:
+            # Told when another source is at hand already.
+            raise CopyRefused(str(error)) from error
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
         while self._in_flight:

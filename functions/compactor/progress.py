@@ -9,7 +9,7 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
@@ -17,6 +17,7 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    NothingReadable,
     RecordsDiffer,
     SourceChanged,
     TransientStoreError,
@@ -24,10 +25,19 @@ from compactor.errors import (
 )
 from compactor.group_steps import draft_of, drop, store_group
 from compactor.listing import take_listing
-from compactor.model import CompactionPlan, ObjectGroup, Signature, Skipped, SkipReason
+from compactor.model import (
+    CompactionPlan,
+    ObjectGroup,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    Skipped,
+    SkipReason,
+)
 from compactor.partition_run import PartitionResult, PartitionRun
 from compactor.plan import Knowledge, plan
 from compactor.publish import publish, withdraw
+from compactor.unread import known_as_denied, passing, require_readable, without_known
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
@@ -82,6 +92,7 @@ class Progress:
 
         Raises:
             TransientStoreError: other runs kept changing the log.
+            InvalidInput: this role may not read the sources of an output that was lost.
         """
         while self.state.unpublished:
             if self.out_of_time():
@@ -132,12 +143,38 @@ class Progress:
         """
         run = self.run
         started = run.clock.now()
-        pending = store_group(group, run.settings, run.store, run.destination)
+        try:
+            pending = store_group(group, run.settings, run.store, run.destination)
+        except NothingReadable as error:
+            self.leave_unread(group, QuarantineReason(error.reason), str(error))
+            return
         self.learn(pending.misfits)
-        draft = draft_of(pending, run.run_id, run.clock.now(), replaces)
+        draft = self.news_of(draft_of(pending, run.run_id, run.clock.now(), replaces))
         if draft is not None:
             self.commit(draft)
             self.longest_seconds = max(self.longest_seconds, run.clock.now() - started)
+
+    def news_of(self, draft: Commit | None) -> Commit | None:
+        """What a draft adds to the log, None for nothing; what may not be read is set aside."""
+        if draft is None:
+            return None
+        self._leave(passing(draft))
+        news = without_known(draft, self.state)
+        return None if news.empty else news
+
+    def leave_unread(self, group: ObjectGroup, reason: QuarantineReason, cause: str) -> None:
+        """Set aside those of a group that are known as denied; it is planned again without them.
+
+        Raises:
+            InvalidInput: there are none such: it is the role, not the sources.
+        """
+        self._leave(known_as_denied(group, reason, cause, self.state))
+        self.lessons += 1
+
+    def _leave(self, sources: Iterable[Quarantined]) -> None:
+        found = {one.source.identity: one for one in sources}
+        self.result.unread |= found
+        self._aside |= found.keys()
 
     def commit(self, draft: Commit) -> Commit:
         """Append a draft to the log and publish its output.
@@ -191,6 +228,7 @@ class Progress:
         # Commits of other runs may have come in on the way.
         self.result.done = self.settle()
         self._leave_out_earlier_calls()
+        require_readable(self.result.unread.values(), self.state)
         return self.result
 
     def out_of_time(self) -> bool:

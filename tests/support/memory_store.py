@@ -16,7 +16,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from compactor.errors import AlreadyExists, IntegrityError, SourceChanged, TransientStoreError
+from compactor.errors import (
+    AlreadyExists,
+    IntegrityError,
+    SourceChanged,
+    TransientStoreError,
+    UnreadableSource,
+)
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import Deletion, KeyPage, ObjectHead, OpenUpload, Refused, SourceBody
 from tests.support.memory_base import ManualClock, MemoryBase
@@ -77,12 +83,12 @@ class MemoryStore(MemoryBase):
                 continue
             try:
                 yield SourceBody(source, content=self._read(source))
-            except SourceChanged as changed:
-                yield SourceBody(source, error=changed)
+            except (SourceChanged, UnreadableSource) as error:
+                yield SourceBody(source, error=error)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
-        with self._request("read_source", source.bucket, source.key) as there:
-            return self._sent(_range_of(there.pinned(source).body, start, length))
+        with self._request("read_source", source.bucket, source.key):
+            return self._sent(_range_of(self._pinned(source).body, start, length))
 
     def get(self, bucket: str, key: str) -> bytes:
         with self._request("get", bucket, key) as there:
@@ -90,10 +96,12 @@ class MemoryStore(MemoryBase):
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
         with self._request("get_range", bucket, key) as there:
+            self._require_restored(there.existing(key), bucket, key)
             return self._sent(_range_of(there.existing(key).body, start, length))
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
         with self._request("open", bucket, key) as there:
+            self._require_restored(there.existing(key), bucket, key)
             body = self._sent(there.existing(key).body)
         return _Chunks(lambda: body, self._chunk_bytes).start()
 
@@ -141,7 +149,7 @@ class MemoryStore(MemoryBase):
     ) -> StoredPart:
         with self._request("copy_part", bucket, key) as there:
             upload = there.upload(key, upload_id)
-            body = self._bucket(source.bucket).pinned(source).body
+            body = self._pinned(source).body
             assert start >= 0, "InvalidRange"
             assert 0 < length <= len(body) - start, "InvalidRange"
             return upload.add(number, body[start : start + length])
@@ -224,8 +232,8 @@ class MemoryStore(MemoryBase):
         return Deletion(tuple(refused), markers)
 
     def _read(self, source: SourceObject) -> bytes:
-        with self._request("read_source", source.bucket, source.key) as there:
-            return self._sent(there.pinned(source).body)
+        with self._request("read_source", source.bucket, source.key):
+            return self._sent(self._pinned(source).body)
 
 
 def _range_of(body: bytes, start: int, length: int) -> bytes:

@@ -17,7 +17,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import OpenUpload
-from compactor.stores.base import S3Base, encoded_crc32, readable_tier
+from compactor.stores.base import S3Base, encoded_crc32, told_of_source
 from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
 from compactor.stores.translate import code_of
 
@@ -79,7 +79,7 @@ class S3Uploads(S3Base):
         """See the port."""
 
         def request(_: TimeIsUp) -> str:
-            with readable_tier(source.key):
+            with told_of_source("copy part", source.bucket, source.key):
                 answer = self._client.upload_part_copy(
                     Bucket=bucket,
                     Key=key,
