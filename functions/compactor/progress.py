@@ -17,6 +17,7 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    InvalidInput,
     SourceChanged,
     TransientStoreError,
     UploadLost,
@@ -25,6 +26,7 @@ from compactor.group_steps import draft_of, drop, store_group
 from compactor.listing import take_listing
 from compactor.model import CompactionPlan, ObjectGroup, Signature, Skipped, SkipReason
 from compactor.partition_run import PartitionResult, PartitionRun
+from compactor.pending import Destination
 from compactor.plan import Knowledge, plan
 from compactor.publish import publish, withdraw
 
@@ -73,6 +75,7 @@ class Progress:
         self.longest_seconds = 0.0
         self._rebuild = rebuild
         self._setbacks = 0
+        self._whole = False
         self._aside: set[bytes] = set()
         self._earlier_calls = replace(state.totals(run.run_id))
 
@@ -106,11 +109,18 @@ class Progress:
             listing = replace(listing, objects=tuple(left))
         known = Knowledge(state.committed, state.quarantined, self.signatures)
         decision = plan(listing, run.settings, known, run.clock.now())
+        if decision.groups:
+            self._require_whole_log()
         if not window.listed:
             self._count_skips(decision)
             window.listed = True
             window.until = None if listing.complete else listing.last_key
         return decision
+
+    @property
+    def destination(self) -> Destination:
+        """Where outputs go, and which log they name."""
+        return replace(self.run.destination, log_id=self.run.log.claim(self.state))
 
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
         """Remember signatures of sources for the next plan; True when that will be another one."""
@@ -130,7 +140,7 @@ class Progress:
         """
         run = self.run
         started = run.clock.now()
-        pending = store_group(group, run.settings, run.store, run.destination)
+        pending = store_group(group, run.settings, run.store, self.destination)
         self.learn(pending.misfits)
         draft = draft_of(pending, run.run_id, run.clock.now(), replaces)
         if draft is not None:
@@ -147,7 +157,7 @@ class Progress:
         run = self.run
         try:
             commit = run.log.append(self.state, draft)
-        except (CommitConflict, IntegrityError):
+        except (CommitConflict, IntegrityError, InvalidInput):
             # Any other error may hide a commit that was written: then the upload is needed.
             drop(draft.output, run.store)
             raise
@@ -190,6 +200,12 @@ class Progress:
         """True when no further group should be started."""
         needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
         return self.run.deadline.remaining_seconds() < needed
+
+    def _require_whole_log(self) -> None:
+        """Once a call, before its first group: a run with nothing to do asks for nothing more."""
+        if not self._whole:
+            self.run.log.require_whole(self.state)
+            self._whole = True
 
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped
