@@ -22,6 +22,7 @@ from compactor.log_entries import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.orphans import abort_losers
 from compactor.partition_run import PartitionRun
+from compactor.pending import Destination
 from compactor.progress import Progress, Window
 from compactor.receipts import Counts, Receipt
 from compactor.recording import Elsewhere, Recorder
@@ -64,6 +65,7 @@ class PlannedGroup:
     partition: OversizedPartition
     window: Window
     group: ObjectGroup
+    destination: Destination
 
 
 class OversizedPartition:
@@ -197,7 +199,10 @@ class OversizedPartition:
         if following is not None:
             self._open.append(following)
         budget.take(sum(len(group.sources) for group in groups))
-        return [PlannedGroup(self, window, group) for group in groups]
+        if not groups:
+            return []
+        destination = progress.destination
+        return [PlannedGroup(self, window, group, destination) for group in groups]
 
     def _take(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
         if progress.learn(answer.misfits):

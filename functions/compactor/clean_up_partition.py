@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compactor import clean_up_receipts, cleanup, layout
+from compactor import clean_up_receipts, cleanup
 from compactor.clean_up_receipts import CleanUpReceipt
 from compactor.clean_up_records import write_record
 from compactor.clean_up_run import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
 from compactor.cleanup import Deleted, Entry
 from compactor.errors import CompactorError, IntegrityError
 from compactor.orphans import find_orphans
-from compactor.pending import Destination
 from compactor.ports import OpenUpload
 from compactor.stored_logs import StoredLog
 
@@ -70,7 +69,7 @@ def decide(run: CleanUpRun) -> Decision:
     decision = Decision(run.path)
     try:
         log = run.list_log()
-        entries = cleanup.survey(log, run.store)
+        entries = run.survey(log).entries
         for entry in candidates(run, entries):
             examined = examine(run, log, entry)
             if examined is not None:
@@ -146,7 +145,7 @@ def clean_up(run: CleanUpRun, receipt: CleanUpReceipt) -> None:
     receipt.status, receipt.error, receipt.cause = "more", "", ""
     try:
         log = run.list_log()
-        entries = cleanup.survey(log, run.store)
+        entries = run.survey(log).entries
         if not log.entries:
             receipt.status = "done"
         elif _go_through(run, receipt, log, entries):
@@ -222,10 +221,8 @@ def _abort_orphans(
 
 
 def _orphans(run: CleanUpRun, log: StoredLog, entries: Sequence[Entry]) -> Iterator[OpenUpload]:
-    bucket, prefix = layout.output_prefix(run.settings, run.partition)
-    destination = Destination(bucket, prefix, run.settings.output_stem)
     named = {entry.upload_id for entry in entries if entry.valid}
-    return find_orphans(run.store, destination, named, _earlier_of_both_clocks(run, log))
+    return find_orphans(run.store, run.destination, named, _earlier_of_both_clocks(run, log))
 
 
 def _earlier_of_both_clocks(run: CleanUpRun, log: StoredLog) -> float:

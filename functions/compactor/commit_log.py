@@ -9,6 +9,7 @@ one of them published.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ import msgspec
 
 from compactor import manifest
 from compactor.columnar import Columnar
+from compactor.errors import IntegrityError
 from compactor.manifest import ManifestRow
 from compactor.model import (
     PASSING_REASONS,
@@ -64,6 +66,8 @@ class Commit:
         commit_id: tells a writer its own entry from another's after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
         output: None when the entry only quarantines sources or voids a commit.
+        log_id: identity of the log it was written for; empty in entries that
+            are older than identities.
     """
 
     sequence: int
@@ -76,6 +80,7 @@ class Commit:
     rows: tuple[ManifestRow, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
+    log_id: str = ""
 
     @property
     def empty(self) -> bool:
@@ -142,6 +147,31 @@ class RunTotals:
                 self.rejected += sign * commit.output.columnar.rejected
 
 
+def output_digest(bucket: str, key: str) -> bytes:
+    """16-byte digest of an output's place: what checkpoints remember of it."""
+    text = f"{bucket}\0{key}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def same_log(log_id: str, commit: Commit) -> str:
+    """The identity that a log's entries name, up to this one.
+
+    Args:
+        log_id: what the entries before it name; empty where none does.
+        commit: the next entry.
+
+    Raises:
+        IntegrityError: they name another one, or this entry names none after others did.
+    """
+    if log_id and commit.log_id != log_id:
+        named = f"log {commit.log_id}" if commit.log_id else "no log"
+        raise IntegrityError(
+            f"entry {commit.sequence} of the commit log names {named}, those before it name"
+            f" {log_id}: it was put there by hand, or by an older version"
+        )
+    return log_id or commit.log_id
+
+
 @dataclass(slots=True)
 class LogState:
     """What is known of a partition's log so far.
@@ -156,6 +186,12 @@ class LogState:
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
+        path: of its partition; None where a checkpoint does not tell.
+        log_id: the identity that its entries name; empty before the first that does.
+        outputs: digests of the outputs that entries name, void ones too.
+        outputs_known: False where the checkpoint does not tell those of the entries it covers.
+        claimed: this run has seen that the state is this log's.
+        scheme_kept: this run has seen that the scheme of its partitions is remembered.
         runs: totals of the latest runs by run id, the latest last. They are part of the
             checkpoint, because a run may reach over several.
     """
@@ -168,15 +204,27 @@ class LogState:
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
+    path: str | None = ""
+    log_id: str = ""
+    outputs: set[bytes] = field(default_factory=set)
+    outputs_known: bool = True
+    claimed: bool = False
+    scheme_kept: bool = False
 
     def add(self, commit: Commit) -> None:
-        """Take the next entry of the log."""
+        """Take the next entry of the log.
+
+        Raises:
+            IntegrityError: it was written for another log.
+        """
+        self.log_id = same_log(self.log_id, commit)
         self.last = commit.sequence
         self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
+            self.outputs.add(output_digest(commit.output.bucket, commit.output.key))
         totals = self.runs.pop(commit.run_id, None) or RunTotals()
         totals.count(commit)
         self.runs[commit.run_id] = totals

@@ -235,6 +235,7 @@ class _Attempt:
             key,
             encoder(compression),
             content_type=content_type(signature.format, compression),
+            metadata=self._destination.metadata(self._group),
         )
 
     def _frame(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:

@@ -77,7 +77,7 @@ def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination)
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")
-    upload_id = store.create_upload(destination.bucket, key)
+    upload_id = store.create_upload(destination.bucket, key, metadata=destination.metadata(group))
     try:
         parts = tuple(
             store.copy_part(destination.bucket, key, upload_id, number, source, start, length)

@@ -35,6 +35,7 @@ class _Entry(msgspec.Struct):
     output: Output | None
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+    log_id: str = ""
 
 
 # What an entry and a commit have in common, in the order in which it is written.
@@ -48,6 +49,10 @@ class _Checkpoint(msgspec.Struct):
     runs: dict[str, RunTotals]
     # Since version 1 was first written.
     passing: bytes = b""
+    log_id: str = ""
+    # None in checkpoints that were written before logs had an identity.
+    path: str | None = None
+    outputs: bytes | None = None
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -66,6 +71,7 @@ def encode_commit(commit: Commit) -> bytes:
             [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
             for q in commit.quarantined
         ],
+        "log_id": commit.log_id,
     }
     return _pack(document)
 
@@ -83,6 +89,7 @@ def decode_commit(body: bytes) -> Commit:
             Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
             for key, etag, size, reason, detail in entry.quarantined
         ),
+        log_id=entry.log_id,
     )
 
 
@@ -95,6 +102,9 @@ def encode_checkpoint(state: LogState) -> bytes:
         "quarantined": b"".join(sorted(state.quarantined)),
         "passing": b"".join(sorted(state.passing)),
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
+        "log_id": state.log_id,
+        "path": state.path,
+        "outputs": b"".join(sorted(state.outputs)) if state.outputs_known else None,
     }
     return _pack(document)
 
@@ -109,6 +119,10 @@ def decode_checkpoint(body: bytes) -> LogState:
         quarantined=_digests(document.quarantined),
         passing=_digests(document.passing),
         runs=document.runs,
+        path=document.path,
+        log_id=document.log_id,
+        outputs=_digests(document.outputs or b""),
+        outputs_known=document.outputs is not None,
     )
 
 

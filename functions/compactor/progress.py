@@ -17,6 +17,7 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    InvalidInput,
     NothingReadable,
     RecordsDiffer,
     SourceChanged,
@@ -35,6 +36,7 @@ from compactor.model import (
     SkipReason,
 )
 from compactor.partition_run import PartitionResult, PartitionRun
+from compactor.pending import Destination
 from compactor.plan import Knowledge, plan
 from compactor.publish import publish, withdraw
 from compactor.unread import known_as_denied, passing, require_readable, without_known
@@ -84,6 +86,7 @@ class Progress:
         self.longest_seconds = 0.0
         self._rebuild = rebuild
         self._setbacks = 0
+        self._whole = False
         self._aside: set[bytes] = set()
         self._earlier_calls = replace(state.totals(run.run_id))
 
@@ -118,11 +121,18 @@ class Progress:
             listing = replace(listing, objects=tuple(left))
         known = Knowledge(state.committed, state.quarantined, self.signatures)
         decision = plan(listing, run.settings, known, run.clock.now())
+        if decision.groups:
+            self._require_whole_log()
         if not window.listed:
             self._count_skips(decision)
             window.listed = True
             window.until = None if listing.complete else listing.last_key
         return decision
+
+    @property
+    def destination(self) -> Destination:
+        """Where outputs go, and which log they name."""
+        return replace(self.run.destination, log_id=self.run.log.claim(self.state))
 
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
         """Remember signatures of sources for the next plan; True when that will be another one."""
@@ -144,7 +154,7 @@ class Progress:
         run = self.run
         started = run.clock.now()
         try:
-            pending = store_group(group, run.settings, run.store, run.destination)
+            pending = store_group(group, run.settings, run.store, self.destination)
         except NothingReadable as error:
             self.leave_unread(group, QuarantineReason(error.reason), str(error))
             return
@@ -186,7 +196,7 @@ class Progress:
         run = self.run
         try:
             commit = run.log.append(self.state, draft)
-        except (CommitConflict, IntegrityError):
+        except (CommitConflict, IntegrityError, InvalidInput):
             # Any other error may hide a commit that was written: then the upload is needed.
             drop(draft.output, run.store)
             raise
@@ -235,6 +245,12 @@ class Progress:
         """True when no further group should be started."""
         needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
         return self.run.deadline.remaining_seconds() < needed
+
+    def _require_whole_log(self) -> None:
+        """Once a call, before its first group: a run with nothing to do asks for nothing more."""
+        if not self._whole:
+            self.run.log.require_whole(self.state)
+            self._whole = True
 
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped

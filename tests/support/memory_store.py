@@ -13,7 +13,7 @@ the caller with AssertionError, as S3 would with a 400.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from compactor.errors import (
@@ -122,12 +122,21 @@ class MemoryStore(MemoryBase):
             arrived = self._arrived("create", bucket, key, body)
             there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
 
-    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
         with self._request("create_upload", bucket, key) as there:
             self._started += 1
             upload_id = f"upload-{self._started}"
             began = self.clock.now()
-            there.uploads[upload_id] = Upload(key, content_type, began, self._max_part_bytes)
+            there.uploads[upload_id] = Upload(
+                key, content_type, began, self._max_part_bytes, dict(metadata or {})
+            )
             return upload_id
 
     def upload_part(
@@ -203,7 +212,9 @@ class MemoryStore(MemoryBase):
         if crc32 not in (None, found):
             raise IntegrityError(f"BadDigest: {where}: CRC32 is {found}, expected {crc32}")
         # S3 dates an object from the start of its upload.
-        return Stored(body, etag, upload.began, "STANDARD", found, upload.content_type)
+        return Stored(
+            body, etag, upload.began, "STANDARD", found, upload.content_type, upload.metadata
+        )
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         with self._request("abort_upload", bucket, key) as there:

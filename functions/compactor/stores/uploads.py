@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -29,9 +29,18 @@ _MAY_WANT_CHECKSUMS = frozenset({"InvalidRequest", "InvalidPart"})
 class S3Uploads(S3Base):
     """The upload part of :class:`compactor.ports.ObjectStore`."""
 
-    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
         """See the port."""
         extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
+        if metadata:
+            extra["Metadata"] = dict(metadata)
 
         def request(_: TimeIsUp) -> str:
             answer = self._client.create_multipart_upload(
