@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -105,21 +105,8 @@ class Targets:
             InvalidInput: somebody else wrote a file at its path meanwhile.
         """
         target = self.target(row)
-        target.path.parent.mkdir(parents=True, exist_ok=True)
-        # Short, because the name itself may be as long as a name can be; and nobody else's.
-        partial = target.path.with_name(f".{secrets.token_hex(8)}.partial")
-        with partial.open("xb") as stream:
-            try:
-                size = sum(map(stream.write, _encoded(pieces, target.compression)))
-            except BaseException:
-                partial.unlink(missing_ok=True)
-                raise
-        try:
-            self._put_in_place(partial, target.path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-        return target, size
+        encoded = _encoded(pieces, target.compression)
+        return target, _write(target.path, encoded, self._replaceable)
 
     def target(self, row: ManifestRow) -> Target:
         """Where a source goes.
@@ -180,27 +167,55 @@ class Targets:
         else:
             self._replaceable.add((there.st_dev, there.st_ino))
 
-    def _put_in_place(self, partial: Path, path: Path) -> None:
-        """Give the finished file its name; only what was there at the beginning is replaced."""
+
+def write_new(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file that was not there, whole or not at all; returns its bytes.
+
+    Raises:
+        InvalidInput: something is at its path.
+    """
+    return _write(path, pieces, frozenset())
+
+
+def _write(path: Path, pieces: Iterable[bytes], replaceable: Container[tuple[int, int]]) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Short, because the name itself may be as long as a name can be; and nobody else's.
+    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+    with partial.open("xb") as stream:
         try:
-            there = os.lstat(path)
-        except OSError:
-            there = None
-        # A file of ours is a new one: on file systems that know no case, `A` and `a` are one name.
-        if there is not None and (there.st_dev, there.st_ino) in self._replaceable:
+            size = sum(map(stream.write, pieces))
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    try:
+        _put_in_place(partial, path, replaceable)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return size
+
+
+def _put_in_place(partial: Path, path: Path, replaceable: Container[tuple[int, int]]) -> None:
+    """Give the finished file its name; only what was there at the beginning is replaced."""
+    try:
+        there = os.lstat(path)
+    except OSError:
+        there = None
+    # A file of ours is a new one: on file systems that know no case, `A` and `a` are one name.
+    if there is not None and (there.st_dev, there.st_ino) in replaceable:
+        partial.replace(path)
+        return
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        accepted = "a path that no other source and nobody else has taken"
+        raise InvalidInput("--output", str(path), accepted) from None
+    except OSError:
+        # A file system without links: take the name first, so that nobody else can have it.
+        with path.open("xb"):
             partial.replace(path)
-            return
-        try:
-            os.link(partial, path)
-        except FileExistsError:
-            accepted = "a path that no other source and nobody else took meanwhile"
-            raise InvalidInput("--output", str(path), accepted) from None
-        except OSError:
-            # A file system without links: take the name first, so that nobody else can have it.
-            with path.open("xb"):
-                partial.replace(path)
-        else:
-            partial.unlink()
+    else:
+        partial.unlink()
 
 
 def _suffix_of(name: str) -> Compression | None:

@@ -9,13 +9,12 @@ import msgspec
 from isal import igzip
 
 from compactor import manifest
-from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals
+from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals, split_digests
 from compactor.decoding import decoder
 from compactor.manifest import Columns
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 
 LOG_VERSION = 1
-_DIGEST_BYTES = 16
 
 
 class _Version(msgspec.Struct):
@@ -35,10 +34,18 @@ class _Entry(msgspec.Struct):
     output: Output | None
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+    rules: int = 1
+    freed: bytes = b""
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        split_digests(self.freed)
 
 
 # What an entry and a commit have in common, in the order in which it is written.
 _SAME_FIELDS = _Entry.__struct_fields__[:7]
+# Of entries that undo a published commit alone.
+_UNDOING_FIELDS = ("freed", "why")
 
 
 class _Checkpoint(msgspec.Struct):
@@ -64,6 +71,8 @@ def encode_commit(commit: Commit) -> bytes:
             [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
             for q in commit.quarantined
         ],
+        "rules": commit.rules,
+        **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
     }
     return _pack(document)
 
@@ -81,6 +90,9 @@ def decode_commit(body: bytes) -> Commit:
             Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
             for key, etag, size, reason, detail in entry.quarantined
         ),
+        rules=entry.rules,
+        freed=entry.freed,
+        why=entry.why,
     )
 
 
@@ -102,8 +114,8 @@ def decode_checkpoint(body: bytes) -> LogState:
     return LogState(
         last=document.through,
         checkpoint=document.through,
-        committed=_digests(document.committed),
-        quarantined=_digests(document.quarantined),
+        committed=split_digests(document.committed),
+        quarantined=split_digests(document.quarantined),
         runs=document.runs,
     )
 
@@ -119,9 +131,3 @@ def _unpack(body: bytes) -> bytes:
     if version != LOG_VERSION:
         raise ValueError(f"commit log version {version}, expected {LOG_VERSION}")
     return plain
-
-
-def _digests(raw: bytes) -> set[bytes]:
-    if len(raw) % _DIGEST_BYTES:
-        raise ValueError("a digest is cut")
-    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}

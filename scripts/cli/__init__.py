@@ -7,6 +7,7 @@
     verify     every commit checked against its output      cli/verify.py
     ls         what can be given back                        cli/ls.py
     restore    any source given back from its output        cli/restore.py
+    repair     outputs of the version before, put right     cli/repair.py, scripts/repairing.py
     clean-up   sources past retention deleted               cli/clean_up.py, scripts/cleaning.py
 
 and for a deployed stack, by scripts/deployed/:
@@ -122,6 +123,15 @@ COMMANDS: Mapping[str, Command] = {
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
   compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
+""",
+    ),
+    "repair": Command(
+        "scripts.cli.repair",
+        "find what the version before lost, and build it again or give it back",
+        """\
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --yes
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --lost-rows -o lost/
 """,
     ),
     "clean-up": Command(

@@ -29,7 +29,7 @@ def world(monkeypatch):
     made = World()
     for module in (ls, restore_command):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
-    monkeypatch.setattr(ls.time, "time", lambda: made.clock.time)
+    monkeypatch.setattr("time.time", lambda: made.clock.time)
     return made
 
 
@@ -217,7 +217,7 @@ def test_on_a_file_system_without_links_nothing_is_written_over_either(
     def no_links(source, target):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(restored_files.os, "link", no_links)
+    monkeypatch.setattr("os.link", no_links)
     world.put("a", LINE)
     world.run()
     assert command("restore", DEST, f"{KEY}a", "-o", str(tmp_path))[0] == 0
@@ -229,6 +229,7 @@ def make_columnar(world, name: str) -> None:
     """Let the newest commit say that its output holds rows."""
     log = CommitLog(world.store, world.settings, PARTITION)
     commit = next(iter(log.every_commit()))
+    assert commit.output is not None
     columnar = Columnar(1, 1, "0", "0", "snappy", "{}")
     output = replace(
         commit.output, columnar=columnar, format=Format.PARQUET, compression=Compression.NONE
