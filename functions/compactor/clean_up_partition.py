@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compactor import clean_up_receipts, cleanup
-from compactor.clean_up_receipts import CleanUpReceipt
+from compactor.clean_up_receipts import CleanUpReceipt, held_line
 from compactor.clean_up_records import write_record
 from compactor.clean_up_run import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
 from compactor.cleanup import Deleted, Entry
@@ -41,6 +41,7 @@ class Decision:
         due: commits whose sources would be deleted.
         unsafe: one line for each commit whose output did not check out.
         elsewhere: commits whose sources lie in another source.
+        held: commits of the version before that nobody has examined; a line of ``unsafe``.
         orphans: uploads that no commit names, and that would be aborted.
         error: why nothing of the partition would be touched; empty otherwise.
     """
@@ -50,6 +51,7 @@ class Decision:
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     elsewhere: int = 0
+    held: int = 0
     orphans: int = 0
     error: str = ""
 
@@ -75,6 +77,8 @@ def decide(run: CleanUpRun) -> Decision:
             if examined is not None:
                 _add(decision, examined)
             run.on_entry()
+        if decision.held:
+            decision.unsafe.append(held_line(run.path, decision.held))
         _count_orphans(decision, run, log, entries)
     except IntegrityError as error:
         decision.error = str(error)
@@ -85,6 +89,8 @@ def decide(run: CleanUpRun) -> Decision:
 def _add(decision: Decision, examined: Examined) -> None:
     if examined.fault:
         decision.unsafe.append(examined.fault)
+    elif examined.held:
+        decision.held += 1
     elif examined.elsewhere:
         decision.elsewhere += 1
     else:
@@ -179,7 +185,9 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
         if found.fault not in receipt.unsafe:
             receipt.unsafe.append(found.fault)
         return
-    if found.elsewhere:
+    if found.held:
+        receipt.hold()
+    if found.held or found.elsewhere:
         return
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):

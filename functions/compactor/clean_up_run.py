@@ -12,6 +12,8 @@ from compactor.commit_log import Commit, Output, output_digest
 from compactor.errors import IntegrityError
 from compactor.log_identity import require_identity
 from compactor.model import Partition, SourceObject
+from compactor.old_rules import is_doubtful
+from compactor.passed_records import has_passed
 from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.settings import Settings
@@ -108,6 +110,8 @@ class Examined:
         etag: of the proven output; empty without one.
         fault: why its sources must stay, in one line; empty when they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may come.
+        held: rules of the version before took their first lines for headers, and nobody has
+            examined since whether they were; the sources stay.
     """
 
     commit: Commit
@@ -115,6 +119,7 @@ class Examined:
     etag: str = ""
     fault: str = ""
     elsewhere: bool = False
+    held: bool = False
 
     @property
     def bytes(self) -> int:
@@ -161,6 +166,8 @@ def _examine_output(
     committed = cleanup.committed_at(found.commit, entry, at)
     if not cleanup.has_passed(committed, run.settings, at):
         return None
+    if found.sources and _is_held(run, found.commit):
+        return Examined(found.commit, held=True)
     if output is not None:
         try:
             _prove(run, found.commit, output, head)
@@ -171,6 +178,13 @@ def _examine_output(
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
     return replace(found, etag="" if head is None else head.etag)
+
+
+def _is_held(run: CleanUpRun, commit: Commit) -> bool:
+    state, sequence = run.settings.state, commit.sequence
+    return is_doubtful(commit) and not has_passed(
+        state, run.path, sequence, commit.commit_id, run.store
+    )
 
 
 def _prove(run: CleanUpRun, commit: Commit, output: Output, head: ObjectHead | None) -> None:

@@ -115,7 +115,7 @@ class CommitLog:
 
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
-                the commit it wants to replace. The log state is up to date then.
+                the commit it wants to replace or undo. The log state is up to date then.
             IntegrityError: the log is not what it was.
             InvalidInput: the destination was made of other partitions, or the state may not be
                 where it is.
@@ -207,7 +207,10 @@ class CommitLog:
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
-        if draft.replaces is not None:
+        if draft.freed:
+            if draft.replaces in state.replaced:
+                raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
+        elif draft.replaces is not None:
             if draft.replaces not in state.unpublished:
                 raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
             wanted -= identities(state.unpublished[draft.replaces].rows)

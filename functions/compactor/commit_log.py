@@ -30,6 +30,11 @@ from compactor.model import (
 SHOWN_QUARANTINED = 100
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
+#: By which rules sources are joined; raised when an earlier version joined what it should not
+#: have. 1, which entries without a number mean, took any first line without a number or date for
+#: the header of a CSV or TSV source.
+RULES = 2
+_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,10 @@ class Commit:
         output: None when the entry only quarantines sources or voids a commit.
         log_id: identity of the log it was written for; empty in entries that
             are older than identities.
+        rules: by which sources were joined, see :data:`RULES`.
+        freed: identities, one behind the other, of the sources of a published commit that this
+            entry makes void; they are candidates again.
+        why: of such an entry, in one line.
     """
 
     sequence: int
@@ -81,6 +90,9 @@ class Commit:
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
     log_id: str = ""
+    rules: int = RULES
+    freed: bytes = b""
+    why: str = ""
 
     @property
     def empty(self) -> bool:
@@ -97,7 +109,32 @@ class Commit:
             rows=(),
             quarantined=(),
             replaces=self.sequence,
+            rules=RULES,
         )
+
+    def undone(self, run_id: str, now: float, why: str) -> Commit:
+        """The entry that makes this commit void although its output was published.
+
+        Only for when nobody can read that output any more, and every source is still there.
+
+        Args:
+            run_id: of who undoes it.
+            now: UNIX seconds.
+            why: in one line.
+        """
+        freed = b"".join(sorted(manifest.identities(self.rows)))
+        return replace(self.voided(run_id), created_at=now, freed=freed, why=why)
+
+
+def split_digests(raw: bytes) -> set[bytes]:
+    """Identities that were written one behind the other.
+
+    Raises:
+        ValueError: the last one is cut.
+    """
+    if len(raw) % _DIGEST_BYTES:
+        raise ValueError("a digest is cut")
+    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
 
 
 class QuarantineLine(msgspec.Struct, frozen=True):
@@ -194,6 +231,7 @@ class LogState:
         scheme_kept: this run has seen that the scheme of its partitions is remembered.
         runs: totals of the latest runs by run id, the latest last. They are part of the
             checkpoint, because a run may reach over several.
+        replaced: sequences that entries after the checkpoint make void.
     """
 
     last: int = 0
@@ -210,6 +248,7 @@ class LogState:
     outputs_known: bool = True
     claimed: bool = False
     scheme_kept: bool = False
+    replaced: set[int] = field(default_factory=set)
 
     def add(self, commit: Commit) -> None:
         """Take the next entry of the log.
@@ -222,6 +261,8 @@ class LogState:
         self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
+            self.replaced.add(commit.replaces)
+            self.committed -= split_digests(commit.freed)
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
             self.outputs.add(output_digest(commit.output.bucket, commit.output.key))

@@ -89,6 +89,16 @@ def record_name(path: str, sequence: int) -> str:
     return f"{PARTITIONS}{path}cleaned/{sequence:020d}.json"
 
 
+def passed_name(path: str, sequence: int) -> str:
+    """Key below the state's prefix of what says that a commit of older rules is sound."""
+    return f"{PARTITIONS}{path}passed/{sequence:020d}.json"
+
+
+def withdrawn_prefix(path: str, sequence: int) -> str:
+    """Below the state's prefix: where the output of a commit goes that is undone."""
+    return f"{PARTITIONS}{path}withdrawn/{sequence:020d}/"
+
+
 def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
     """The sum of all commits up to and including this sequence number."""
     return _state(settings, checkpoint_name(partition.path, sequence))

@@ -9,13 +9,12 @@ import msgspec
 from isal import igzip
 
 from compactor import manifest
-from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals
+from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals, split_digests
 from compactor.decoding import decoder
 from compactor.manifest import Columns
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 
 LOG_VERSION = 1
-_DIGEST_BYTES = 16
 
 
 class _Version(msgspec.Struct):
@@ -36,10 +35,18 @@ class _Entry(msgspec.Struct):
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
     log_id: str = ""
+    rules: int = 1
+    freed: bytes = b""
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        split_digests(self.freed)
 
 
 # What an entry and a commit have in common, in the order in which it is written.
 _SAME_FIELDS = _Entry.__struct_fields__[:7]
+# Of entries that undo a published commit alone.
+_UNDOING_FIELDS = ("freed", "why")
 
 
 class _Checkpoint(msgspec.Struct):
@@ -72,6 +79,8 @@ def encode_commit(commit: Commit) -> bytes:
             for q in commit.quarantined
         ],
         "log_id": commit.log_id,
+        "rules": commit.rules,
+        **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
     }
     return _pack(document)
 
@@ -90,6 +99,9 @@ def decode_commit(body: bytes) -> Commit:
             for key, etag, size, reason, detail in entry.quarantined
         ),
         log_id=entry.log_id,
+        rules=entry.rules,
+        freed=entry.freed,
+        why=entry.why,
     )
 
 
@@ -115,13 +127,13 @@ def decode_checkpoint(body: bytes) -> LogState:
     return LogState(
         last=document.through,
         checkpoint=document.through,
-        committed=_digests(document.committed),
-        quarantined=_digests(document.quarantined),
-        passing=_digests(document.passing),
+        committed=split_digests(document.committed),
+        quarantined=split_digests(document.quarantined),
+        passing=split_digests(document.passing),
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,
-        outputs=_digests(document.outputs or b""),
+        outputs=split_digests(document.outputs or b""),
         outputs_known=document.outputs is not None,
     )
 
@@ -137,9 +149,3 @@ def _unpack(body: bytes) -> bytes:
     if version != LOG_VERSION:
         raise ValueError(f"commit log version {version}, expected {LOG_VERSION}")
     return plain
-
-
-def _digests(raw: bytes) -> set[bytes]:
-    if len(raw) % _DIGEST_BYTES:
-        raise ValueError("a digest is cut")
-    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
