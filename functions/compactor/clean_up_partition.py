@@ -15,6 +15,7 @@ from compactor.clean_up_receipts import CleanUpReceipt
 from compactor.clean_up_records import write_record
 from compactor.clean_up_run import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
 from compactor.cleanup import Deleted, Entry
+from compactor.conditions import RACING_DELETES
 from compactor.errors import CompactorError, IntegrityError
 from compactor.orphans import find_orphans
 from compactor.pending import Destination
@@ -76,6 +77,8 @@ def decide(run: CleanUpRun) -> Decision:
             if examined is not None:
                 _add(decision, examined)
             run.on_entry()
+        if any(one.sources for one in decision.due) and not run.store.traits.deletes_one:
+            decision.warnings.append(RACING_DELETES)
         _count_orphans(decision, run, log, entries)
     except IntegrityError as error:
         decision.error = str(error)
@@ -185,6 +188,8 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):
         receipt.warn(CLOUDTRAIL_WARNING)
+    if found.sources and not run.store.traits.deletes_one:
+        receipt.warn(RACING_DELETES)
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
     # Of another source's objects in the same commit nobody knows here what becomes of them.

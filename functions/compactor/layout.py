@@ -5,6 +5,7 @@ Every function returns (bucket, key) or (bucket, prefix); prefixes end in ``/``.
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from compactor.errors import InvalidInput
@@ -51,6 +52,17 @@ def schemes_prefix(settings: Settings) -> tuple[str, str]:
 def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
     """One entry there."""
     return _state(settings, f"schemes/{sequence:020d}.json")
+
+
+def probe_key(settings: Settings, endpoint_url: str) -> tuple[str, str]:
+    """What the store at this endpoint answered when it was asked, for the state's bucket."""
+    asked = f"{endpoint_url}\0{settings.state.bucket}".encode()
+    return _state(settings, f"probes/{hashlib.blake2b(asked, digest_size=16).hexdigest()}.json")
+
+
+def probe_prefix(settings: Settings, name: str) -> tuple[str, str]:
+    """Where one round of questions writes what it removes again."""
+    return _state(settings, f"probes/{name}/")
 
 
 def commits_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
