@@ -111,7 +111,7 @@ class Cleaning:
             TransientStoreError: the store did not answer.
         """
         now = self._clock.now()
-        findings = ensure_asked(self._settings, self._store, now, deletes=True)
+        findings = ensure_asked(self._settings.state, self._store, now, deletes=True)
         self._store = self._store.with_traits(traits_of(findings))
 
     def act(self, decisions: Sequence[Decision]) -> Done:

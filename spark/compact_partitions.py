@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     store = S3Store(client)
     try:
         loaded = load_run(place, store)
-        traits = traits_for(loaded.settings, store, SystemClock().now())
+        traits = traits_for(loaded.settings.state, store, SystemClock().now())
         # Also when there is nothing to do: YARN fails a driver that starts no session. All of
         # Spark's settings come from spark-submit: any set here would take their place.
         session = SparkSession.Builder().getOrCreate()

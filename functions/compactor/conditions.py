@@ -153,7 +153,7 @@ def consequence(finding: Finding) -> str:
     if finding.verdict is Verdict.HONOURED:
         return ""
     without = _WITHOUT[finding.condition]
-    if _ends(finding):
+    if ends_runs(finding):
         return f"no run: {_danger(finding)}"
     return f"{without.instead}, and {without.danger}" if without.races else without.instead
 
@@ -165,7 +165,7 @@ def require_safe(findings: Iterable[Finding], endpoint_url: str) -> None:
         InvalidInput: one has not; the message names it, and what could happen.
     """
     for finding in findings:
-        if _ends(finding):
+        if ends_runs(finding):
             told = f" ({finding.detail})" if finding.detail else ""
             act = "ignores" if finding.verdict is Verdict.IGNORED else "refuses"
             accepted = (
@@ -181,7 +181,7 @@ def warnings_of(findings: Iterable[Finding]) -> tuple[str, ...]:
         f"this store {_VERBS[finding.verdict]} {finding.condition}: {consequence(finding)}"
         for finding in findings
         if finding.verdict is not Verdict.HONOURED
-        and not _ends(finding)
+        and not ends_runs(finding)
         and _WITHOUT[finding.condition].races
     )
 
@@ -203,7 +203,8 @@ def traits_of(findings: Iterable[Finding]) -> StoreTraits:
 _VERBS = {Verdict.HONOURED: "honours", Verdict.IGNORED: "ignores", Verdict.REFUSED: "refuses"}
 
 
-def _ends(finding: Finding) -> bool:
+def ends_runs(finding: Finding) -> bool:
+    """True where nothing is safe without the condition that was not honoured."""
     if finding.verdict is Verdict.HONOURED:
         return False
     if finding.condition is Condition.WHOLE_CHECKSUM:

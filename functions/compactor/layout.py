@@ -11,6 +11,7 @@ import re
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.settings import Settings
+from compactor.uris import S3Uri
 
 # Below the state's prefix: what outlives a run, by partition.
 PARTITIONS = "partitions/"
@@ -54,15 +55,16 @@ def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
     return _state(settings, f"schemes/{sequence:020d}.json")
 
 
-def probe_key(settings: Settings, endpoint_url: str) -> tuple[str, str]:
+def probe_key(state: S3Uri, endpoint_url: str) -> tuple[str, str]:
     """What the store at this endpoint answered when it was asked, for the state's bucket."""
-    asked = f"{endpoint_url}\0{settings.state.bucket}".encode()
-    return _state(settings, f"probes/{hashlib.blake2b(asked, digest_size=16).hexdigest()}.json")
+    asked = f"{endpoint_url}\0{state.bucket}".encode()
+    name = hashlib.blake2b(asked, digest_size=16).hexdigest()
+    return state.bucket, f"{state.prefix}probes/{name}.json"
 
 
-def probe_prefix(settings: Settings, name: str) -> tuple[str, str]:
+def probe_prefix(state: S3Uri, name: str) -> tuple[str, str]:
     """Where one round of questions writes what it removes again."""
-    return _state(settings, f"probes/{name}/")
+    return state.bucket, f"{state.prefix}probes/{name}/"
 
 
 def commits_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:

@@ -37,8 +37,7 @@ from compactor.layout import probe_prefix
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.probe_records import ProbeRecord
-from compactor.settings import Settings
-from compactor.work import blaming
+from compactor.uris import S3Uri
 
 REMEMBERED_SECONDS = 86_400.0
 _NO_ETAG = "0" * 32
@@ -47,7 +46,7 @@ _UNASKED = StoreTraits(copies=False, knows_copied_crc32=False)
 
 
 def ensure_asked(
-    settings: Settings, store: ObjectStore, now: float, *, deletes: bool = False
+    state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False
 ) -> Sequence[Finding]:
     """What the store of a run makes of each condition; asked once a day, and remembered.
 
@@ -56,7 +55,7 @@ def ensure_asked(
     and that nothing on the way drops the condition.
 
     Args:
-        settings: where the state lies.
+        state: where the state lies, in the bucket that is asked.
         store: where requests go.
         now: UNIX seconds.
         deletes: ask for the conditions of deletes, too.
@@ -66,23 +65,22 @@ def ensure_asked(
             cannot be written.
         TransientStoreError: the store did not answer.
     """
-    with blaming("s3_state_uri", settings):
-        record = probe_records.read(settings, store)
-        aws = is_aws(store.endpoint_url)
-        fresh = record is not None and abs(now - record.at) < REMEMBERED_SECONDS
-        findings: Sequence[Finding]
-        if fresh and record is not None and (aws or record.answers(deletes=deletes)):
-            findings = record.findings
-        elif aws:
-            findings = _write_twice(settings, store, now, record)
-        else:
-            findings = ask_and_record(settings, store, now, deletes=deletes)
+    record = probe_records.read(state, store)
+    aws = is_aws(store.endpoint_url)
+    fresh = record is not None and abs(now - record.at) < REMEMBERED_SECONDS
+    findings: Sequence[Finding]
+    if fresh and record is not None and (aws or record.answers(deletes=deletes)):
+        findings = record.findings
+    elif aws:
+        findings = _write_twice(state, store, now, record)
+    else:
+        findings = ask_and_record(state, store, now, deletes=deletes)
     require_safe(findings, store.endpoint_url)
-    return findings
+    return () if aws else findings
 
 
 def traits_for(
-    settings: Settings, store: ObjectStore, now: float, *, deletes: bool = False
+    state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False
 ) -> StoreTraits:
     """The ways for a worker of a run: from the record that discovery left, whatever its age.
 
@@ -94,46 +92,46 @@ def traits_for(
     """
     if is_aws(store.endpoint_url):
         return StoreTraits()
-    record = probe_records.read(settings, store)
+    record = probe_records.read(state, store)
     if record is not None and record.answers(deletes=deletes):
         return traits_of(record.findings)
-    return traits_of(ensure_asked(settings, store, now, deletes=deletes))
+    return traits_of(ensure_asked(state, store, now, deletes=deletes))
 
 
-def recorded_traits(settings: Settings, store: ObjectStore) -> StoreTraits:
+def recorded_traits(state: S3Uri, store: ObjectStore) -> StoreTraits:
     """The ways for whoever only reads; without a record those that trust the least."""
     if is_aws(store.endpoint_url):
         return StoreTraits()
-    record = probe_records.read(settings, store)
+    record = probe_records.read(state, store)
     return _UNASKED if record is None else traits_of(record.findings)
 
 
 def ask_and_record(
-    settings: Settings, store: ObjectStore, now: float, *, deletes: bool
+    state: S3Uri, store: ObjectStore, now: float, *, deletes: bool
 ) -> Sequence[Finding]:
     """Ask for every condition now, and remember the answers, good or bad."""
-    bucket, prefix = probe_prefix(settings, uuid.uuid4().hex)
+    bucket, prefix = probe_prefix(state, uuid.uuid4().hex)
     findings = tuple(_Questions(store, bucket, prefix).ask(deletes=deletes))
     record = ProbeRecord(store.endpoint_url, bucket, now, findings)
-    probe_records.write(record, settings, store)
+    probe_records.write(record, state, store)
     return findings
 
 
 def _write_twice(
-    settings: Settings, store: ObjectStore, now: float, before: ProbeRecord | None
+    state: S3Uri, store: ObjectStore, now: float, before: ProbeRecord | None
 ) -> Sequence[Finding]:
-    record = ProbeRecord(store.endpoint_url, settings.state.bucket, now)
+    record = ProbeRecord(store.endpoint_url, state.bucket, now)
     if before is None:
         with suppress(AlreadyExists):
             # Another run's, of this moment.
-            probe_records.create(record, settings, store)
+            probe_records.create(record, state, store)
     ignored = (Finding(Condition.CREATE, Verdict.IGNORED),)
     try:
         # Where this is written after all, it says so to every run of the day.
-        probe_records.create(replace(record, findings=ignored), settings, store)
+        probe_records.create(replace(record, findings=ignored), state, store)
     except AlreadyExists:
         if before is not None:
-            probe_records.write(record, settings, store)
+            probe_records.write(record, state, store)
         return ()
     return ignored
 
@@ -250,9 +248,10 @@ class _Questions:
         if words or told is None:
             words = words or "an upload of a copied part is not published"
             yield Finding(Condition.COPIED_CHECKSUM, Verdict.REFUSED, words)
-        else:
-            # Where none is kept, no reader compares it.
-            yield _finding(Condition.COPIED_CHECKSUM, kept=told in (_NONE_TOLD, upload.crc32))
+            return
+        # Where one is told of other outputs and none of these, no reader compares any.
+        none_kept = told == _NONE_TOLD and self._head("publish") not in (None, _NONE_TOLD)
+        yield _finding(Condition.COPIED_CHECKSUM, kept=none_kept or told == upload.crc32)
 
     def _delete(self, condition: Condition, traits: StoreTraits) -> Finding:
         name = condition.name.lower()

@@ -11,7 +11,7 @@ from compactor.decoding import decoder
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import probe_key
 from compactor.ports import ObjectStore
-from compactor.settings import Settings
+from compactor.uris import S3Uri
 
 _JSON = "application/json"
 
@@ -43,9 +43,9 @@ class ProbeRecord:
 _decode = decoder(ProbeRecord)
 
 
-def read(settings: Settings, store: ObjectStore) -> ProbeRecord | None:
+def read(state: S3Uri, store: ObjectStore) -> ProbeRecord | None:
     """The record of this endpoint and bucket; None where there is none that can be read."""
-    bucket, key = probe_key(settings, store.endpoint_url)
+    bucket, key = probe_key(state, store.endpoint_url)
     try:
         record = _decode(store.get(bucket, key))
     except (ObjectMissing, msgspec.MsgspecError):
@@ -53,19 +53,19 @@ def read(settings: Settings, store: ObjectStore) -> ProbeRecord | None:
     return record if (record.endpoint, record.bucket) == (store.endpoint_url, bucket) else None
 
 
-def write(record: ProbeRecord, settings: Settings, store: ObjectStore) -> None:
+def write(record: ProbeRecord, state: S3Uri, store: ObjectStore) -> None:
     """Put a record in the place of the one before."""
-    bucket, key = probe_key(settings, record.endpoint)
+    bucket, key = probe_key(state, record.endpoint)
     store.put(bucket, key, _encoded(record), content_type=_JSON)
 
 
-def create(record: ProbeRecord, settings: Settings, store: ObjectStore) -> None:
+def create(record: ProbeRecord, state: S3Uri, store: ObjectStore) -> None:
     """Write a record where there is none.
 
     Raises:
         AlreadyExists: there is one.
     """
-    bucket, key = probe_key(settings, record.endpoint)
+    bucket, key = probe_key(state, record.endpoint)
     store.create(bucket, key, _encoded(record), content_type=_JSON)
 
 

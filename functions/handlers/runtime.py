@@ -21,6 +21,7 @@ from compactor.probe import ensure_asked, traits_for
 from compactor.receipts import Counts
 from compactor.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
+from compactor.work import blaming
 
 SERVICE = "s3-compactor"
 Event = dict[str, Any]
@@ -94,7 +95,7 @@ def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool =
     now = SystemClock().now()
     at, traits = _known_traits.get(place, (0.0, store.traits))
     if not at <= now < at + _KNOWN_SECONDS:
-        traits = traits_for(settings, store, now, deletes=deletes)
+        traits = traits_for(settings.state, store, now, deletes=deletes)
         _known_traits[place] = now, traits
     return store.with_traits(traits)
 
@@ -111,7 +112,8 @@ def asked_store(settings: Settings, store: S3Store) -> tuple[S3Store, tuple[str,
         InvalidInput: the store does not honour what the run stands on.
     """
     deletes = settings.clean_up is CleanUpMode.DELETE
-    findings = ensure_asked(settings, store, SystemClock().now(), deletes=deletes)
+    with blaming("s3_state_uri", settings):
+        findings = ensure_asked(settings.state, store, SystemClock().now(), deletes=deletes)
     return store.with_traits(traits_of(findings)), warnings_of(findings)
 
 

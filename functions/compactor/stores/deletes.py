@@ -128,7 +128,6 @@ class S3Deletes(S3Objects):
             head = self._client.head_object(Bucket=source.bucket, Key=source.key)
             if head["ETag"].strip('"') != source.etag:
                 return {source.key: _CHANGED}, 0
-            condition = {}
         answer = self._client.delete_object(Bucket=source.bucket, Key=source.key, **condition)
         return {}, int(bool(answer.get("DeleteMarker")))
 
