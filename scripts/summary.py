@@ -28,6 +28,7 @@ class Summary:
         spark: partitions that went to Spark; they are in all other numbers.
         report_uri: where the whole report is.
         clean_up: clean-up's part of the report; None where the run has none.
+        warnings: what the store does not promise, and what is done instead.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class Summary:
     spark: tuple[str, ...] = ()
     report_uri: str = ""
     clean_up: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
@@ -69,6 +71,7 @@ class Summary:
             report_uri=report_uri,
             # Reports of earlier versions have none.
             clean_up=report.get("clean_up"),
+            warnings=tuple(report.get("warnings", ())),
         )
 
     @property
@@ -120,6 +123,8 @@ def print_summary(summary: Summary) -> None:
         print_line(f"rejected: {counted(summary.rejected, 'record')} that do not fit the schema")
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")
+    for line in summary.warnings:
+        print_line(f"warning: {' '.join(line.split())}")
     if summary.clean_up is not None:
         _print_clean_up(summary.clean_up)
 

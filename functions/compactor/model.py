@@ -209,11 +209,16 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """One stored part of a multipart upload. ``etag`` is what CompleteMultipartUpload wants."""
+    """One stored part of a multipart upload. ``etag`` is what CompleteMultipartUpload wants.
+
+    ``crc32`` is that of its bytes: ours of what was sent, the store's own of what it copied; None
+    where neither is known.
+    """
 
     number: int
     etag: str
     size: int
+    crc32: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

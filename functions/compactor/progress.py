@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
+from compactor.confirm import confirm
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -202,6 +203,7 @@ class Progress:
             raise
         publish(commit, run.store)
         self.state.mark_published(commit)
+        confirm(commit, run.store)
         self.result.groups += 1
         self._setbacks = 0
         run.on_group(commit)
@@ -278,6 +280,8 @@ class Progress:
             repaired = withdraw(commit, self.run.store)
             if repaired:
                 self._replace(commit)
+        else:
+            confirm(commit, self.run.store)
         self.state.mark_published(commit)
         self.result.repaired += repaired
 

@@ -31,6 +31,7 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
     """What discovery saw beside the work items."""
 
     unpartitioned: Skipped
+    warnings: list[str] = []
 
 
 class SparkErrorLine(msgspec.Struct, frozen=True):
@@ -70,6 +71,7 @@ class RunReport:
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
         clean_up: what clean-up did; None where the settings do not ask for it.
+        warnings: what the store does not promise, and what is done instead.
     """
 
     run_id: str
@@ -84,6 +86,7 @@ class RunReport:
     failure: str = ""
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> list[Receipt]:
@@ -135,6 +138,7 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
+    discovered = _discovered(settings, run.run_id, store)
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
@@ -144,10 +148,11 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         partitions=found,
         oversized=[item.path for item in left],
         spark=[item.path for item in spark],
-        skipped=_all_skips(found, _unpartitioned(settings, run.run_id, store)),
+        skipped=_all_skips(found, discovered.unpartitioned),
         failure=run.failure,
         spark_failure=spark_failure,
         clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
+        warnings=discovered.warnings,
     )
     if result.cause:
         result.status = "failed"
@@ -229,12 +234,12 @@ def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore
     return receipt
 
 
-def _unpartitioned(settings: Settings, run_id: str, store: ObjectStore) -> Skipped:
+def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
     try:
         body = store.get(*layout.run_key(settings, run_id, "discovery.json"))
     except ObjectMissing:
-        return Skipped(0, 0)
-    return _decode_discovery(body).unpartitioned
+        return DiscoveryLine(Skipped(0, 0))
+    return _decode_discovery(body)
 
 
 def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:

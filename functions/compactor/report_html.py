@@ -30,6 +30,7 @@ def render(report: Mapping[str, Any]) -> str:
         f"{escape(str(report['settings']['s3_source_uri']))} to ",
         f"{escape(str(report['settings']['s3_destination_uri']))}</p>",
         _failure(report),
+        _warnings(report.get("warnings", ())),
         _totals(report),
         _partitions(report["partitions"], frozenset(report["spark"])),
         _skips(report["skipped"]),
@@ -62,6 +63,11 @@ def _failure(report: Mapping[str, Any]) -> str:
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
     items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
     return f"<h2 class='failed'>What failed</h2><ul>{items}</ul>" if items else ""
+
+
+def _warnings(lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
+    return f"<h2>Warnings</h2><ul>{items}</ul>" if items else ""
 
 
 def _totals(report: Mapping[str, Any]) -> str:
