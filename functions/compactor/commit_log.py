@@ -10,12 +10,14 @@ one of them published.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from compactor import manifest
 from compactor.columnar import Columnar
+from compactor.left_alone import BY_SETTINGS, REMEDIES, LeftAlone
 from compactor.manifest import ManifestRow
 from compactor.model import (
     Compression,
@@ -62,6 +64,8 @@ class Commit:
         sequence: place in the log, from 1.
         commit_id: tells a writer its own entry from another's after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
+        decided_by: names the settings under which sources were left alone, as
+            :func:`compactor.detection.decided_by` does; empty in entries of earlier versions.
         output: None when the entry only quarantines sources or voids a commit.
     """
 
@@ -75,6 +79,7 @@ class Commit:
     rows: tuple[ManifestRow, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
+    decided_by: str = ""
 
     def voided(self, run_id: str) -> Commit:
         """The entry that makes this commit void without a successor."""
@@ -86,6 +91,7 @@ class Commit:
             rows=(),
             quarantined=(),
             replaces=self.sequence,
+            decided_by="",
         )
 
 
@@ -103,7 +109,7 @@ class RunTotals:
 
     ``records`` leaves out those of server-side copies, which were never counted, and the
     ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
-    are counted.
+    are counted, by reason, too.
     """
 
     sources: int = 0
@@ -116,6 +122,7 @@ class RunTotals:
     quarantined: int = 0
     quarantined_bytes: int = 0
     lines: list[QuarantineLine] = field(default_factory=list)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with -1 take one away that was replaced."""
@@ -123,6 +130,7 @@ class RunTotals:
         self.source_bytes += sign * sum(row.source.size for row in commit.rows)
         self.quarantined += sign * len(commit.quarantined)
         self.quarantined_bytes += sign * sum(q.source.size for q in commit.quarantined)
+        self._count_left_alone(commit, sign)
         if sign > 0:
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in commit.quarantined]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
@@ -134,6 +142,27 @@ class RunTotals:
             if commit.output.columnar is not None:
                 self.rejected += sign * commit.output.columnar.rejected
 
+    def _count_left_alone(self, commit: Commit, sign: int) -> None:
+        for one in commit.quarantined:
+            told = self.left_alone.get(one.reason)
+            if told is None:
+                setting = REMEDIES.get(one.reason, "")
+                told = LeftAlone(0, 0, one.source.key, one.detail, setting)
+                self.left_alone[one.reason.value] = told
+            told.objects += sign
+            told.bytes += sign * one.source.size
+
+
+class _StillLeftAlone(Container[bytes]):
+    """Identities left alone, but for those that other settings may decide otherwise."""
+
+    def __init__(self, every: Container[bytes], reopened: tuple[Container[bytes], ...]) -> None:
+        self._every = every
+        self._reopened = reopened
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._every and not any(identity in one for one in self._reopened)
+
 
 @dataclass(slots=True)
 class LogState:
@@ -144,6 +173,7 @@ class LogState:
         checkpoint: sequence the newest checkpoint covers; 0 when there is none.
         committed: identities of the sources that valid commits name.
         quarantined: identities of the sources left alone.
+        undecided: those of them that hang on the settings, by the settings that were in force.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
@@ -155,6 +185,7 @@ class LogState:
     checkpoint: int = 0
     committed: set[bytes] = field(default_factory=set)
     quarantined: set[bytes] = field(default_factory=set)
+    undecided: dict[str, set[bytes]] = field(default_factory=dict)
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
@@ -172,10 +203,28 @@ class LogState:
         self.runs[commit.run_id] = totals
         self.committed |= manifest.identities(commit.rows)
         self.quarantined |= {q.source.identity for q in commit.quarantined}
+        self._note_undecided(commit)
 
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""
         self.unpublished.pop(commit.sequence, None)
+
+    def left_alone(self, decided_by: str) -> Container[bytes]:
+        """Identities of the sources that these settings leave alone again.
+
+        Args:
+            decided_by: the settings, named by :func:`compactor.detection.decided_by`.
+        """
+        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
+        return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
+
+    def _note_undecided(self, commit: Commit) -> None:
+        found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}
+        if not found or not commit.decided_by:
+            return
+        for one in self.undecided.values():
+            one.difference_update(found)
+        self.undecided.setdefault(commit.decided_by, set()).update(found)
 
     def totals(self, run_id: str) -> RunTotals:
         """What a run committed here so far."""

@@ -35,6 +35,8 @@ class _Entry(msgspec.Struct):
     output: Output | None
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+    # Entries of earlier versions have none.
+    decided_by: str = ""
 
 
 # What an entry and a commit have in common, in the order in which it is written.
@@ -46,6 +48,7 @@ class _Checkpoint(msgspec.Struct):
     committed: bytes
     quarantined: bytes
     runs: dict[str, RunTotals]
+    undecided: dict[str, bytes] = {}
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -64,6 +67,7 @@ def encode_commit(commit: Commit) -> bytes:
             [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
             for q in commit.quarantined
         ],
+        "decided_by": commit.decided_by,
     }
     return _pack(document)
 
@@ -81,6 +85,7 @@ def decode_commit(body: bytes) -> Commit:
             Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
             for key, etag, size, reason, detail in entry.quarantined
         ),
+        decided_by=entry.decided_by,
     )
 
 
@@ -91,6 +96,11 @@ def encode_checkpoint(state: LogState) -> bytes:
         "through": state.last,
         "committed": b"".join(sorted(state.committed)),
         "quarantined": b"".join(sorted(state.quarantined)),
+        "undecided": {
+            name: b"".join(sorted(found))
+            for name, found in sorted(state.undecided.items())
+            if found
+        },
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
     }
     return _pack(document)
@@ -104,6 +114,7 @@ def decode_checkpoint(body: bytes) -> LogState:
         checkpoint=document.through,
         committed=_digests(document.committed),
         quarantined=_digests(document.quarantined),
+        undecided={name: _digests(found) for name, found in document.undecided.items()},
         runs=document.runs,
     )
 

@@ -63,6 +63,7 @@ class QuarantineReason(StrEnum):
     ENCODING = "unknown_encoding"
     OPEN_END = "open_end"
     OPEN_QUOTE = "open_quote"
+    AMBIGUOUS_HEADER = "ambiguous_header"
     MALFORMED = "malformed_document"
     TOO_LARGE = "document_too_large"
     ARCHIVED = "archived_access_tier"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
+from compactor.detection import decided_by
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -104,7 +105,8 @@ class Progress:
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
-        known = Knowledge(state.committed, state.quarantined, self.signatures)
+        left_alone = state.left_alone(decided_by(run.settings))
+        known = Knowledge(state.committed, left_alone, self.signatures)
         decision = plan(listing, run.settings, known, run.clock.now())
         if not window.listed:
             self._count_skips(decision)
@@ -145,6 +147,8 @@ class Progress:
             UploadLost: committed, but somebody dropped the upload: settle the log again.
         """
         run = self.run
+        if draft.quarantined:
+            draft = replace(draft, decided_by=decided_by(run.settings))
         try:
             commit = run.log.append(self.state, draft)
         except (CommitConflict, IntegrityError):

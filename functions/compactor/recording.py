@@ -59,6 +59,7 @@ class Recorder:
         run, counts = self._run, self.receipt.counts
         if state is not None:
             self.receipt.quarantined = count_commits(counts, state, run.run_id)
+            self.receipt.left_alone = state.totals(run.run_id).left_alone
         made = Counter(run.store.requests.snapshot()) - self._requests_before
         if elsewhere is None:
             counts.seconds += run.clock.now() - self._started
