@@ -45,12 +45,13 @@ _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 def copied_signature(
     source: SourceObject, settings: Settings, store: ObjectStore
-) -> Signature | None:
-    """What a source is, when S3 can copy it among others; None when it must be read.
+) -> tuple[Signature, bool] | None:
+    """What a source is, and whether it ends with a newline; None when it must be read.
 
-    It must be large, plain lines before and after, and without a byte order mark. Its first and
-    its last bytes are read to tell, even when the settings name the format: they do not name the
-    compression, and it may end within a line that must not be joined with another.
+    S3 copies it into an output among others then. It must be large, plain lines before and after,
+    and without a byte order mark. Its first and its last bytes are read to tell, even when the
+    settings name the format: they do not name the compression, and it may end within a line that
+    must not be joined with another.
     """
     if not store.traits.copies or source.size < COPY_SLICE_BYTES:
         return None
@@ -70,7 +71,7 @@ def copied_signature(
 
 def _proven_signature(
     source: SourceObject, head: bytes, settings: Settings, store: ObjectStore
-) -> Signature | None:
+) -> tuple[Signature, bool] | None:
     found = detect_source(head, source.key, settings, complete=False)
     if found is None or found.format not in COPIED_FORMATS:
         return None
@@ -83,7 +84,7 @@ def _proven_signature(
     check.feed(head[: head.rfind(b"\n") + 1])
     check.feed(last_lines)
     check.finish()
-    return signature
+    return signature, tail.endswith(b"\n")
 
 
 class _Stored(NamedTuple):

@@ -14,6 +14,7 @@ from compactor import layout, receipts
 from compactor.clean_up_report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
+from compactor.left_alone import LeftAlone, added_up, headline
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.receipts import Counts, Receipt
@@ -68,6 +69,8 @@ class RunReport:
             run's spark_engine is none.
         spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
+        left_alone: sources left alone for what they hold, by reason, the most frequent first.
+        headline: says so where most of the sources were; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
         clean_up: what clean-up did; None where the settings do not ask for it.
@@ -83,6 +86,8 @@ class RunReport:
     oversized: list[str] = field(default_factory=list)
     spark: list[str] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    headline: str = ""
     failure: str = ""
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
@@ -150,10 +155,12 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         spark=[item.path for item in spark],
         skipped=_all_skips(found, discovered.unpartitioned),
         failure=run.failure,
+        left_alone=added_up(receipt.left_alone for receipt in found),
         spark_failure=spark_failure,
         clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
         warnings=discovered.warnings,
     )
+    result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
     _store_report(result, settings, store)
