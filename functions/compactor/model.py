@@ -149,8 +149,8 @@ class Signature:
     """What must be equal for two sources to share an output: format, encoding, header.
 
     ``header`` is the header line(s) of CSV, TSV, VPC flow and CloudFront sources without
-    line end and BOM, else empty. ``dialect`` is the delimiter and the number of fields of CSV and
-    TSV rows that have no header, where they were found out.
+    line end and BOM, else empty. ``dialect`` is what was found out of how CSV and TSV are written:
+    a delimiter, and of rows without a header the number of fields.
     """
 
     format: Format
