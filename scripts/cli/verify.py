@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 
 from compactor.commit_log import Commit
+from compactor.deep import Finding, examine
 from compactor.errors import IntegrityError
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
+from compactor.shown import visible
 from compactor.stored_logs import StoredLog
 from compactor.verify import check_commit
 from scripts.cli import options
@@ -24,6 +26,7 @@ from scripts.source_check import SourceCheck, check_sources
 
 # Commits held at a time: the manifest of one may take tens of megabytes.
 _AT_ONCE = 4
+_SHOWN_KEYS = 3
 
 
 @dataclass(slots=True)
@@ -34,6 +37,8 @@ class Checked:
         records: records in the outputs that hold; those of copies are not counted.
         current: the sources as they are now, where that was asked for.
         findings: one line for each fault.
+        deep: what readers see otherwise in outputs than in their sources; None where that was
+            not asked for.
     """
 
     commits: int = 0
@@ -42,6 +47,7 @@ class Checked:
     records: int = 0
     current: SourceCheck | None = None
     findings: list[str] = field(default_factory=list)
+    deep: list[Finding] | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sources",
         action="store_true",
         help="also read every source that is still what was compacted, and compare it",
+    )
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="also read every output as a reader of the destination does, and compare its records"
+        " with those of the originals, and of the sources that still stand",
     )
     options.add_common(parser)
     options.add_state(parser)
@@ -65,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url)
-    checked = check(settings, store, sources=args.sources)
+    checked = check(settings, store, sources=args.sources, deep=args.deep)
     if args.json:
         print(json.dumps(asdict(checked), indent=2))
     else:
@@ -75,13 +87,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def check(settings: Settings, store: ObjectStore, *, sources: bool) -> Checked:
+def check(settings: Settings, store: ObjectStore, *, sources: bool, deep: bool = False) -> Checked:
     """Check outputs against commits, and commits against each other.
 
     Args:
         settings: source, destination and state.
         store: where they are.
         sources: also read the sources that are still there.
+        deep: also compare records, as other readers see them.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
@@ -90,6 +103,7 @@ def check(settings: Settings, store: ObjectStore, *, sources: bool) -> Checked:
         logs = all_logs(settings.state, store)
     work = _Check(settings, store)
     work.checked.current = SourceCheck() if sources else None
+    work.checked.deep = [] if deep else None
     with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
         work.check_logs(logs, bar)
     with progress("looking for objects that no commit names"):
@@ -112,9 +126,12 @@ class _Check:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             commits = self._commits(logs, bar)
             while batch := list(islice(commits, _AT_ONCE)):
-                for one, findings in zip(batch, pool.map(self._read, batch), strict=True):
+                for one, found in zip(batch, pool.map(self._read, batch), strict=True):
                     self._count(*one)
-                    self.checked.findings += findings
+                    lines, deep = found
+                    self.checked.findings += lines
+                    if self.checked.deep is not None:
+                        self.checked.deep += deep
                     bar.advance()
                 if self.checked.current is not None:
                     for current in pool.map(self._read_sources, batch):
@@ -132,16 +149,20 @@ class _Check:
                 self.checked.findings.append(str(error))
                 self._all_read = False
 
-    def _read(self, one: tuple[str, Commit]) -> list[str]:
+    def _read(self, one: tuple[str, Commit]) -> tuple[list[str], Sequence[Finding]]:
         """Findings of one output; runs beside others."""
         name, commit = one
+        output = commit.output
+        where = f"s3://{output.bucket}/{output.key}" if output else ""
         try:
             check_commit(commit, self._store)
+            if self.checked.deep is None:
+                return [], ()
+            deep = examine(commit, self._store, self._settings)
         except IntegrityError as error:
-            output, line = commit.output, str(error)
-            where = f"s3://{output.bucket}/{output.key}" if output else ""
-            return [f"{name}: {line}" if where in line else f"{name}: {where}: {line}"]
-        return []
+            line = str(error)
+            return [f"{name}: {line}" if where in line else f"{name}: {where}: {line}"], ()
+        return [f"{name}: {where}: {_line_of(one)}" for one in deep], deep
 
     def _read_sources(self, one: tuple[str, Commit]) -> SourceCheck:
         return check_sources(one[1], self._settings, self._store)
@@ -183,6 +204,14 @@ class _Check:
                 if one.key not in self._named and not one.key.endswith("/"):
                     line = f"s3://{place.bucket}/{one.key}: no commit names this object"
                     self.checked.findings.append(line)
+
+
+def _line_of(one: Finding) -> str:
+    shown = ", ".join(map(visible, one.sources[:_SHOWN_KEYS]))
+    more = len(one.sources) - _SHOWN_KEYS
+    keys = f"{shown} and {more:,} more" if more > 0 else shown
+    counts = f"{one.records_in:,} records in, {one.records_out:,} out"
+    return f"{one.kind}: {counts}: {one.detail} ({keys}); compactor repair mends it"
 
 
 def _show(checked: Checked) -> None:
