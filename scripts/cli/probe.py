@@ -10,6 +10,7 @@ from typing import Any
 from compactor.clock import SystemClock
 from compactor.conditions import Finding, consequence, ends_runs, is_aws
 from compactor.probe import ask_and_record
+from compactor.settings import STATE_ROOT
 from compactor.uris import S3Uri
 from scripts.cli import options
 from scripts.cli.failures import Failure
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the bucket is not there, or may not be written.
         Failure: no run may trust this store.
     """
-    state = state_from(args)
+    state = _state(args)
     store = open_store(args.endpoint_url)
     with progress("asking the store"):
         findings = ask_and_record(state, store, SystemClock().now(), deletes=True)
@@ -43,6 +44,14 @@ def run(args: argparse.Namespace) -> int:
     if ended := [finding for finding in findings if ends_runs(finding)]:
         raise Failure("; ".join(f"{one.condition}: {consequence(one)}" for one in ended))
     return 0
+
+
+def _state(args: argparse.Namespace) -> S3Uri:
+    """Where the state of DEST is; of a whole bucket, above that of every prefix in it."""
+    destination = S3Uri.parse(options.DESTINATION, args.s3_destination_uri)
+    if destination.prefix or args.s3_state_uri:
+        return state_from(args)
+    return S3Uri(destination.bucket, STATE_ROOT)
 
 
 def _document(state: S3Uri, endpoint_url: str, findings: Sequence[Finding]) -> dict[str, Any]:
