@@ -10,6 +10,7 @@ from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.copying import copied_signature, copy_whole
+from compactor.destination import Destination
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.formats import content_type, detect, extension_for, framer_for
 from compactor.formats.framing import Framer
@@ -23,7 +24,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.packing import output_compression
-from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
+from compactor.pending import OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
 from compactor.settings import Settings

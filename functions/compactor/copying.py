@@ -7,6 +7,7 @@ from codecs import BOM_UTF8
 
 from compactor.codecs import detect_compression
 from compactor.commit_log import Output
+from compactor.destination import Destination
 from compactor.errors import UnreadableSource
 from compactor.formats import detect
 from compactor.manifest import ManifestRow
@@ -20,7 +21,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.packing import packing_class
-from compactor.pending import COPY_SLICE_BYTES, Destination, PendingOutput, copy_ranges
+from compactor.pending import COPY_SLICE_BYTES, PendingOutput, copy_ranges
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 
