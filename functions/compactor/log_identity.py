@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -133,21 +134,31 @@ def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: b
         InvalidInput: it does.
     """
     state = settings.state
-    for place in _around(state.prefix):
+    for place in states_around(state.prefix):
         among_logs = state.prefix.removeprefix(place).startswith(PARTITIONS)
         if (among_logs or not logs_only) and is_state(store, state.bucket, place):
             raise _nested(settings, f"s3://{state.bucket}/{place}")
 
 
-def _around(prefix: str) -> list[str]:
-    """The prefixes that a prefix lies in, from that of the whole bucket on."""
+def marker_keys(prefixes: Iterable[str]) -> list[str]:
+    """Keys by which a state below one of these prefixes is known."""
+    return [prefix + name for prefix in prefixes for name in (IDENTITY_NAME, FIRST_SCHEME_NAME)]
+
+
+def states_of_source(prefix: str) -> list[str]:
+    """Where the state of a destination lies by default that a source with this prefix lies in."""
+    return [STATE_ROOT + one for one in (*states_around(prefix), prefix) if one]
+
+
+def states_around(prefix: str) -> list[str]:
+    """Where states would lie that contain a state with this prefix; the whole bucket first."""
     segments = prefix.split("/")[:-1]
     return ["".join(f"{one}/" for one in segments[:count]) for count in range(len(segments))]
 
 
 def is_state(store: ObjectStore, bucket: str, prefix: str) -> bool:
     """True when the logs of some destination are known to lie below this prefix."""
-    return any(exists(store, bucket, prefix + name) for name in (IDENTITY_NAME, FIRST_SCHEME_NAME))
+    return any(exists(store, bucket, key) for key in marker_keys([prefix]))
 
 
 def exists(store: ObjectStore, bucket: str, key: str) -> bool:
@@ -169,11 +180,11 @@ def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
         InvalidInput: the source is, or lies in, the destination of another run.
     """
     root = settings.source.root
-    for prefix in (*_around(root.prefix)[1:], root.prefix):
-        if prefix and is_state(store, root.bucket, STATE_ROOT + prefix):
+    for prefix in states_of_source(root.prefix):
+        if is_state(store, root.bucket, prefix):
             accepted = (
-                f"a source that no run wrote; s3://{root.bucket}/{prefix} holds the outputs of"
-                f" the log in s3://{root.bucket}/{STATE_ROOT}{prefix}"
+                f"a source that no run wrote; s3://{root.bucket}/{prefix.removeprefix(STATE_ROOT)}"
+                f" holds the outputs of the log in s3://{root.bucket}/{prefix}"
             )
             raise InvalidInput("s3_source_uri", settings.s3_source_uri, accepted)
 
