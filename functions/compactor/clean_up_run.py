@@ -9,12 +9,12 @@ from compactor import cleanup, layout, proof
 from compactor.clean_up_work import partition_at
 from compactor.cleanup import Entry, Survey
 from compactor.commit_log import Commit, Output, output_digest
+from compactor.destination import Destination
 from compactor.errors import IntegrityError
 from compactor.log_identity import require_identity
 from compactor.model import Partition, SourceObject
 from compactor.old_rules import is_doubtful
 from compactor.passed_records import has_passed
-from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.settings import Settings
 from compactor.stored_logs import (

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from compactor import layout
 from compactor.commit_log import Commit, LogState, output_digest
+from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.log_entries import encode_checkpoint, encode_commit
 from compactor.log_identity import claim_identity, require_identity
 from compactor.manifest import identities
 from compactor.model import Partition, SourceObject
-from compactor.pending import Destination
 from compactor.ports import ObjectStore
 from compactor.schemes import remember_scheme
 from compactor.settings import Settings
@@ -59,7 +59,7 @@ class CommitLog:
 
         Raises:
             IntegrityError: the state is not the one that the log's entries name.
-            InvalidInput: the state contains another one, or lies in it.
+            InvalidInput: the state is that of another destination.
         """
         if not state.claimed:
             found = claim_identity(self._settings, self._store)
@@ -117,8 +117,7 @@ class CommitLog:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
                 the commit it wants to replace or undo. The log state is up to date then.
             IntegrityError: the log is not what it was.
-            InvalidInput: the destination was made of other partitions, or the state may not be
-                where it is.
+            InvalidInput: the destination was made of other partitions.
             TransientStoreError: others were first a thousand times.
         """
         log_id = self.claim(state)

@@ -11,6 +11,7 @@ from compactor.commit_log import Output
 from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
 from compactor.denied import Denials
+from compactor.destination import Destination
 from compactor.detection import detect_source, passing_check
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
@@ -25,7 +26,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.packing import as_learned, output_compression
-from compactor.pending import CopyRefused, Destination, OutputWriter, PendingOutput, Tally
+from compactor.pending import CopyRefused, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
 from compactor.second_reading import Frame, Sample

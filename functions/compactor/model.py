@@ -50,6 +50,7 @@ class SkipReason(StrEnum):
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"
+    DEEPER_LEVEL = "in_a_named_level_below_its_partition"
 
 
 class QuarantineReason(StrEnum):

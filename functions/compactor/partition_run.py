@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from compactor import layout
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
+from compactor.destination import Destination
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
-from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings import Settings
 

@@ -9,11 +9,12 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
 from compactor.confirm import confirm
+from compactor.destination import Destination, like_output
 from compactor.detection import decided_by
 from compactor.errors import (
     CommitConflict,
@@ -28,6 +29,7 @@ from compactor.errors import (
 )
 from compactor.group_steps import draft_of, drop, store_group
 from compactor.listing import take_listing
+from compactor.log_identity import refuse_output_as_source
 from compactor.model import (
     CompactionPlan,
     ObjectGroup,
@@ -38,7 +40,6 @@ from compactor.model import (
     SkipReason,
 )
 from compactor.partition_run import PartitionResult, PartitionRun
-from compactor.pending import Destination
 from compactor.plan import Knowledge, plan
 from compactor.publish import publish, withdraw
 from compactor.unread import known_as_denied, passing, require_readable, without_known
@@ -90,6 +91,7 @@ class Progress:
         self._setbacks = 0
         self._whole = False
         self._aside: set[bytes] = set()
+        self._no_outputs: set[bytes] = set()
         self._earlier_calls = replace(state.totals(run.run_id))
 
     def settle(self) -> bool:
@@ -126,6 +128,7 @@ class Progress:
         decision = plan(listing, run.settings, known, run.clock.now())
         if decision.groups:
             self._require_whole_log()
+            self._refuse_outputs(decision.groups)
         if not window.listed:
             self._count_skips(decision)
             window.listed = True
@@ -257,6 +260,15 @@ class Progress:
         if not self._whole:
             self.run.log.require_whole(self.state)
             self._whole = True
+
+    def _refuse_outputs(self, groups: Sequence[ObjectGroup]) -> None:
+        """Of sources that are called like outputs one in each group is looked at."""
+        for group in groups:
+            named = (one for one in group.sources if like_output(one.key))
+            suspect = next(named, None)
+            if suspect is not None and suspect.identity not in self._no_outputs:
+                refuse_output_as_source(self.run.settings, self.run.store, suspect)
+                self._no_outputs.add(suspect.identity)
 
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped

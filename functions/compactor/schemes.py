@@ -12,7 +12,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
+from compactor.errors import (
+    AlreadyExists,
+    IntegrityError,
+    InvalidInput,
+    ObjectMissing,
+    TransientStoreError,
+)
 from compactor.layout import scheme_key, schemes_prefix
 from compactor.log_identity import WAY_OUT
 from compactor.partitioning import matches, wildcards_of
@@ -155,7 +161,10 @@ def _load(settings: Settings, store: ObjectStore) -> list[Scheme]:
     for number, key in enumerate(keys, start=1):
         if key != scheme_key(settings, number)[1]:
             raise _lost(settings, number)
-    return [_decode(key, store.get(bucket, key)) for key in keys]
+    try:
+        return [_decode(key, store.get(bucket, key)) for key in keys]
+    except ObjectMissing as error:
+        raise IntegrityError(f"{error}: somebody deleted it just now") from None
 
 
 def _lost(settings: Settings, number: int) -> IntegrityError:
