@@ -7,6 +7,7 @@
     verify     every commit checked against its output      cli/verify.py
     restore    any source given back from its output        cli/restore.py
     clean-up   sources past retention deleted               cli/clean_up.py, scripts/cleaning.py
+    adopt      a log that is gone built anew                cli/adopt.py
 
 and for a deployed stack, by scripts/deployed/:
 
@@ -111,6 +112,14 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
+""",
+    ),
+    "adopt": Command(
+        "scripts.cli.adopt",
+        "build a commit log that is gone anew, as far as outputs and sources prove it",
+        """\
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
 """,
     ),
     "clean-up": Command(
