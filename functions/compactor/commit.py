@@ -78,7 +78,7 @@ class CommitLog:
         Raises:
             IntegrityError: an output is there that no entry names.
         """
-        unnamed = self._unnamed(state)
+        unnamed = self.unnamed(state)
         if not unnamed:
             return
         # Whoever published them meanwhile has committed them before.
@@ -95,7 +95,8 @@ class CommitLog:
         if unnamed:
             raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
 
-    def _unnamed(self, state: LogState) -> list[SourceObject]:
+    def unnamed(self, state: LogState) -> list[SourceObject]:
+        """The outputs that are there, and that no entry names as far as ``state`` tells."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
         place = Destination(bucket, prefix, self._settings.output_stem)
         return [one for one in outputs_there(self._store, place) if not _names_output(state, one)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -35,6 +35,7 @@ _VERSION = 1
 _OTHER_STATE = re.compile(r"(.+/)(?:identity\.json|schemes/\d{20}\.json)", re.DOTALL)
 # Enough to meet one: a new state holds the records of few runs.
 _PAGES_LOOKED_AT = 10
+_OUTPUTS_LOOKED_AT = 20
 # A role need not be allowed to look at the places of others, some of which are in other hands.
 _NOT_FOR_US = frozenset({"permission", "bucket", "region"})
 
@@ -79,13 +80,8 @@ def require_identity(settings: Settings, store: ObjectStore, log_id: str) -> Non
         raise IntegrityError(f"s3://{bucket}/{key} {what}, entries name log {log_id}: {WAY_OUT}")
 
 
-def claim_identity(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdentity:
+def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
     """The identity of a run's state, made where it has none yet.
-
-    Args:
-        settings: of the run.
-        store: where the state is.
-        log_id: the identity to give it; empty for a new one.
 
     Raises:
         IntegrityError: there is none, and yet entries name one.
@@ -96,6 +92,40 @@ def claim_identity(settings: Settings, store: ObjectStore, log_id: str = "") -> 
     if found is not None:
         return found
     _refuse_lost_marker(settings, store)
+    return _make(settings, store)
+
+
+def restore_identity(
+    settings: Settings, store: ObjectStore, outputs: Sequence[SourceObject]
+) -> LogIdentity:
+    """Give a state that lost its marker the identity that its entries and outputs name.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        outputs: some of its outputs; the first are looked at.
+
+    Raises:
+        IntegrityError: they name more than one.
+        InvalidInput: the state is that of another destination.
+    """
+    found = read_identity(settings, store)
+    if found is not None:
+        return found
+    heads = [store.head(one.bucket, one.key) for one in outputs[:_OUTPUTS_LOOKED_AT]]
+    named = {head.metadata.get(LOG_METADATA, "") for head in heads if head is not None}
+    named |= {commit.log_id for commit in some_entries(settings.state, store)}
+    named.discard("")
+    if len(named) > 1:
+        raise IntegrityError(
+            f"what is in {settings.s3_destination_uri} was written for the logs"
+            f" {', '.join(sorted(named))}: one state cannot be that of several"
+        )
+    return _make(settings, store, *named)
+
+
+def _make(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdentity:
+    bucket, key = identity_key(settings)
     made = LogIdentity(log_id or uuid.uuid4().hex, settings.s3_destination_uri)
     try:
         store.create(bucket, key, _encode(made), content_type="application/json")

@@ -10,6 +10,7 @@
     restore    any source given back from its output        cli/restore.py
     repair     outputs of the version before, put right     cli/repair.py, scripts/repairing.py
     clean-up   sources past retention deleted               cli/clean_up.py, scripts/cleaning.py
+    adopt      a log that is gone built anew                cli/adopt.py
 
 and for a deployed stack, by scripts/deployed/:
 
@@ -141,6 +142,14 @@ COMMANDS: Mapping[str, Command] = {
   compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
   compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --yes
   compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --lost-rows -o lost/
+""",
+    ),
+    "adopt": Command(
+        "scripts.cli.adopt",
+        "build a commit log that is gone anew, as far as outputs and sources prove it",
+        """\
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
 """,
     ),
     "clean-up": Command(

@@ -224,8 +224,10 @@ class _Schedule:
         self.tell(f"the clocks of all machines but S3's are {off / DAY:.2f} days off now")
 
     def _tamper(self) -> None:
-        # Rare: it ends what can be said of the end.
-        if self._choices.chance(0.2):
+        # Rare: it ends what can be said of the end. And nothing helps against whoever deletes an
+        # output just after it was proven.
+        proven = any(one.waiting and one.waiting.name == "delete_source" for one in self._processes)
+        if self._choices.chance(0.2) and not proven:
             key = self._choices.one_of(self.world.outputs)
             body = self._choices.one_of((None, b"other bytes", b""))
             if body == b"":
