@@ -10,22 +10,29 @@ one of them published.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import msgspec
 
 from compactor import manifest
 from compactor.columnar import Columnar
+from compactor.contents import Contents
 from compactor.manifest import ManifestRow
 from compactor.model import (
     PASSING_REASONS,
+    Again,
     Compression,
     Format,
     Quarantined,
+    Skipped,
+    SourceObject,
     StoredPart,
 )
 
 SHOWN_QUARANTINED = 100
+NOTHING = Skipped(0, 0)
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
 
@@ -64,6 +71,9 @@ class Commit:
         commit_id: tells a writer its own entry from another's after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
         output: None when the entry only quarantines sources or voids a commit.
+        again: sources whose content an earlier commit has, and that this one has not compacted.
+        overwritten: of the sources of this commit those at whose key other content was compacted
+            before.
     """
 
     sequence: int
@@ -76,11 +86,24 @@ class Commit:
     rows: tuple[ManifestRow, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
+    again: tuple[Again, ...] = ()
+    overwritten: Skipped = NOTHING
+
+    @classmethod
+    def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
+        """The entry that says of sources of commits that they were put again; UNIX seconds."""
+        return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
 
     @property
     def empty(self) -> bool:
         """True when there is nothing in it that a log need say."""
-        return not self.rows and not self.quarantined and self.replaces is None
+        told = self.rows or self.quarantined or self.again
+        return not told and self.replaces is None
+
+    @property
+    def sources(self) -> tuple[SourceObject, ...]:
+        """Everything whose content an output holds: what is compacted, and what came again."""
+        return (*(row.source for row in self.rows), *(one.source for one in self.again))
 
     def voided(self, run_id: str) -> Commit:
         """The entry that makes this commit void without a successor."""
@@ -92,6 +115,8 @@ class Commit:
             rows=(),
             quarantined=(),
             replaces=self.sequence,
+            again=(),
+            overwritten=NOTHING,
         )
 
 
@@ -121,12 +146,18 @@ class RunTotals:
     rejected: int = 0
     quarantined: int = 0
     quarantined_bytes: int = 0
+    again: Skipped = NOTHING
+    overwritten: Skipped = NOTHING
     lines: list[QuarantineLine] = field(default_factory=list)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with -1 take one away that was replaced."""
         self.sources += sign * len(commit.rows)
         self.source_bytes += sign * sum(row.source.size for row in commit.rows)
+        again = _skipped(commit.again)
+        self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
+        over = commit.overwritten
+        self.overwritten = self.overwritten.plus(over) if sign > 0 else self.overwritten.less(over)
         lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
         self.quarantined += sign * len(lasting)
         self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
@@ -142,6 +173,11 @@ class RunTotals:
                 self.rejected += sign * commit.output.columnar.rejected
 
 
+def _skipped(again: Sequence[Again]) -> Skipped:
+    examples = (again[0].source.key,) if again else ()
+    return Skipped(len(again), sum(one.source.size for one in again), examples)
+
+
 @dataclass(slots=True)
 class LogState:
     """What is known of a partition's log so far.
@@ -153,6 +189,11 @@ class LogState:
         quarantined: identities of the sources left alone for good.
         passing: identities of the sources left alone for a reason that may pass, such as access
             denied: every run tries them again, and none writes them down a second time.
+        contents: what was compacted of which key, as far as entries tell that were written since
+            it is remembered.
+        written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
+            arrived later, and is committed, was put again after its commit. Infinite where there
+            is no entry, or it is not known.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
@@ -165,6 +206,8 @@ class LogState:
     committed: set[bytes] = field(default_factory=set)
     quarantined: set[bytes] = field(default_factory=set)
     passing: set[bytes] = field(default_factory=set)
+    contents: Contents = field(default_factory=Contents)
+    written_at: float = inf
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
@@ -181,11 +224,18 @@ class LogState:
         totals.count(commit)
         self.runs[commit.run_id] = totals
         compacted = manifest.identities(commit.rows)
+        self.contents.add(commit.rows)
+        compacted |= {one.source.identity for one in commit.again}
         self.committed |= compacted
         self.passing -= compacted
         for one in commit.quarantined:
             known = self.passing if one.reason in PASSING_REASONS else self.quarantined
             known.add(one.source.identity)
+
+    @property
+    def published(self) -> Collection[int]:
+        """Sequences of the commits whose output is readable, or that have none."""
+        return set(range(1, self.last + 1)).difference(self.unpublished)
 
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""
@@ -197,6 +247,7 @@ class LogState:
 
     def _take_back(self, replaced: Commit | None) -> None:
         if replaced is not None:
-            self.committed -= manifest.identities(replaced.rows)
+            self.committed -= {source.identity for source in replaced.sources}
+            self.contents.discard(replaced.rows)
             if replaced.run_id in self.runs:
                 self.runs[replaced.run_id].count(replaced, -1)

@@ -9,12 +9,14 @@ from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.copying import copied_signature, copy_whole
+from compactor.delivered_again import compared
 from compactor.denied import Denials
-from compactor.errors import SourceChanged, UnreadableSource
+from compactor.errors import CopyRefused, SourceChanged, UnreadableSource
 from compactor.formats import content_type, detect, extension_for, framer_for
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
 from compactor.model import (
+    Again,
     Format,
     ObjectGroup,
     Quarantined,
@@ -23,7 +25,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.packing import as_learned, output_compression
-from compactor.pending import CopyRefused, Destination, OutputWriter, PendingOutput, Tally
+from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
 from compactor.settings import Settings
@@ -97,6 +99,7 @@ class _Attempt:
         self._writer: OutputWriter | None = None
         self._rows: list[ManifestRow] = []
         self._misfits: dict[bytes, Signature] = {}
+        self._again: list[Again] = []
         self._kept = Kept()
         # The first source of which the manifest cannot keep what gives it back.
         self._overflow: SourceObject | None = None
@@ -129,6 +132,7 @@ class _Attempt:
             rows=tuple(self._rows),
             quarantined=tuple(self._quarantined.values()),
             misfits=self._misfits,
+            again=tuple(self._again),
             tally=self._tally(),
         )
 
@@ -143,11 +147,15 @@ class _Attempt:
         if self._copy_slice(source):
             return
         content = plain.read(body, self._settings)
+        again, content = compared(body, content, self._group, self._settings, self._store)
+        if again is not None:
+            self._again.append(again)
+            return
         forced = None if self._settings.format == "auto" else Format(self._settings.format)
         found = detect(content.head, source.key, complete=content.complete, forced=forced)
         if found is None:
             self._end_copied()
-            self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
+            self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
             return
         signature = Signature(found.format, content.compression, found.header)
         if self._signature is None:
@@ -159,7 +167,10 @@ class _Attempt:
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        signature = copied_signature(source, self._settings, self._store) if self.copies else None
+        # Of what was compacted before, its bytes are to be compared.
+        if not self.copies or source.identity in self._group.held:
+            return False
+        signature = copied_signature(source, self._settings, self._store)
         if signature is None:
             return False
         if self._signature is None:
@@ -235,7 +246,7 @@ class _Attempt:
         offset = start + len(framed.separator)
         length = self._writer.plain_bytes - offset
         self._frame_bytes += len(framed.separator)
-        self._rows.append(_row(source, content, self._kept.take(framed), offset, length))
+        self._rows.append(content.row(source, self._kept.take(framed), offset, length))
 
     def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
         """Let the source that overflows begin another output, and those behind it follow."""
@@ -287,13 +298,3 @@ class _Attempt:
         if writer is None:
             return Tally()
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
-
-
-def _row(
-    source: SourceObject,
-    content: plain.PlainContent,
-    facts: SliceFacts,
-    offset: int = 0,
-    length: int = 0,
-) -> ManifestRow:
-    return ManifestRow(source, offset, length, content.size, content.crc32, facts)

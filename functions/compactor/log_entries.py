@@ -9,10 +9,11 @@ import msgspec
 from isal import igzip
 
 from compactor import manifest
-from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals
+from compactor.commit_log import KEPT_RUNS, NOTHING, Commit, LogState, Output, RunTotals
+from compactor.contents import Contents
 from compactor.decoding import decoder
 from compactor.manifest import Columns
-from compactor.model import Quarantined, QuarantineReason, SourceObject
+from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
 LOG_VERSION = 1
 _DIGEST_BYTES = 16
@@ -35,6 +36,9 @@ class _Entry(msgspec.Struct):
     output: Output | None
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+    # Both since version 1 was first written.
+    again: list[tuple[str, str, int, int, int | None, int | None]] = []
+    overwritten: Skipped = NOTHING
 
 
 # What an entry and a commit have in common, in the order in which it is written.
@@ -46,8 +50,9 @@ class _Checkpoint(msgspec.Struct):
     committed: bytes
     quarantined: bytes
     runs: dict[str, RunTotals]
-    # Since version 1 was first written.
+    # Both since version 1 was first written.
     passing: bytes = b""
+    contents: bytes = b""
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -66,6 +71,11 @@ def encode_commit(commit: Commit) -> bytes:
             [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
             for q in commit.quarantined
         ],
+        "again": [
+            [a.source.key, a.source.etag, a.source.size, a.of, a.plain_bytes, a.crc32]
+            for a in commit.again
+        ],
+        "overwritten": msgspec.to_builtins(commit.overwritten),
     }
     return _pack(document)
 
@@ -83,6 +93,11 @@ def decode_commit(body: bytes) -> Commit:
             Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
             for key, etag, size, reason, detail in entry.quarantined
         ),
+        again=tuple(
+            Again(SourceObject(bucket, key, etag, size, 0.0), of, plain_bytes, crc32)
+            for key, etag, size, of, plain_bytes, crc32 in entry.again
+        ),
+        overwritten=entry.overwritten,
     )
 
 
@@ -93,6 +108,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "through": state.last,
         "committed": b"".join(sorted(state.committed)),
         "quarantined": b"".join(sorted(state.quarantined)),
+        "contents": state.contents.to_bytes(),
         "passing": b"".join(sorted(state.passing)),
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
     }
@@ -108,6 +124,7 @@ def decode_checkpoint(body: bytes) -> LogState:
         committed=_digests(document.committed),
         quarantined=_digests(document.quarantined),
         passing=_digests(document.passing),
+        contents=Contents.from_bytes(document.contents),
         runs=document.runs,
     )
 

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from compactor import layout, receipts
 from compactor.clean_up_report import CleanUpReport, report_clean_up
+from compactor.commit_log import NOTHING
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
 from compactor.model import Partition, Skipped, SkipReason
@@ -69,6 +71,7 @@ class RunReport:
         totals: sums over all partitions.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
+        overwritten: objects that were compacted beside other content of the same key.
         clean_up: what clean-up did; None where the settings do not ask for it.
     """
 
@@ -81,6 +84,7 @@ class RunReport:
     oversized: list[str] = field(default_factory=list)
     spark: list[str] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
+    overwritten: Skipped = NOTHING
     failure: str = ""
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
@@ -145,6 +149,7 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         oversized=[item.path for item in left],
         spark=[item.path for item in spark],
         skipped=_all_skips(found, _unpartitioned(settings, run.run_id, store)),
+        overwritten=reduce(Skipped.plus, (one.overwritten for one in found), NOTHING),
         failure=run.failure,
         spark_failure=spark_failure,
         clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
