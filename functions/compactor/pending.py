@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from isal import isal_zlib
 
 from compactor.commit_log import Commit, Output
-from compactor.errors import CompactorError, UnreadableSource
+from compactor.contents import overwritten
+from compactor.errors import CopyRefused, UnreadableSource
 from compactor.manifest import ManifestRow
-from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
+from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
 
@@ -30,10 +31,6 @@ COPY_SLICE_BYTES = 16 * MIB
 _BLOCK_BYTES = MIB
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
-
-
-class CopyRefused(CompactorError):
-    """S3 does not copy a source: read it instead, or leave it alone."""
 
 
 class Encoder(Protocol):
@@ -72,6 +69,7 @@ class PendingOutput:
     Attributes:
         output: None when no source had any content.
         misfits: signatures of the sources that belong into another output, by identity.
+        again: sources that look like what a commit has already.
         sample: what is read a second time before the commit; None where nothing is.
     """
 
@@ -79,6 +77,7 @@ class PendingOutput:
     output: Output | None
     rows: tuple[ManifestRow, ...]
     quarantined: tuple[Quarantined, ...] = ()
+    again: tuple[Again, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     sample: Sample | None = field(default=None, compare=False, repr=False)
@@ -96,6 +95,8 @@ class PendingOutput:
             rows=self.rows,
             quarantined=self.quarantined,
             replaces=replaces,
+            again=self.again,
+            overwritten=overwritten(self.group, self.rows),
         )
 
 
