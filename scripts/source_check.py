@@ -8,6 +8,7 @@ from compactor import plain
 from compactor.commit_log import Commit
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.manifest import ManifestRow
+from compactor.model import QuarantineReason
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings import Settings
 
@@ -20,12 +21,16 @@ class SourceCheck:
         equal: still there, with the bytes that the manifest tells.
         changed: gone, or replaced by another object of the same key.
         archived: still there, but not to be read before S3 has restored them.
+        denied: still there, but this role may not read them, or not use their key.
+        not_read: one line for each of the archived and the denied.
         findings: one line for each source that is there and differs.
     """
 
     equal: int = 0
     changed: int = 0
     archived: int = 0
+    denied: int = 0
+    not_read: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
     def add(self, other: SourceCheck) -> None:
@@ -33,6 +38,8 @@ class SourceCheck:
         self.equal += other.equal
         self.changed += other.changed
         self.archived += other.archived
+        self.denied += other.denied
+        self.not_read += other.not_read
         self.findings += other.findings
 
 
@@ -44,7 +51,10 @@ def check_sources(commit: Commit, settings: Settings, store: ObjectStore) -> Sou
         if isinstance(body.error, SourceChanged):
             result.changed += 1
         elif isinstance(body.error, UnreadableSource):
-            result.archived += 1
+            archived = body.error.reason == QuarantineReason.ARCHIVED
+            result.archived += archived
+            result.denied += not archived
+            result.not_read.append(f"source {row.source.key}: not read: {body.error}")
         elif body.error is not None:
             raise body.error
         elif fault := _fault(row, body, settings):

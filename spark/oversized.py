@@ -11,15 +11,18 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    NothingReadable,
+    RecordsDiffer,
     SourceChanged,
     TransientStoreError,
     UploadLost,
 )
 from compactor.group_steps import drop
 from compactor.log_entries import decode_commit
-from compactor.model import ObjectGroup
+from compactor.model import ObjectGroup, QuarantineReason
 from compactor.orphans import abort_losers
 from compactor.partition_run import PartitionRun
+from compactor.pending import Destination
 from compactor.progress import Progress, Window
 from compactor.receipts import Counts, Receipt
 from compactor.recording import Elsewhere, Recorder
@@ -62,6 +65,7 @@ class PlannedGroup:
     partition: OversizedPartition
     window: Window
     group: ObjectGroup
+    destination: Destination
 
 
 class OversizedPartition:
@@ -96,11 +100,17 @@ class OversizedPartition:
         """Name and text of what went wrong, in one line; None when nothing did."""
         if self.error is not None:
             return type(self.error).__name__, first_line(self.error)
-        if not self._failed:
+        failed = [*self._withheld, *self._failed]
+        if not failed:
             return None
-        name, cause = self._failed[0]
-        more = len(self._failed) - 1
+        name, cause = failed[0]
+        more = len(failed) - 1
         return name, f"{cause}; and {more} more groups" if more else cause
+
+    @property
+    def _withheld(self) -> list[tuple[str, str]]:
+        lines = self.progress.result.withheld if self.progress is not None else []
+        return [(IntegrityError.__name__, line) for line in lines]
 
     def plan(self, budget: Budget) -> Sequence[PlannedGroup]:
         """The groups of the next round; whatever goes wrong ends this partition alone."""
@@ -189,7 +199,10 @@ class OversizedPartition:
         if following is not None:
             self._open.append(following)
         budget.take(sum(len(group.sources) for group in groups))
-        return [PlannedGroup(self, window, group) for group in groups]
+        if not groups:
+            return []
+        destination = progress.destination
+        return [PlannedGroup(self, window, group, destination) for group in groups]
 
     def _take(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
         if progress.learn(answer.misfits):
@@ -198,12 +211,22 @@ class OversizedPartition:
             self._take_error(progress, planned, answer)
         elif answer.draft:
             draft = decode_commit(answer.draft)
-            progress.commit(replace(draft, created_at=self.run.clock.now()))
+            news = progress.news_of(replace(draft, created_at=self.run.clock.now()))
+            if news is not None:
+                progress.commit(news)
 
     def _take_error(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
         group = planned.group
+        if answer.error == RecordsDiffer.__name__:
+            # It alone is withheld; anything else that contradicts itself ends the partition.
+            progress.withhold(group, RecordsDiffer(answer.cause))
+            return
         if answer.error == IntegrityError.__name__:
             raise IntegrityError(answer.cause)
+        if answer.error == NothingReadable.__name__:
+            progress.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
+            self._plan_again(planned.window)
+            return
         if answer.error in _PLAN_AGAIN:
             progress.refuse(_PLAN_AGAIN[answer.error])
             self._plan_again(planned.window, answer.cause)

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compactor import clean_up_receipts, cleanup, layout
-from compactor.clean_up_receipts import CleanUpReceipt
+from compactor import clean_up_receipts, cleanup
+from compactor.clean_up_receipts import CleanUpReceipt, held_line
 from compactor.clean_up_records import write_record
 from compactor.clean_up_run import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
 from compactor.cleanup import Deleted, Entry
 from compactor.errors import CompactorError, IntegrityError
 from compactor.orphans import find_orphans
-from compactor.pending import Destination
 from compactor.ports import OpenUpload
 from compactor.stored_logs import StoredLog
 
@@ -42,6 +41,7 @@ class Decision:
         due: commits whose sources would be deleted.
         unsafe: one line for each commit whose output did not check out.
         elsewhere: commits whose sources lie in another source.
+        held: commits of the version before that nobody has examined; a line of ``unsafe``.
         orphans: uploads that no commit names, and that would be aborted.
         error: why nothing of the partition would be touched; empty otherwise.
     """
@@ -51,6 +51,7 @@ class Decision:
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     elsewhere: int = 0
+    held: int = 0
     orphans: int = 0
     error: str = ""
 
@@ -70,12 +71,14 @@ def decide(run: CleanUpRun) -> Decision:
     decision = Decision(run.path)
     try:
         log = run.list_log()
-        entries = cleanup.survey(log, run.store)
+        entries = run.survey(log).entries
         for entry in candidates(run, entries):
             examined = examine(run, log, entry)
             if examined is not None:
                 _add(decision, examined)
             run.on_entry()
+        if decision.held:
+            decision.unsafe.append(held_line(run.path, decision.held))
         _count_orphans(decision, run, log, entries)
     except IntegrityError as error:
         decision.error = str(error)
@@ -86,6 +89,8 @@ def decide(run: CleanUpRun) -> Decision:
 def _add(decision: Decision, examined: Examined) -> None:
     if examined.fault:
         decision.unsafe.append(examined.fault)
+    elif examined.held:
+        decision.held += 1
     elif examined.elsewhere:
         decision.elsewhere += 1
     else:
@@ -146,7 +151,7 @@ def clean_up(run: CleanUpRun, receipt: CleanUpReceipt) -> None:
     receipt.status, receipt.error, receipt.cause = "more", "", ""
     try:
         log = run.list_log()
-        entries = cleanup.survey(log, run.store)
+        entries = run.survey(log).entries
         if not log.entries:
             receipt.status = "done"
         elif _go_through(run, receipt, log, entries):
@@ -180,7 +185,9 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
         if found.fault not in receipt.unsafe:
             receipt.unsafe.append(found.fault)
         return
-    if found.elsewhere:
+    if found.held:
+        receipt.hold()
+    if found.held or found.elsewhere:
         return
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):
@@ -222,10 +229,8 @@ def _abort_orphans(
 
 
 def _orphans(run: CleanUpRun, log: StoredLog, entries: Sequence[Entry]) -> Iterator[OpenUpload]:
-    bucket, prefix = layout.output_prefix(run.settings, run.partition)
-    destination = Destination(bucket, prefix, run.settings.output_stem)
     named = {entry.upload_id for entry in entries if entry.valid}
-    return find_orphans(run.store, destination, named, _earlier_of_both_clocks(run, log))
+    return find_orphans(run.store, run.destination, named, _earlier_of_both_clocks(run, log))
 
 
 def _earlier_of_both_clocks(run: CleanUpRun, log: StoredLog) -> float:

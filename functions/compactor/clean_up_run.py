@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compactor import cleanup, proof
+from compactor import cleanup, layout, proof
 from compactor.clean_up_work import partition_at
-from compactor.cleanup import Entry
-from compactor.commit_log import Commit, Output
+from compactor.cleanup import Entry, Survey
+from compactor.commit_log import Commit, Output, output_digest
 from compactor.errors import IntegrityError
+from compactor.log_identity import require_identity
 from compactor.model import Partition, SourceObject
+from compactor.old_rules import is_doubtful
+from compactor.passed_records import has_passed
+from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.settings import Settings
-from compactor.stored_logs import StoredLog, one_log, read_entry
+from compactor.stored_logs import (
+    StoredLog,
+    every_entry,
+    one_log,
+    read_checkpoint,
+    read_entry,
+)
+from compactor.whole_logs import not_whole, outputs_there
 
 CLOUDTRAIL_WARNING = (
     "sources of CloudTrail: aws cloudtrail validate-logs needs the originals, so validate them"
@@ -49,9 +60,45 @@ class CleanUpRun:
         """The partition."""
         return partition_at(self.settings, self.path)
 
+    @property
+    def destination(self) -> Destination:
+        """Where the partition's outputs lie."""
+        bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        return Destination(bucket, prefix, self.settings.output_stem)
+
     def list_log(self) -> StoredLog:
         """Its commit log, as it lies there now."""
         return one_log(self.settings.state, self.path, self.store)
+
+    def survey(self, log: StoredLog) -> Survey:
+        """What the log says, once it is certain that it is whole and this state's own.
+
+        Raises:
+            IntegrityError: it is not.
+        """
+        found = cleanup.survey(log, self.store)
+        if found.log_id:
+            require_identity(self.settings, self.store, found.log_id)
+        if found.entries:
+            self._require_whole(log, found)
+        return found
+
+    def _require_whole(self, log: StoredLog, found: Survey) -> None:
+        """One LIST of the outputs, and nothing more where the entries that were read name all."""
+        there = outputs_there(self.store, self.destination)
+        unnamed = _not_named(there, found.outputs)
+        if unnamed and log.checkpoints:
+            newest = max(log.checkpoints)
+            key = log.checkpoint_key_of(newest)
+            state = read_checkpoint(self.store, log.state.bucket, key, self.path)
+            unnamed = _not_named(unnamed, state.outputs)
+        if unnamed:
+            # Whoever published them meanwhile has committed them before; and checkpoints of older
+            # versions do not tell.
+            entries = every_entry(self.store, log.state.bucket, self.list_log().keys)
+            unnamed = _not_named(unnamed, cleanup.outputs_of(commit for commit, _ in entries))
+        if unnamed:
+            raise not_whole(log.where, max(log.entries), unnamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +110,8 @@ class Examined:
         etag: of the proven output; empty without one.
         fault: why its sources must stay, in one line; empty when they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may come.
+        held: rules of the version before took their first lines for headers, and nobody has
+            examined since whether they were; the sources stay.
     """
 
     commit: Commit
@@ -70,11 +119,16 @@ class Examined:
     etag: str = ""
     fault: str = ""
     elsewhere: bool = False
+    held: bool = False
 
     @property
     def bytes(self) -> int:
         """Of the sources that may be deleted."""
         return sum(source.size for source in self.sources)
+
+
+def _not_named(outputs: Sequence[SourceObject], named: Container[bytes]) -> Sequence[SourceObject]:
+    return [one for one in outputs if output_digest(one.bucket, one.key) not in named]
 
 
 def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
@@ -112,6 +166,8 @@ def _examine_output(
     committed = cleanup.committed_at(found.commit, entry, at)
     if not cleanup.has_passed(committed, run.settings, at):
         return None
+    if found.sources and _is_held(run, found.commit):
+        return Examined(found.commit, held=True)
     if output is not None:
         try:
             _prove(run, found.commit, output, head)
@@ -122,6 +178,13 @@ def _examine_output(
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
     return replace(found, etag="" if head is None else head.etag)
+
+
+def _is_held(run: CleanUpRun, commit: Commit) -> bool:
+    state, sequence = run.settings.state, commit.sequence
+    return is_doubtful(commit) and not has_passed(
+        state, run.path, sequence, commit.commit_id, run.store
+    )
 
 
 def _prove(run: CleanUpRun, commit: Commit, output: Output, head: ObjectHead | None) -> None:

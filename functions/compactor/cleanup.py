@@ -6,20 +6,20 @@ proves in between that an output is what its commit says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import floor
 
 from compactor.clean_up_records import CleanUpRecord, check_record
 from compactor.clean_up_work import retention_seconds
-from compactor.commit_log import Commit
-from compactor.errors import IntegrityError
+from compactor.commit_log import Commit, output_digest, same_log
 from compactor.model import Format, SourceObject
 from compactor.partitioning import matches
 from compactor.ports import ObjectHead, ObjectStore, Refused
 from compactor.settings import CleanUpMode, Settings
 from compactor.stored_logs import StoredLog, every_entry
 from compactor.uris import SourceLocation
+from compactor.whole_logs import require_unbroken
 
 # A part of every key that CloudTrail writes.
 _CLOUDTRAIL = "/CloudTrail/"
@@ -63,31 +63,56 @@ class Deleted:
         return sum(source.size for source in self.gone)
 
 
-def survey(log: StoredLog, store: ObjectStore) -> tuple[Entry, ...]:
-    """Read all of a log that matters, before anything is deleted; oldest first.
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a log says before anything is deleted.
+
+    Attributes:
+        entries: those that clean-up is not done with, oldest first.
+        log_id: the identity that the entries name; empty where none does.
+        outputs: digests of the outputs that the entries which were read name.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    log_id: str = ""
+    outputs: frozenset[bytes] = frozenset()
+
+
+def survey(log: StoredLog, store: ObjectStore) -> Survey:
+    """Read all of a log that matters, before anything is deleted.
 
     Entries older than the first that clean-up is not done with say nothing about later ones.
     One commit is held at a time.
 
     Raises:
-        IntegrityError: an entry is damaged or missing, or a record is about another commit.
+        IntegrityError: an entry is damaged, missing or of another log, or a record is about
+            another commit.
     """
     todo = set(log.uncleaned)
     if not todo:
-        return ()
+        return Survey()
+    require_unbroken(log.where, log.entries, log.checkpoints)
     first = min(todo)
-    gaps = [sequence for sequence in log.missing if sequence > first]
-    if gaps:
-        raise IntegrityError(f"{log.key_of(gaps[0])} is missing: the log was changed by hand")
     keys = {sequence: log.key_of(sequence) for sequence in log.entries if sequence >= first}
     found: list[Entry] = []
+    commits: list[Commit] = []
     for commit, valid in every_entry(store, log.state.bucket, keys):
+        commits.append(replace(commit, rows=(), quarantined=()))
         if commit.sequence in todo:
             found.append(_entry(commit, log, valid=valid))
         else:
             key = log.record_key_of(commit.sequence)
             check_record(store, log.state.bucket, key, commit.commit_id)
-    return tuple(reversed(found))
+    log_id = ""
+    for commit in reversed(commits):
+        log_id = same_log(log_id, commit)
+    return Survey(tuple(reversed(found)), log_id, outputs_of(commits))
+
+
+def outputs_of(commits: Iterable[Commit]) -> frozenset[bytes]:
+    """Digests of the outputs that entries name."""
+    named = [commit.output for commit in commits if commit.output is not None]
+    return frozenset(output_digest(output.bucket, output.key) for output in named)
 
 
 def _entry(commit: Commit, log: StoredLog, *, valid: bool) -> Entry:

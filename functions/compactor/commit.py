@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from compactor import layout
-from compactor.commit_log import Commit, LogState
+from compactor.commit_log import Commit, LogState, output_digest
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.log_entries import encode_checkpoint, encode_commit
+from compactor.log_identity import claim_identity, require_identity
 from compactor.manifest import identities
-from compactor.model import Partition
+from compactor.model import Partition, SourceObject
+from compactor.pending import Destination
 from compactor.ports import ObjectStore
+from compactor.schemes import remember_scheme
 from compactor.settings import Settings
-from compactor.stored_logs import newest_first, read_checkpoint, read_entry
+from compactor.stored_logs import every_entry, read_checkpoint, read_entry
+from compactor.whole_logs import not_whole, outputs_there, require_unbroken
 
 _NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
 # Each lost race means that another worker got its entry in: so many in a row is a defect.
@@ -34,16 +38,67 @@ class CommitLog:
         """The newest checkpoint and every entry after it: one LIST and few GETs.
 
         Raises:
-            IntegrityError: one of them cannot be decoded, or an entry is missing.
+            IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
+                the checkpoint covers, or the state is not the one that they name.
         """
         commits, checkpoints = self._names("")
-        state = LogState()
+        state = LogState(path=self._partition.path)
+        require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, checkpoints)
         if checkpoints:
             through, key = max(checkpoints.items())
-            state = read_checkpoint(self._store, self._bucket, key)
+            state = read_checkpoint(self._store, self._bucket, key, self._partition.path)
             commits = {n: key for n, key in commits.items() if n > through}
         self._take(state, commits)
+        if state.log_id:
+            require_identity(self._settings, self._store, state.log_id)
+            state.claimed = True
         return state
+
+    def claim(self, state: LogState) -> str:
+        """Identity of the log that entries and outputs name; made where the state has none yet.
+
+        Raises:
+            IntegrityError: the state is not the one that the log's entries name.
+            InvalidInput: the state contains another one, or lies in it.
+        """
+        if not state.claimed:
+            found = claim_identity(self._settings, self._store)
+            if state.log_id and state.log_id != found.log_id:
+                require_identity(self._settings, self._store, state.log_id)
+            state.log_id = found.log_id
+            state.claimed = True
+        return state.log_id
+
+    def require_whole(self, state: LogState) -> None:
+        """Make sure that the log names every output that is there: otherwise entries are gone.
+
+        A record of theirs would be compacted again. One LIST of the outputs, and nothing more
+        where all of them are named.
+
+        Raises:
+            IntegrityError: an output is there that no entry names.
+        """
+        unnamed = self._unnamed(state)
+        if not unnamed:
+            return
+        # Whoever published them meanwhile has committed them before.
+        self.refresh(state)
+        unnamed = [one for one in unnamed if not _names_output(state, one)]
+        if unnamed and not state.outputs_known:
+            # A checkpoint of a version that did not remember them.
+            for commit in self.every_commit(valid_only=False):
+                if commit.output is not None:
+                    output = commit.output
+                    state.outputs.add(output_digest(output.bucket, output.key))
+            state.outputs_known = True
+            unnamed = [one for one in unnamed if not _names_output(state, one)]
+        if unnamed:
+            raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
+
+    def _unnamed(self, state: LogState) -> list[SourceObject]:
+        bucket, prefix = layout.output_prefix(self._settings, self._partition)
+        place = Destination(bucket, prefix, self._settings.output_stem)
+        return [one for one in outputs_there(self._store, place) if not _names_output(state, one)]
 
     def refresh(self, state: LogState) -> None:
         """Take the entries that were written since ``state`` was loaded.
@@ -60,14 +115,19 @@ class CommitLog:
 
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
-                the commit it wants to replace. The log state is up to date then.
+                the commit it wants to replace or undo. The log state is up to date then.
+            IntegrityError: the log is not what it was.
+            InvalidInput: the destination was made of other partitions, or the state may not be
+                where it is.
             TransientStoreError: others were first a thousand times.
         """
+        log_id = self.claim(state)
+        self._keep_scheme(state)
         for _ in range(_MOST_RACES):
             # Also before the first try: the log may have been read anew, for another group,
             # after this one was planned.
             self._refuse_conflict(state, draft)
-            commit = replace(draft, sequence=state.last + 1)
+            commit = replace(draft, sequence=state.last + 1, log_id=log_id)
             bucket, key = layout.commit_key(self._settings, self._partition, commit.sequence)
             try:
                 self._store.create(bucket, key, encode_commit(commit))
@@ -94,14 +154,24 @@ class CommitLog:
             # Another run summed up the same entries: same content.
             return
 
-    def every_commit(self) -> Iterator[Commit]:
+    def every_commit(self, *, valid_only: bool = True) -> Iterator[Commit]:
         """All valid entries, checkpoints aside, newest first.
+
+        Args:
+            valid_only: leave out those that a later one replaces.
 
         Raises:
             IntegrityError: an entry cannot be decoded; nothing older is given.
         """
         commits, _ = self._names("")
-        return newest_first(self._store, self._bucket, commits)
+        found = every_entry(self._store, self._bucket, commits)
+        return (commit for commit, valid in found if valid or not valid_only)
+
+    def _keep_scheme(self, state: LogState) -> None:
+        """Before the first commit of a run, so that of two that contradict one has none."""
+        if not state.scheme_kept:
+            remember_scheme(self._settings, self._store)
+            state.scheme_kept = True
 
     def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str]]:
         commits: dict[int, str] = {}
@@ -121,15 +191,33 @@ class CommitLog:
                     f"commit log {self._prefix} has no entry {state.last + 1}, "
                     f"but has {sequence}: it was changed by hand"
                 )
-            key = commits[sequence]
-            state.add(read_entry(self._store, self._bucket, key, sequence))
+            commit = read_entry(self._store, self._bucket, commits[sequence], sequence)
+            self._require_ours(commit)
+            state.add(commit)
+
+    def _require_ours(self, commit: Commit) -> None:
+        bucket, prefix = layout.output_prefix(self._settings, self._partition)
+        output = commit.output
+        if output is not None and not (output.bucket == bucket and output.key.startswith(prefix)):
+            raise IntegrityError(
+                f"commit log {self._prefix}: entry {commit.sequence} names"
+                f" s3://{output.bucket}/{output.key}, which is no output of this partition: it was"
+                " changed by hand"
+            )
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
-        if draft.replaces is not None:
+        if draft.freed:
+            if draft.replaces in state.replaced:
+                raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
+        elif draft.replaces is not None:
             if draft.replaces not in state.unpublished:
                 raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
             wanted -= identities(state.unpublished[draft.replaces].rows)
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
+
+
+def _names_output(state: LogState, one: SourceObject) -> bool:
+    return output_digest(one.bucket, one.key) in state.outputs

@@ -9,6 +9,7 @@ one of them published.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from dataclasses import dataclass, field, replace
 
@@ -16,8 +17,10 @@ import msgspec
 
 from compactor import manifest
 from compactor.columnar import Columnar
+from compactor.errors import IntegrityError
 from compactor.manifest import ManifestRow
 from compactor.model import (
+    PASSING_REASONS,
     Compression,
     Format,
     Quarantined,
@@ -27,6 +30,11 @@ from compactor.model import (
 SHOWN_QUARANTINED = 100
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
+#: By which rules sources are joined; raised when an earlier version joined what it should not
+#: have. 1, which entries without a number mean, took any first line without a number or date for
+#: the header of a CSV or TSV source.
+RULES = 2
+_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,12 @@ class Commit:
         commit_id: tells a writer its own entry from another's after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
         output: None when the entry only quarantines sources or voids a commit.
+        log_id: identity of the log it was written for; empty in entries that
+            are older than identities.
+        rules: by which sources were joined, see :data:`RULES`.
+        freed: identities, one behind the other, of the sources of a published commit that this
+            entry makes void; they are candidates again.
+        why: of such an entry, in one line.
     """
 
     sequence: int
@@ -75,6 +89,15 @@ class Commit:
     rows: tuple[ManifestRow, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
+    log_id: str = ""
+    rules: int = RULES
+    freed: bytes = b""
+    why: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing in it that a log need say."""
+        return not self.rows and not self.quarantined and self.replaces is None
 
     def voided(self, run_id: str) -> Commit:
         """The entry that makes this commit void without a successor."""
@@ -86,7 +109,32 @@ class Commit:
             rows=(),
             quarantined=(),
             replaces=self.sequence,
+            rules=RULES,
         )
+
+    def undone(self, run_id: str, now: float, why: str) -> Commit:
+        """The entry that makes this commit void although its output was published.
+
+        Only for when nobody can read that output any more, and every source is still there.
+
+        Args:
+            run_id: of who undoes it.
+            now: UNIX seconds.
+            why: in one line.
+        """
+        freed = b"".join(sorted(manifest.identities(self.rows)))
+        return replace(self.voided(run_id), created_at=now, freed=freed, why=why)
+
+
+def split_digests(raw: bytes) -> set[bytes]:
+    """Identities that were written one behind the other.
+
+    Raises:
+        ValueError: the last one is cut.
+    """
+    if len(raw) % _DIGEST_BYTES:
+        raise ValueError("a digest is cut")
+    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
 
 
 class QuarantineLine(msgspec.Struct, frozen=True):
@@ -103,7 +151,7 @@ class RunTotals:
 
     ``records`` leaves out those of server-side copies, which were never counted, and the
     ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
-    are counted.
+    are counted; but for those whose reason may pass, which each call meets anew.
     """
 
     sources: int = 0
@@ -121,10 +169,11 @@ class RunTotals:
         """Add a commit, or with -1 take one away that was replaced."""
         self.sources += sign * len(commit.rows)
         self.source_bytes += sign * sum(row.source.size for row in commit.rows)
-        self.quarantined += sign * len(commit.quarantined)
-        self.quarantined_bytes += sign * sum(q.source.size for q in commit.quarantined)
+        lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
+        self.quarantined += sign * len(lasting)
+        self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
         if sign > 0:
-            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in commit.quarantined]
+            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
         if commit.output is not None:
             self.outputs += sign
@@ -135,6 +184,31 @@ class RunTotals:
                 self.rejected += sign * commit.output.columnar.rejected
 
 
+def output_digest(bucket: str, key: str) -> bytes:
+    """16-byte digest of an output's place: what checkpoints remember of it."""
+    text = f"{bucket}\0{key}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def same_log(log_id: str, commit: Commit) -> str:
+    """The identity that a log's entries name, up to this one.
+
+    Args:
+        log_id: what the entries before it name; empty where none does.
+        commit: the next entry.
+
+    Raises:
+        IntegrityError: they name another one, or this entry names none after others did.
+    """
+    if log_id and commit.log_id != log_id:
+        named = f"log {commit.log_id}" if commit.log_id else "no log"
+        raise IntegrityError(
+            f"entry {commit.sequence} of the commit log names {named}, those before it name"
+            f" {log_id}: it was put there by hand, or by an older version"
+        )
+    return log_id or commit.log_id
+
+
 @dataclass(slots=True)
 class LogState:
     """What is known of a partition's log so far.
@@ -143,35 +217,64 @@ class LogState:
         last: sequence of the newest entry seen; 0 for an empty log.
         checkpoint: sequence the newest checkpoint covers; 0 when there is none.
         committed: identities of the sources that valid commits name.
-        quarantined: identities of the sources left alone.
+        quarantined: identities of the sources left alone for good.
+        passing: identities of the sources left alone for a reason that may pass, such as access
+            denied: every run tries them again, and none writes them down a second time.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
+        path: of its partition; None where a checkpoint does not tell.
+        log_id: the identity that its entries name; empty before the first that does.
+        outputs: digests of the outputs that entries name, void ones too.
+        outputs_known: False where the checkpoint does not tell those of the entries it covers.
+        claimed: this run has seen that the state is this log's.
+        scheme_kept: this run has seen that the scheme of its partitions is remembered.
         runs: totals of the latest runs by run id, the latest last. They are part of the
             checkpoint, because a run may reach over several.
+        replaced: sequences that entries after the checkpoint make void.
     """
 
     last: int = 0
     checkpoint: int = 0
     committed: set[bytes] = field(default_factory=set)
     quarantined: set[bytes] = field(default_factory=set)
+    passing: set[bytes] = field(default_factory=set)
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
+    path: str | None = ""
+    log_id: str = ""
+    outputs: set[bytes] = field(default_factory=set)
+    outputs_known: bool = True
+    claimed: bool = False
+    scheme_kept: bool = False
+    replaced: set[int] = field(default_factory=set)
 
     def add(self, commit: Commit) -> None:
-        """Take the next entry of the log."""
+        """Take the next entry of the log.
+
+        Raises:
+            IntegrityError: it was written for another log.
+        """
+        self.log_id = same_log(self.log_id, commit)
         self.last = commit.sequence
         self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
+            self.replaced.add(commit.replaces)
+            self.committed -= split_digests(commit.freed)
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
+            self.outputs.add(output_digest(commit.output.bucket, commit.output.key))
         totals = self.runs.pop(commit.run_id, None) or RunTotals()
         totals.count(commit)
         self.runs[commit.run_id] = totals
-        self.committed |= manifest.identities(commit.rows)
-        self.quarantined |= {q.source.identity for q in commit.quarantined}
+        compacted = manifest.identities(commit.rows)
+        self.committed |= compacted
+        self.passing -= compacted
+        for one in commit.quarantined:
+            known = self.passing if one.reason in PASSING_REASONS else self.quarantined
+            known.add(one.source.identity)
 
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from compactor import plain
 from compactor.codecs import encoder
 from compactor.commit_log import Output
+from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
+from compactor.denied import Denials
+from compactor.detection import detect_source, passing_check
 from compactor.errors import SourceChanged, UnreadableSource
-from compactor.formats import content_type, detect, extension_for, framer_for
+from compactor.formats import Detected, content_type, extension_for, framer_for
+from compactor.formats.columns import ColumnsFramer
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
 from compactor.model import (
-    Format,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
     Signature,
     SourceObject,
 )
-from compactor.packing import output_compression
-from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
+from compactor.packing import as_learned, output_compression
+from compactor.pending import CopyRefused, Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
+from compactor.second_reading import Frame, Sample
 from compactor.settings import Settings
+from compactor.twice import sample_for
 
 # What one manifest may keep of its sources beside a row each. It is held as Python objects, and
 # once more as JSON while the commit is written.
 MAX_KEPT_BYTES = 32 << 20
-_LONG_HEADER_BYTES = 64
 
 
 def compact(
@@ -45,16 +48,23 @@ def compact(
 
     Raises:
         SourceChanged: a source is not what was listed; nothing is left behind.
+        NothingReadable: this role may read none of many sources; likewise.
         TransientStoreError: likewise.
     """
     if group.copy:
         return copy_whole(group, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    # Ends: each turn leaves out one source more.
+    copies = True
+    # Ends: each turn leaves out one source more, but for one that gives up copying.
     while True:
         attempt = _Attempt(group, settings, store, destination, left_out)
+        attempt.copies = copies
         try:
             return attempt.run()
+        except CopyRefused:
+            # What may be read may be refused to a copy, by the rights to either bucket.
+            attempt.abort()
+            copies = False
         except _DamagedMidway as damaged:
             attempt.abort()
             left_out[damaged.quarantined.source.identity] = damaged.quarantined
@@ -84,13 +94,16 @@ class _Attempt:
         self._settings = settings
         self._store = store
         self._destination = destination
+        self.copies = True
         self._quarantined = dict(left_out)
         self._signature: Signature | None = None
         self._framer: Framer | None = None
         self._writer: OutputWriter | None = None
+        self._sample: Sample | None = None
         self._rows: list[ManifestRow] = []
         self._misfits: dict[bytes, Signature] = {}
         self._kept = Kept()
+        self._headers = HeaderCase()
         # The first source of which the manifest cannot keep what gives it back.
         self._overflow: SourceObject | None = None
         self._frame_bytes = 0
@@ -101,11 +114,14 @@ class _Attempt:
 
     def run(self) -> PendingOutput:
         sources = [s for s in self._group.sources if s.identity not in self._quarantined]
+        denials = Denials(sources, self._store)
         for body in self._store.read_sources(sources):
             before = self._writer.plain_bytes if self._writer else 0
             try:
                 self._place(body)
+                denials.read()
             except UnreadableSource as error:
+                denials.count(error)
                 quarantined = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
                 if self._writer is not None and self._writer.plain_bytes != before:
                     raise _DamagedMidway(quarantined) from error
@@ -113,6 +129,7 @@ class _Attempt:
             if self._overflow is not None:
                 break
         self._leave_rest(sources)
+        self._leave_unconfirmed()
         return PendingOutput(
             group=self._group,
             output=self._finish(),
@@ -120,6 +137,7 @@ class _Attempt:
             quarantined=tuple(self._quarantined.values()),
             misfits=self._misfits,
             tally=self._tally(),
+            sample=self._sample,
         )
 
     def abort(self) -> None:
@@ -133,23 +151,37 @@ class _Attempt:
         if self._copy_slice(source):
             return
         content = plain.read(body, self._settings)
-        forced = None if self._settings.format == "auto" else Format(self._settings.format)
-        found = detect(content.head, source.key, complete=content.complete, forced=forced)
+        settings = self._settings
+        try:
+            found = detect_source(content.head, source.key, settings, complete=content.complete)
+        except UnreadableSource:
+            self._headers.see(content.head)
+            raise
         if found is None:
             self._end_copied()
             self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
             return
-        signature = Signature(found.format, content.compression, found.header)
+        signature = found.signature(content.compression)
         if self._signature is None:
             self._open_output(signature, source)
         if signature != self._signature:
-            self._misfits[source.identity] = _as_learned(signature)
+            self._pass_over(source, content, found)
             return
-        self._frame(source, content)
+        self._frame(source, content, body.content)
+        if self._overflow is None:
+            self._headers.place(source, found)
+
+    def _pass_over(
+        self, source: SourceObject, content: plain.PlainContent, found: Detected
+    ) -> None:
+        """Leave a source to another output; what it holds may still speak against a header."""
+        self._misfits[source.identity] = as_learned(found.signature(content.compression))
+        self._headers.pass_over(source, found)
+        self._headers.see(content.head)
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        signature = copied_signature(source, self._settings, self._store)
+        signature = copied_signature(source, self._settings, self._store) if self.copies else None
         if signature is None:
             return False
         if self._signature is None:
@@ -160,6 +192,8 @@ class _Attempt:
         self._end_copied()
         self._unended = (source, self._writer.plain_bytes)
         self._writer.copy(source)
+        if self._sample is not None:
+            self._sample.pass_over()
         return True
 
     def _end_copied(self, *, last: bool = False) -> None:
@@ -191,16 +225,21 @@ class _Attempt:
             cloudtrail_output=settings.cloudtrail_output,
             undelimited_output=settings.undelimited_output,
         )
+        if isinstance(self._framer, ColumnsFramer):
+            self._headers.framer = self._framer
+        frame = Frame(self._framer.opening(), self._framer.closing())
+        self._sample = sample_for(frame, settings)
         self._writer = OutputWriter(
             self._store,
             self._destination.bucket,
             key,
             encoder(compression),
             content_type=content_type(signature.format, compression),
+            metadata=self._destination.metadata(self._group),
         )
 
-    def _frame(self, source: SourceObject, content: plain.PlainContent) -> None:
-        if self._framer is None or self._writer is None:
+    def _frame(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
+        if self._framer is None or self._writer is None or self._signature is None:
             raise AssertionError("a source is framed before its output was opened")
         streaming = None if content.complete else self._framer.stream()
         if streaming is None:
@@ -216,9 +255,12 @@ class _Attempt:
             self._write_opening()
             self._end_copied()
             start = self._writer.plain_bytes
+            check = passing_check(self._signature, self._settings)
             for chunk in content.chunks():
+                check.feed(chunk)
                 for piece in streaming.feed(chunk):
                     self._writer.write(piece)
+            check.finish()
             framed = streaming.finish()
         for piece in framed.slice:
             self._writer.write(piece)
@@ -226,6 +268,9 @@ class _Attempt:
         length = self._writer.plain_bytes - offset
         self._frame_bytes += len(framed.separator)
         self._rows.append(_row(source, content, self._kept.take(framed), offset, length))
+        if self._sample is not None:
+            whole = raw if streaming is None else None
+            self._sample.place(source.key, source.identity, whole, framed.separator, framed.slice)
 
     def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
         """Let the source that overflows begin another output, and those behind it follow."""
@@ -234,9 +279,22 @@ class _Attempt:
         # Told apart from what they will be together with otherwise; that they are of this very
         # signature is a guess, and corrected like any other.
         header = self._signature.header + self._overflow.identity
-        learned = _as_learned(replace(self._signature, header=header))
+        learned = as_learned(replace(self._signature, header=header))
         for source in sources[sources.index(self._overflow) :]:
             self._misfits[source.identity] = learned
+
+    def _leave_unconfirmed(self) -> None:
+        """Leave the sources alone of which it is not certain whether they have a header."""
+        left = {one.source.identity: one for one in self._headers.left_alone()}
+        self._quarantined.update(left)
+        for identity in left:
+            self._misfits.pop(identity, None)
+        rows = [row for row in self._rows if row.source.identity not in left]
+        if len(rows) < len(self._rows):
+            # All that had any content: the output has one header.
+            self._rows = rows
+            self.abort()
+            self._writer = None
 
     def _write_opening(self) -> None:
         if not self._opened and self._framer is not None:
@@ -277,14 +335,6 @@ class _Attempt:
         if writer is None:
             return Tally()
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
-
-
-def _as_learned(signature: Signature) -> Signature:
-    """What the next plan must know to tell this signature from others: no more of its header."""
-    if len(signature.header) <= _LONG_HEADER_BYTES:
-        return signature
-    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
-    return replace(signature, header=digest)
 
 
 def _row(

@@ -7,8 +7,8 @@ from codecs import BOM_UTF8
 
 from compactor.codecs import detect_compression
 from compactor.commit_log import Output
+from compactor.detection import detect_source, passing_check
 from compactor.errors import UnreadableSource
-from compactor.formats import detect
 from compactor.manifest import ManifestRow
 from compactor.model import (
     Compression,
@@ -26,7 +26,7 @@ from compactor.settings import Settings
 
 # Formats whose large sources are copied as they are: lines, without a header of their own.
 COPIED_FORMATS = (Format.JSON_LINES, Format.TEXT)
-_HEAD_BYTES = 64 * 1024
+_END_BYTES = 64 * 1024
 # Only what says how to read the bytes: a whole name may be too long for the key of an output.
 _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
@@ -36,21 +36,40 @@ def copied_signature(
 ) -> Signature | None:
     """What a source is, when S3 can copy it among others; None when it must be read.
 
-    It must be large, plain lines before and after, and without a byte order mark. Its head is
-    read to tell, even when the settings name the format: they do not name the compression.
+    It must be large, plain lines before and after, and without a byte order mark. Its first and
+    its last bytes are read to tell, even when the settings name the format: they do not name the
+    compression, and it may end within a line that must not be joined with another.
     """
     if source.size < COPY_SLICE_BYTES or settings.compression not in ("same", "none"):
         return None
     if settings.format not in ("auto", *COPIED_FORMATS):
         return None
-    head = store.read_range(source, 0, _HEAD_BYTES)
+    head = store.read_range(source, 0, _END_BYTES)
     if head.startswith(BOM_UTF8) or detect_compression(head) is not Compression.NONE:
         return None
-    forced = None if settings.format == "auto" else Format(settings.format)
-    found = detect(head, source.key, complete=False, forced=forced)
+    try:
+        return _proven_signature(source, head, settings, store)
+    except UnreadableSource:
+        # Read as a whole it is told why, or found to be sound between.
+        return None
+
+
+def _proven_signature(
+    source: SourceObject, head: bytes, settings: Settings, store: ObjectStore
+) -> Signature | None:
+    found = detect_source(head, source.key, settings, complete=False)
     if found is None or found.format not in COPIED_FORMATS:
         return None
-    return Signature(found.format, Compression.NONE)
+    signature = Signature(found.format, Compression.NONE)
+    tail = store.read_range(source, source.size - _END_BYTES, _END_BYTES)
+    last_lines = tail[tail.find(b"\n") + 1 :]
+    if len(last_lines) in {0, len(tail)}:
+        return None
+    check = passing_check(signature, settings)
+    check.feed(head[: head.rfind(b"\n") + 1])
+    check.feed(last_lines)
+    check.finish()
+    return signature
 
 
 def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination) -> PendingOutput:
@@ -58,7 +77,7 @@ def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination)
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")
-    upload_id = store.create_upload(destination.bucket, key)
+    upload_id = store.create_upload(destination.bucket, key, metadata=destination.metadata(group))
     try:
         parts = tuple(
             store.copy_part(destination.bucket, key, upload_id, number, source, start, length)

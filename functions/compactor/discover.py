@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
+from compactor.log_identity import check_new_state, read_identity, refuse_outputs_as_sources
 from compactor.model import Partition, Skipped, SourceObject
 from compactor.partitioning import expand, matches
 from compactor.ports import ObjectStore
 from compactor.schemes import check_scheme
 from compactor.settings import Settings
+from compactor.stored_logs import some_entries
+from compactor.whole_logs import not_whole
 from compactor.work import Discovery, WorkItem, WorkLists, blaming, to_items_json, write_work
 from compactor.worker_speed import speed_for
 
@@ -37,6 +42,7 @@ MAX_KEY_BYTES = 1024
 LONGEST_NAME = 170
 # Enough submitted tasks to keep every thread busy, few enough to keep a long window small.
 _AHEAD_PER_WORKER = 4
+_PAGES_LOOKED_AT = 10
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -62,7 +68,9 @@ def discover(
 
     Raises:
         InvalidInput: a bucket does not exist or may not be read, the window is empty, or the
-            destination was made of other partitions.
+            destination was made of other partitions; or the source is what a run wrote, or the
+            state lies in another one.
+        IntegrityError: the log of what is in the destination is gone, or elsewhere.
     """
     dates = _dates(settings, now)
     _check_access(settings, store)
@@ -94,6 +102,29 @@ def _check_access(settings: Settings, store: ObjectStore) -> None:
             next(iter(store.list_level(place.bucket, place.prefix)), None)
     with blaming("s3_state_uri", settings):
         check_scheme(settings, store)
+        known = read_identity(settings, store) is not None
+        if not known:
+            check_new_state(settings, store)
+    with blaming("s3_source_uri", settings):
+        refuse_outputs_as_sources(settings, store)
+    if not known and not any(some_entries(settings.state, store)):
+        with blaming("s3_destination_uri", settings):
+            _refuse_unknown_outputs(settings, store)
+
+
+def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
+    """A state without a log, and outputs that only a log can have named: it is gone, or elsewhere.
+
+    Only the first pages are looked at: each partition is, before its first commit.
+    """
+    place = settings.destination
+    name = re.compile(
+        rf"(?:.*/)?{re.escape(settings.output_stem)}-[0-9a-f]{{32}}(?:\.[^/]*)?", re.S
+    )
+    for page in islice(store.list_objects(place.bucket, place.prefix), _PAGES_LOOKED_AT):
+        for one in page:
+            if name.fullmatch(one.key, len(place.prefix)):
+                raise not_whole(settings.s3_state_uri, 0, [one])
 
 
 class _Parallel:

@@ -29,6 +29,14 @@ class IntegrityError(CompactorError):
     """Something stored contradicts the commit log: stop, alarm, touch nothing."""
 
 
+class RecordsDiffer(IntegrityError):
+    """A second reader sees other records in an output than in its sources.
+
+    The group is not committed; the others of its partition are, and then the run ends as with
+    any other :class:`IntegrityError`.
+    """
+
+
 class InvalidInput(CompactorError):
     """The caller's mistake, told in one line.
 
@@ -45,6 +53,13 @@ class InvalidInput(CompactorError):
         self.accepted = accepted
 
 
+class ObjectArchived(InvalidInput):
+    """An object of ours lies in an archive tier: whoever needs its bytes restores it first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("archived", message, "an object that was restored before it is read")
+
+
 class UnreadableSource(CompactorError):
     """A source's content cannot be compacted: quarantine it, go on with the others.
 
@@ -57,6 +72,19 @@ class UnreadableSource(CompactorError):
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+class NothingReadable(CompactorError):
+    """None of many sources may be read: the role, not the sources, is what must be changed.
+
+    Args:
+        example: one of them, as a URI.
+        reason, detail: as :class:`UnreadableSource` has them.
+    """
+
+    def __init__(self, example: str, reason: str, detail: str) -> None:
+        super().__init__(f"{example}: {detail}")
+        self.reason = reason
 
 
 class AlreadyExists(CompactorError):

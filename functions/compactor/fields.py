@@ -183,6 +183,30 @@ _SPECS = (
         " bytes. parquet merges Parquet objects, by Spark.",
     ),
     FieldSpec(
+        "encoding",
+        _FORMATS,
+        "utf-8",
+        one_of("utf-8", "single_byte"),
+        "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
+        " encoding with one byte a character, such as Latin-1 or Windows-1252.",
+    ),
+    FieldSpec(
+        "nul_bytes",
+        _FORMATS,
+        "refuse",
+        one_of("refuse", "keep"),
+        "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
+        " NUL for a character like others.",
+    ),
+    FieldSpec(
+        "csv_header",
+        _FORMATS,
+        "auto",
+        one_of("auto", "present", "absent"),
+        "Whether the first record of CSV and TSV objects names their columns. auto leaves alone"
+        " the objects of which that is not certain.",
+    ),
+    FieldSpec(
         "compression",
         _FORMATS,
         "same",
@@ -234,6 +258,15 @@ _SPECS = (
         whole(1, 4 * GIB),
         "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
         " larger ones are quarantined.",
+    ),
+    FieldSpec(
+        "second_reading",
+        _FORMATS,
+        "sample",
+        one_of("sample", "all", "none"),
+        "What of every output is read again before its commit, by readers that share no code with"
+        " what made it: of each group its first and last sources and one by its hash, with their"
+        " neighbours, up to 2 MiB each; all sources up to 8 MiB; or none.",
     ),
     *EXECUTION_FIELDS,
 )

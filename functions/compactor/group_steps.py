@@ -9,6 +9,7 @@ from compactor.model import ObjectGroup
 from compactor.pending import Destination, PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
+from compactor.twice import read_again
 from compactor.verify import check_pending
 
 
@@ -22,6 +23,7 @@ def store_group(
         CommitConflict: somebody dropped the upload, which nobody does before another run has
             published this very output.
         IntegrityError: what was stored is not what was read; it is dropped.
+        RecordsDiffer: a second reader sees other records in it than in its sources; likewise.
     """
     try:
         pending = compact(group, settings, store, destination)
@@ -29,6 +31,7 @@ def store_group(
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     try:
         check_pending(pending)
+        read_again(pending)
     except IntegrityError:
         drop(pending.output, store)
         raise
@@ -39,9 +42,8 @@ def draft_of(
     pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
 ) -> Commit | None:
     """The commit that would publish this; None where there is nothing to be told."""
-    if not pending.rows and not pending.quarantined and replaces is None:
-        return None
-    return pending.draft(run_id, now, replaces)
+    draft = pending.draft(run_id, now, replaces)
+    return None if draft.empty else draft
 
 
 def drop(output: Output | None, store: ObjectStore) -> None:

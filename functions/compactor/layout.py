@@ -13,6 +13,9 @@ from compactor.settings import Settings
 
 # Below the state's prefix: what outlives a run, by partition.
 PARTITIONS = "partitions/"
+IDENTITY_NAME = "identity.json"
+# What every state has, also one of a version before it had an identity.
+FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
@@ -41,6 +44,11 @@ def clean_up_list_key(settings: Settings, run_id: str) -> tuple[str, str]:
 def clean_up_receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:
     """What a run's clean-up reports of one partition."""
     return run_key(settings, run_id, f"clean-ups/{partition.id}.json")
+
+
+def identity_key(settings: Settings) -> tuple[str, str]:
+    """The marker that says which log this state is; see :mod:`compactor.log_identity`."""
+    return _state(settings, IDENTITY_NAME)
 
 
 def schemes_prefix(settings: Settings) -> tuple[str, str]:
@@ -81,9 +89,24 @@ def record_name(path: str, sequence: int) -> str:
     return f"{PARTITIONS}{path}cleaned/{sequence:020d}.json"
 
 
+def passed_name(path: str, sequence: int) -> str:
+    """Key below the state's prefix of what says that a commit of older rules is sound."""
+    return f"{PARTITIONS}{path}passed/{sequence:020d}.json"
+
+
+def withdrawn_prefix(path: str, sequence: int) -> str:
+    """Below the state's prefix: where the output of a commit goes that is undone."""
+    return f"{PARTITIONS}{path}withdrawn/{sequence:020d}/"
+
+
 def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
     """The sum of all commits up to and including this sequence number."""
-    return _commits(settings, partition, f"{sequence:020d}.checkpoint.json.gz")
+    return _state(settings, checkpoint_name(partition.path, sequence))
+
+
+def checkpoint_name(path: str, sequence: int) -> str:
+    """Its key below the state's prefix, of the partition with this path."""
+    return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
 
 
 def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
@@ -110,11 +133,6 @@ def output_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
     """Where a partition's outputs lie."""
     destination = settings.destination
     return destination.bucket, destination.prefix + partition.path
-
-
-def _commits(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
-    bucket, prefix = commits_prefix(settings, partition)
-    return bucket, prefix + name
 
 
 def _state(settings: Settings, name: str) -> tuple[str, str]:

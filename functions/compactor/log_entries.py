@@ -9,13 +9,12 @@ import msgspec
 from isal import igzip
 
 from compactor import manifest
-from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals
+from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals, split_digests
 from compactor.decoding import decoder
 from compactor.manifest import Columns
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 
 LOG_VERSION = 1
-_DIGEST_BYTES = 16
 
 
 class _Version(msgspec.Struct):
@@ -35,10 +34,19 @@ class _Entry(msgspec.Struct):
     output: Output | None
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+    log_id: str = ""
+    rules: int = 1
+    freed: bytes = b""
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        split_digests(self.freed)
 
 
 # What an entry and a commit have in common, in the order in which it is written.
 _SAME_FIELDS = _Entry.__struct_fields__[:7]
+# Of entries that undo a published commit alone.
+_UNDOING_FIELDS = ("freed", "why")
 
 
 class _Checkpoint(msgspec.Struct):
@@ -46,6 +54,12 @@ class _Checkpoint(msgspec.Struct):
     committed: bytes
     quarantined: bytes
     runs: dict[str, RunTotals]
+    # Since version 1 was first written.
+    passing: bytes = b""
+    log_id: str = ""
+    # None in checkpoints that were written before logs had an identity.
+    path: str | None = None
+    outputs: bytes | None = None
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -64,6 +78,9 @@ def encode_commit(commit: Commit) -> bytes:
             [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
             for q in commit.quarantined
         ],
+        "log_id": commit.log_id,
+        "rules": commit.rules,
+        **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
     }
     return _pack(document)
 
@@ -81,6 +98,10 @@ def decode_commit(body: bytes) -> Commit:
             Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
             for key, etag, size, reason, detail in entry.quarantined
         ),
+        log_id=entry.log_id,
+        rules=entry.rules,
+        freed=entry.freed,
+        why=entry.why,
     )
 
 
@@ -91,7 +112,11 @@ def encode_checkpoint(state: LogState) -> bytes:
         "through": state.last,
         "committed": b"".join(sorted(state.committed)),
         "quarantined": b"".join(sorted(state.quarantined)),
+        "passing": b"".join(sorted(state.passing)),
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
+        "log_id": state.log_id,
+        "path": state.path,
+        "outputs": b"".join(sorted(state.outputs)) if state.outputs_known else None,
     }
     return _pack(document)
 
@@ -102,9 +127,14 @@ def decode_checkpoint(body: bytes) -> LogState:
     return LogState(
         last=document.through,
         checkpoint=document.through,
-        committed=_digests(document.committed),
-        quarantined=_digests(document.quarantined),
+        committed=split_digests(document.committed),
+        quarantined=split_digests(document.quarantined),
+        passing=split_digests(document.passing),
         runs=document.runs,
+        path=document.path,
+        log_id=document.log_id,
+        outputs=split_digests(document.outputs or b""),
+        outputs_known=document.outputs is not None,
     )
 
 
@@ -119,9 +149,3 @@ def _unpack(body: bytes) -> bytes:
     if version != LOG_VERSION:
         raise ValueError(f"commit log version {version}, expected {LOG_VERSION}")
     return plain
-
-
-def _digests(raw: bytes) -> set[bytes]:
-    if len(raw) % _DIGEST_BYTES:
-        raise ValueError("a digest is cut")
-    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}

@@ -59,9 +59,21 @@ class QuarantineReason(StrEnum):
     TRUNCATED = "truncated"
     BOMB = "decompression_bomb"
     UNKNOWN_FORMAT = "unknown_format"
+    BINARY = "binary"
+    ENCODING = "unknown_encoding"
+    OPEN_END = "open_end"
+    AMBIGUOUS_HEADER = "ambiguous_header"
+    OPEN_QUOTE = "open_quote"
     MALFORMED = "malformed_document"
     TOO_LARGE = "document_too_large"
     ARCHIVED = "archived_access_tier"
+    ACCESS_DENIED = "access_denied"
+    ENCRYPTED = "encrypted"
+
+
+#: Nothing is wrong with the bytes themselves: every run asks for such a source again.
+DENIED_REASONS = frozenset({QuarantineReason.ACCESS_DENIED, QuarantineReason.ENCRYPTED})
+PASSING_REASONS = DENIED_REASONS | {QuarantineReason.ARCHIVED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +149,14 @@ class Signature:
     """What must be equal for two sources to share an output: format, encoding, header.
 
     ``header`` is the header line(s) of CSV, TSV, VPC flow and CloudFront sources without
-    line end and BOM, else empty.
+    line end and BOM, else empty. ``dialect`` is the delimiter and the number of fields of CSV and
+    TSV rows that have no header, where they were found out.
     """
 
     format: Format
     compression: Compression
     header: bytes = b""
+    dialect: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Iterator
 
 from compactor.commit_log import Commit
@@ -31,7 +30,7 @@ def abort_losers(
         How many uploads were aborted.
     """
     kept = {commit.output.upload_id for commit in unpublished if commit.output is not None}
-    prefix = f"{destination.prefix}{destination.stem}-"
+    prefix = destination.stem_prefix
     aborted = 0
     readable: dict[str, bool] = {}
     for upload in store.list_uploads(destination.bucket, prefix):
@@ -56,10 +55,7 @@ def find_orphans(
         named: ids of the uploads that valid commits name.
         now: UNIX seconds, by whichever of our clock and the store's is behind.
     """
-    prefix = f"{destination.prefix}{destination.stem}-"
-    # As Destination.key makes them: the hex id of the group, and an extension.
-    ours = re.compile(re.escape(prefix) + r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
-    for upload in store.list_uploads(destination.bucket, prefix):
+    for upload in store.list_uploads(destination.bucket, destination.stem_prefix):
         old = now - upload.began >= ORPHAN_SECONDS
-        if old and upload.upload_id not in named and ours.fullmatch(upload.key):
+        if old and upload.upload_id not in named and destination.is_output(upload.key):
             yield upload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings import MIB, Settings
@@ -19,7 +19,8 @@ ASSUMED_RATIO = 5
 # Keeps the manifest of one commit near 7 MB of JSON.
 MAX_SOURCES_PER_GROUP = 50_000
 # Part of every group id: to be raised by any change to the bytes an output gets.
-BYTES_VERSION = "1"
+BYTES_VERSION = "2"
+_LONG_HEADER_BYTES = 64
 
 _COMPRESSION_SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -45,6 +46,7 @@ class PackingClass:
     kind: str
     compression: Compression
     header: bytes = b""
+    dialect: bytes = b""
 
 
 # What Parquet objects are called says nothing of what they hold.
@@ -54,7 +56,9 @@ _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
     """Class of a source by its key, or by its signature when its content was seen already."""
     if signature is not None:
-        return PackingClass(signature.format, signature.compression, signature.header)
+        return PackingClass(
+            signature.format, signature.compression, signature.header, signature.dialect
+        )
     compression = Compression.NONE
     stem = key
     for suffix, candidate in _COMPRESSION_SUFFIXES.items():
@@ -170,6 +174,9 @@ def make_group(
     options: tuple[str, ...] = (
         BYTES_VERSION,
         settings.format,
+        settings.encoding,
+        settings.nul_bytes,
+        settings.csv_header,
         settings.compression,
         settings.cloudtrail_output,
         settings.undelimited_output,
@@ -183,3 +190,11 @@ def make_group(
     for source in sources:
         digest.update(source.identity)
     return ObjectGroup(digest.hexdigest(), tuple(sources), copy)
+
+
+def as_learned(signature: Signature) -> Signature:
+    """What the next plan must know to tell this signature from others: no more of its header."""
+    if len(signature.header) <= _LONG_HEADER_BYTES:
+        return signature
+    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
+    return replace(signature, header=digest)

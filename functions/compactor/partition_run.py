@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from compactor import layout
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
-from compactor.model import Partition, Skipped, SkipReason
+from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings import Settings
@@ -24,6 +24,9 @@ class PartitionResult:
         conflicts: groups given up because another run committed their sources first.
         changed: groups given up because a source changed while it was read.
         repaired: commits of earlier runs that this one published or replaced.
+        withheld: what a second reader saw otherwise, a line for each group that was therefore
+            not committed.
+        unread: sources that are left alone for this run alone, by identity.
     """
 
     done: bool = True
@@ -32,6 +35,15 @@ class PartitionResult:
     changed: int = 0
     repaired: int = 0
     skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+    unread: dict[bytes, Quarantined] = field(default_factory=dict)
+    withheld: list[str] = field(default_factory=list)
+
+    @property
+    def fault(self) -> str:
+        """The groups that were withheld, in one line; empty when there is none."""
+        if len(self.withheld) < 2:
+            return "".join(self.withheld)
+        return f"{self.withheld[0]}; and {len(self.withheld) - 1:,} more groups"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from isal import isal_zlib
 
 from compactor.commit_log import Commit, Output
+from compactor.errors import CompactorError, UnreadableSource
 from compactor.manifest import ManifestRow
 from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
+from compactor.second_reading import Sample
 
 MIB = 1024 * 1024
 # S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
@@ -24,9 +28,17 @@ MIN_PART_BYTES = 5 * MIB
 COPY_PART_BYTES = 5 * 1024 * MIB
 # Sources at least this large are copied into an output where their bytes need no change.
 COPY_SLICE_BYTES = 16 * MIB
+# The hex id of the group, and an extension.
+_NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
+#: Names of the metadata that outputs carry.
+LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
 _BLOCK_BYTES = MIB
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
+
+
+class CopyRefused(CompactorError):
+    """S3 does not copy a source: read it instead, or leave it alone."""
 
 
 class Encoder(Protocol):
@@ -65,6 +77,7 @@ class PendingOutput:
     Attributes:
         output: None when no source had any content.
         misfits: signatures of the sources that belong into another output, by identity.
+        sample: what is read a second time before the commit; None where nothing is.
     """
 
     group: ObjectGroup
@@ -73,6 +86,7 @@ class PendingOutput:
     quarantined: tuple[Quarantined, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
+    sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
         """The commit that would publish this output; its sequence is not known yet."""
@@ -92,15 +106,34 @@ class PendingOutput:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names."""
+    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names.
+
+    Attributes:
+        log_id: identity of the log that will name the outputs; empty where nobody asks.
+    """
 
     bucket: str
     prefix: str
     stem: str
+    log_id: str = ""
 
     def key(self, group: ObjectGroup, extension: str) -> str:
         """Key of a group's output; the same sources always give the same key."""
         return f"{self.prefix}{self.stem}-{group.id}{extension}"
+
+    @property
+    def stem_prefix(self) -> str:
+        """What the keys of all outputs begin with; keys of others may, too."""
+        return f"{self.prefix}{self.stem}-"
+
+    def is_output(self, key: str) -> bool:
+        """True for keys as :meth:`key` makes them; what lies deeper belongs to other partitions."""
+        named = key.startswith(self.stem_prefix)
+        return named and _NAME_REST.fullmatch(key, len(self.stem_prefix)) is not None
+
+    def metadata(self, group: ObjectGroup) -> dict[str, str]:
+        """What an output says of itself: whose it is, and of which group."""
+        return {LOG_METADATA: self.log_id, GROUP_METADATA: group.id} if self.log_id else {}
 
 
 class OutputWriter:
@@ -120,6 +153,7 @@ class OutputWriter:
         encoder: Encoder,
         *,
         content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         self.bucket = bucket
         self.key = key
@@ -128,7 +162,10 @@ class OutputWriter:
         self.size = 0
         self.crc32: int | None = 0
         self._encoder = encoder
-        self._parts = _Parts(store, bucket, key, content_type)
+        begin = partial(
+            store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
+        )
+        self._parts = _Parts(store, bucket, key, begin)
         self._plain: list[bytes | memoryview] = []
         self._plain_waiting = 0
         self._encoded: list[bytes] = []
@@ -232,12 +269,12 @@ class OutputWriter:
 class _Parts:
     """The parts of one multipart upload, numbered in the order they are given."""
 
-    def __init__(self, store: ObjectStore, bucket: str, key: str, content_type: str) -> None:
+    def __init__(self, store: ObjectStore, bucket: str, key: str, begin: Callable[[], str]) -> None:
         self.store = store
         self.count = 0
         self._bucket = bucket
         self._key = key
-        self._content_type = content_type
+        self._begin = begin
         self._upload_id = ""
         self._in_flight: deque[Future[StoredPart]] = deque()
         self._stored: list[StoredPart] = []
@@ -247,7 +284,16 @@ class _Parts:
         self._submit(self.store.upload_part, body)
 
     def copy(self, source: SourceObject, start: int, length: int) -> None:
-        self._submit(self.store.copy_part, source, start, length)
+        self._submit(self._copy_part, source, start, length)
+
+    def _copy_part(
+        self, bucket: str, key: str, upload_id: str, number: int, *which: Any
+    ) -> StoredPart:
+        try:
+            return self.store.copy_part(bucket, key, upload_id, number, *which)
+        except UnreadableSource as error:
+            # Told when another source is at hand already.
+            raise CopyRefused(str(error)) from error
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
         while self._in_flight:
@@ -262,9 +308,7 @@ class _Parts:
 
     def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
         if not self._upload_id:
-            self._upload_id = self.store.create_upload(
-                self._bucket, self._key, content_type=self._content_type
-            )
+            self._upload_id = self._begin()
         while len(self._in_flight) >= _PARTS_IN_FLIGHT:
             self._stored.append(self._in_flight.popleft().result())
         self.count += 1

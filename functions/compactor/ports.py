@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from compactor.model import SourceObject, StoredPart
@@ -18,6 +18,7 @@ class ObjectHead:
         last_modified: UNIX seconds, by the store's clock.
         answered_at: UNIX seconds by the store's clock, when it answered; None where it does
             not tell.
+        metadata: the user-defined metadata it was created with, by lower-case name.
     """
 
     size: int
@@ -26,6 +27,7 @@ class ObjectHead:
     last_modified: float
     storage_class: str = "STANDARD"
     answered_at: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,19 @@ class ObjectStore(Protocol):
         """Create-if-absent (If-None-Match: *). Raises AlreadyExists."""
         ...
 
-    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
-        """Start a multipart upload with full-object CRC32; returns its id."""
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Start a multipart upload with full-object CRC32; returns its id.
+
+        ``metadata`` is what HEAD tells of the object once it is published: US-ASCII, names in
+        lower case.
+        """
         ...
 
     def upload_part(

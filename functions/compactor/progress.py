@@ -9,7 +9,7 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
@@ -17,16 +17,29 @@ from compactor.errors import (
     CommitConflict,
     CompactorError,
     IntegrityError,
+    InvalidInput,
+    NothingReadable,
+    RecordsDiffer,
     SourceChanged,
     TransientStoreError,
     UploadLost,
 )
 from compactor.group_steps import draft_of, drop, store_group
 from compactor.listing import take_listing
-from compactor.model import CompactionPlan, ObjectGroup, Signature, Skipped, SkipReason
+from compactor.model import (
+    CompactionPlan,
+    ObjectGroup,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    Skipped,
+    SkipReason,
+)
 from compactor.partition_run import PartitionResult, PartitionRun
+from compactor.pending import Destination
 from compactor.plan import Knowledge, plan
 from compactor.publish import publish, withdraw
+from compactor.unread import known_as_denied, passing, require_readable, without_known
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
@@ -73,6 +86,7 @@ class Progress:
         self.longest_seconds = 0.0
         self._rebuild = rebuild
         self._setbacks = 0
+        self._whole = False
         self._aside: set[bytes] = set()
         self._earlier_calls = replace(state.totals(run.run_id))
 
@@ -81,6 +95,7 @@ class Progress:
 
         Raises:
             TransientStoreError: other runs kept changing the log.
+            InvalidInput: this role may not read the sources of an output that was lost.
         """
         while self.state.unpublished:
             if self.out_of_time():
@@ -106,11 +121,18 @@ class Progress:
             listing = replace(listing, objects=tuple(left))
         known = Knowledge(state.committed, state.quarantined, self.signatures)
         decision = plan(listing, run.settings, known, run.clock.now())
+        if decision.groups:
+            self._require_whole_log()
         if not window.listed:
             self._count_skips(decision)
             window.listed = True
             window.until = None if listing.complete else listing.last_key
         return decision
+
+    @property
+    def destination(self) -> Destination:
+        """Where outputs go, and which log they name."""
+        return replace(self.run.destination, log_id=self.run.log.claim(self.state))
 
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
         """Remember signatures of sources for the next plan; True when that will be another one."""
@@ -127,15 +149,42 @@ class Progress:
             SourceChanged: a source is not what was listed.
             CommitConflict: another run was first.
             UploadLost: committed, but somebody dropped the upload: settle the log again.
+            RecordsDiffer: it must not be committed: :meth:`withhold` it.
         """
         run = self.run
         started = run.clock.now()
-        pending = store_group(group, run.settings, run.store, run.destination)
+        try:
+            pending = store_group(group, run.settings, run.store, self.destination)
+        except NothingReadable as error:
+            self.leave_unread(group, QuarantineReason(error.reason), str(error))
+            return
         self.learn(pending.misfits)
-        draft = draft_of(pending, run.run_id, run.clock.now(), replaces)
+        draft = self.news_of(draft_of(pending, run.run_id, run.clock.now(), replaces))
         if draft is not None:
             self.commit(draft)
             self.longest_seconds = max(self.longest_seconds, run.clock.now() - started)
+
+    def news_of(self, draft: Commit | None) -> Commit | None:
+        """What a draft adds to the log, None for nothing; what may not be read is set aside."""
+        if draft is None:
+            return None
+        self._leave(passing(draft))
+        news = without_known(draft, self.state)
+        return None if news.empty else news
+
+    def leave_unread(self, group: ObjectGroup, reason: QuarantineReason, cause: str) -> None:
+        """Set aside those of a group that are known as denied; it is planned again without them.
+
+        Raises:
+            InvalidInput: there are none such: it is the role, not the sources.
+        """
+        self._leave(known_as_denied(group, reason, cause, self.state))
+        self.lessons += 1
+
+    def _leave(self, sources: Iterable[Quarantined]) -> None:
+        found = {one.source.identity: one for one in sources}
+        self.result.unread |= found
+        self._aside |= found.keys()
 
     def commit(self, draft: Commit) -> Commit:
         """Append a draft to the log and publish its output.
@@ -147,7 +196,7 @@ class Progress:
         run = self.run
         try:
             commit = run.log.append(self.state, draft)
-        except (CommitConflict, IntegrityError):
+        except (CommitConflict, IntegrityError, InvalidInput):
             # Any other error may hide a commit that was written: then the upload is needed.
             drop(draft.output, run.store)
             raise
@@ -169,6 +218,11 @@ class Progress:
         """Leave the sources of a group that failed out of every later plan of this run."""
         self._aside |= {source.identity for source in group.sources}
 
+    def withhold(self, group: ObjectGroup, error: RecordsDiffer) -> None:
+        """Leave a group that a second reader sees otherwise, and remember why."""
+        self.set_aside(group)
+        self.result.withheld.append(str(error))
+
     def set_back(self, error: Exception) -> None:
         """Take it that a plan came to nothing.
 
@@ -184,12 +238,19 @@ class Progress:
         # Commits of other runs may have come in on the way.
         self.result.done = self.settle()
         self._leave_out_earlier_calls()
+        require_readable(self.result.unread.values(), self.state)
         return self.result
 
     def out_of_time(self) -> bool:
         """True when no further group should be started."""
         needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
         return self.run.deadline.remaining_seconds() < needed
+
+    def _require_whole_log(self) -> None:
+        """Once a call, before its first group: a run with nothing to do asks for nothing more."""
+        if not self._whole:
+            self.run.log.require_whole(self.state)
+            self._whole = True
 
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped
@@ -230,6 +291,8 @@ class Progress:
                 return self.do_group(group, replaces=commit.sequence)
             except SourceChanged:
                 pass
+            except RecordsDiffer as error:
+                self.withhold(group, error)
         # Its sources, or those that are left, are free to be planned anew.
         self.run.log.append(self.state, commit.voided(self.run.run_id))
         return None

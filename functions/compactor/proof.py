@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from compactor import slices, verify
 from compactor.columnar import Columnar, Rejects
 from compactor.commit_log import Commit, Output
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, ObjectArchived
 from compactor.model import StoredPart
 from compactor.ports import ObjectHead, ObjectStore
 
@@ -35,6 +35,19 @@ def prove(
     Raises:
         IntegrityError: it does not, or nothing proves that it does.
     """
+    try:
+        _require(commit, output, head, store, proven)
+    except ObjectArchived as error:
+        raise IntegrityError(
+            f"s3://{output.bucket}/{output.key} lies in an archive tier ({head.storage_class}), and"
+            " HEAD alone does not prove what is in it; restore it for a while, and the next"
+            f" clean-up reads it: {error}"
+        ) from error
+
+
+def _require(
+    commit: Commit, output: Output, head: ObjectHead, store: ObjectStore, proven: str
+) -> None:
     where = f"s3://{output.bucket}/{output.key}"
     if output.columnar is not None:
         _require_rows(where, output, output.columnar, store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from compactor.commit_log import LogState
+from compactor.commit_log import SHOWN_QUARANTINED, LogState, QuarantineLine
 from compactor.partition_run import PartitionResult, PartitionRun
 from compactor.receipts import Counts, Receipt, add_requests, count_commits, write
 
@@ -32,6 +32,7 @@ class Recorder:
     def __init__(self, run: PartitionRun, earlier: Counts) -> None:
         self.receipt = Receipt(run.partition.path, run.run_id, "failed", counts=earlier)
         self._run = run
+        self._unread: list[QuarantineLine] = []
         self._started = run.clock.now()
         self._requests_before = Counter(run.store.requests.snapshot())
 
@@ -40,6 +41,9 @@ class Recorder:
         receipt, counts = self.receipt, self.receipt.counts
         receipt.status = "done" if result.done else "more"
         receipt.skipped = {reason.value: skipped for reason, skipped in result.skipped.items()}
+        self._unread = [
+            QuarantineLine(one.source.key, one.reason, one.detail) for one in result.unread.values()
+        ]
         counts.conflicts += result.conflicts
         counts.changed += result.changed
         counts.repaired += result.repaired
@@ -58,7 +62,10 @@ class Recorder:
         """
         run, counts = self._run, self.receipt.counts
         if state is not None:
-            self.receipt.quarantined = count_commits(counts, state, run.run_id)
+            lasting = count_commits(counts, state, run.run_id)
+            # Those that earlier calls of this run left for a while were met again by this one.
+            counts.quarantined += len(self._unread)
+            self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]
         made = Counter(run.store.requests.snapshot()) - self._requests_before
         if elsewhere is None:
             counts.seconds += run.clock.now() - self._started

@@ -58,6 +58,27 @@ def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
             return
 
 
+def keeps_bytes(commit: Commit) -> bool:
+    """False where the output holds the rows of its sources, which are not their bytes."""
+    return commit.output is None or commit.output.columnar is None
+
+
+def require_bytes(found: Found) -> None:
+    """Do nothing when the sources can be given back.
+
+    Raises:
+        InvalidInput: the output holds their rows, which are not their bytes.
+    """
+    output = found.commit.output
+    if output is not None and not keeps_bytes(found.commit):
+        raise InvalidInput(
+            "KEY",
+            found.rows[0].source.key,
+            f"a source whose bytes are in an output; {output.key} holds its rows, not its bytes"
+            " (the original stays until clean-up)",
+        )
+
+
 def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
     """The found rows with the plain bytes their sources had, in pieces, in manifest order.
 
@@ -70,14 +91,8 @@ def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Ite
         InvalidInput: the output holds the rows of its sources, which are not their bytes.
         UnreadableSource: while iterating, when the output does not decompress.
     """
+    require_bytes(found)
     output = found.commit.output
-    if output is not None and output.columnar is not None:
-        raise InvalidInput(
-            "KEY",
-            found.rows[0].source.key,
-            f"a source whose bytes are in an output; {output.key} holds its rows, not its bytes"
-            " (the original stays until clean-up)",
-        )
     left = {id(row) for row in found.rows}
     try:
         stored = iter(()) if output is None else store.open(output.bucket, output.key)

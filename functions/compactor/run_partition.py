@@ -8,7 +8,14 @@ load the log -> publish what an earlier run left -> list -> plan
 from __future__ import annotations
 
 from compactor.commit_log import LogState
-from compactor.errors import CommitConflict, InvalidInput, SourceChanged, UploadLost
+from compactor.errors import (
+    CommitConflict,
+    IntegrityError,
+    InvalidInput,
+    RecordsDiffer,
+    SourceChanged,
+    UploadLost,
+)
 from compactor.model import CompactionPlan
 from compactor.partition_run import PartitionResult, PartitionRun
 from compactor.progress import Progress, Window
@@ -25,6 +32,9 @@ __all__ = [
 
 def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
     """Compact one partition as far as the deadline allows. Safe to run again, and at once.
+
+    A group that a second reader sees otherwise is withheld, and the others go on; the result
+    says so.
 
     Raises:
         IntegrityError: stored data contradicts the log; nothing more was touched.
@@ -47,6 +57,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         earlier: counts of the earlier calls for this partition in this run.
 
     Raises:
+        IntegrityError: groups were withheld; all others are done.
         Exception: whatever ended it, after the receipt says so.
     """
     recorder = Recorder(run, earlier)
@@ -54,8 +65,10 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     try:
         state = run.log.load()
         result = run_partition(run, state)
-        _require_progress(run, result, earlier)
+        ended = _ended(run, result, earlier)
         recorder.did(result)
+        if ended and result.withheld:
+            recorder.failed(IntegrityError.__name__, result.fault)
     except Exception as error:
         recorder.failed(type(error).__name__, str(error))
         raise
@@ -63,13 +76,24 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         recorder.write(state)
     # Also when time ran out: the next call need not look at these outputs again.
     run.log.checkpoint(state)
+    if ended and result.withheld:
+        raise IntegrityError(result.fault)
     return recorder.receipt
 
 
-def _require_progress(run: PartitionRun, result: PartitionResult, earlier: Counts) -> None:
-    """A partition that has its third call without a finished group would be called forever."""
-    if result.done or result.groups or result.repaired or earlier.calls < 2:
-        return
+def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
+    """True when no further call is of use.
+
+    Raises:
+        InvalidInput: a partition that has its third call without a finished group would be
+            called forever.
+    """
+    if result.done:
+        return True
+    if result.groups or result.repaired or earlier.calls < 2:
+        return False
+    if result.withheld:
+        return True
     target = run.settings.target_bytes
     accepted = "a smaller target, so that one group fits the time of one invocation"
     raise InvalidInput("target_bytes", target, accepted)
@@ -96,4 +120,6 @@ def _run_groups(progress: Progress, decision: CompactionPlan) -> bool:
             progress.refuse(type(error))
             progress.set_back(error)
             return False
+        except RecordsDiffer as error:
+            progress.withhold(group, error)
     return True

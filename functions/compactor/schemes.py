@@ -3,7 +3,8 @@
 Each partition has its own commit log. If a later run divided the same source differently
 (by the hour instead of by the day, one level deeper, from another root), it would look into
 other logs, find no commits there and compact every object a second time. So the first run
-writes its scheme beside the logs, and discovery refuses a run whose scheme contradicts it.
+that commits something writes its scheme beside the logs, before its commit, and discovery
+refuses a run whose scheme contradicts it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from dataclasses import dataclass
 
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
 from compactor.layout import scheme_key, schemes_prefix
+from compactor.log_identity import WAY_OUT
 from compactor.partitioning import matches, wildcards_of
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
+from compactor.stored_logs import some_entries
 from compactor.uris import S3Uri
 
 # Each lost race brings a scheme of another run; a destination has one or two.
@@ -94,6 +97,7 @@ def remember_scheme(settings: Settings, store: ObjectStore) -> None:
 
     Raises:
         InvalidInput: it contradicts one that is there, perhaps written a moment ago.
+        IntegrityError: there are commits, and the scheme of their partitions is gone.
         TransientStoreError: the store says that there is a scheme, and shows none.
     """
     scheme = Scheme.of(settings)
@@ -102,6 +106,12 @@ def remember_scheme(settings: Settings, store: ObjectStore) -> None:
         _refuse_contradiction(settings, scheme, known)
         if scheme in known:
             return
+        if not known and any(some_entries(settings.state, store)):
+            # A first worker may have come in between: it writes its scheme before its commit.
+            known = _load(settings, store)
+            if not known:
+                raise _lost(settings, 1)
+            continue
         bucket, key = scheme_key(settings, len(known) + 1)
         try:
             # Numbered and create-if-absent: of two first runs at once, one must read the
@@ -142,7 +152,18 @@ def _field_at_fault(settings: Settings, scheme: Scheme, other: Scheme) -> str:
 def _load(settings: Settings, store: ObjectStore) -> list[Scheme]:
     bucket, prefix = schemes_prefix(settings)
     keys = [entry.key for page in store.list_objects(bucket, prefix) for entry in page]
+    for number, key in enumerate(keys, start=1):
+        if key != scheme_key(settings, number)[1]:
+            raise _lost(settings, number)
     return [_decode(key, store.get(bucket, key)) for key in keys]
+
+
+def _lost(settings: Settings, number: int) -> IntegrityError:
+    bucket, key = scheme_key(settings, number)
+    return IntegrityError(
+        f"s3://{bucket}/{key} is missing, and so nothing tells how the sources of the commits in"
+        f" {settings.s3_state_uri} were divided: {WAY_OUT}"
+    )
 
 
 def _encode(scheme: Scheme) -> bytes:

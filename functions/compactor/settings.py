@@ -65,6 +65,9 @@ class Settings:
     output_stem: str
     # formats
     format: str
+    encoding: str
+    nul_bytes: str
+    csv_header: str
     compression: str
     output_format: str
     parquet_schema: str | None
@@ -72,6 +75,7 @@ class Settings:
     undelimited_output: str
     max_expansion: int
     max_document_bytes: int
+    second_reading: str
     # execution
     lambda_max_objects: int
     lambda_max_bytes: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+SHOWN_BYTES = 40
+
 
 def visible(text: str) -> str:
     r"""The text with everything that has no picture of its own written as an escape.
@@ -13,6 +15,11 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def shown_bytes(data: bytes, most: int = SHOWN_BYTES) -> str:
+    r"""The first bytes in quotes, all but printable ASCII escaped: ``'\x93NUMPY'``."""
+    return repr(data[:most])[1:] + ("..." if len(data) > most else "")
 
 
 def _escaped(character: str) -> str:

@@ -58,7 +58,7 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
     Raises:
         IntegrityError: after the last piece, when they are not what was read.
     """
-    unread = _is_unread(row)
+    unread = is_as_stored(row)
     # An ETag is an identifier here, not a defence against an attacker.
     md5 = hashlib.md5(usedforsecurity=False)
     size = crc32 = 0
@@ -79,14 +79,15 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
 
 def is_unproven(row: ManifestRow, commit: Commit) -> bool:
     """True for what S3 copied where the commit tells no more of the bytes than their number."""
-    if not _is_unread(row):
+    if not is_as_stored(row):
         return False
     parts = commit.output.parts if commit.output is not None else ()
     is_md5 = any(part.etag == row.source.etag for part in parts)
     return not (is_md5 and _MD5.fullmatch(row.source.etag))
 
 
-def _is_unread(row: ManifestRow) -> bool:
+def is_as_stored(row: ManifestRow) -> bool:
+    """True for a source that S3 copied: it comes back as it was stored, still compressed."""
     return row.facts is None or row.facts.records is None
 
 

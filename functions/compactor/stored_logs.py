@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -19,7 +20,10 @@ from compactor.uris import S3Uri
 
 # The rest of a key below "partitions/", as layout.entry_name and layout.record_name make it. The
 # last segments decide: what stands before them is the path, whatever a partition is called.
-_NAME = re.compile(r"((?:.*/)?)(?:commits/(\d{20})\.json\.gz|cleaned/(\d{20})\.json)", re.DOTALL)
+_NAME = re.compile(
+    r"((?:.*/)?)(?:commits/(\d{20})(\.checkpoint)?\.json\.gz|cleaned/(\d{20})\.json)", re.DOTALL
+)
+_LOGS_LOOKED_AT = 3
 # What decoding raises when the bytes are not those that were written.
 DAMAGE = (
     ValueError,
@@ -44,12 +48,19 @@ class StoredLog:
         state: where all state lies.
         entries: when each entry was written, by sequence; UNIX seconds of the store's clock.
         cleaned: sequences of the entries that clean-up is done with.
+        checkpoints: sequences up to which a checkpoint sums the log up.
     """
 
     path: str
     state: S3Uri
     entries: dict[int, float] = field(default_factory=dict)
     cleaned: set[int] = field(default_factory=set)
+    checkpoints: set[int] = field(default_factory=set)
+
+    @property
+    def where(self) -> str:
+        """Where it lies, for a person."""
+        return f"s3://{self.state.bucket}/{self.state.prefix}{layout.PARTITIONS}{self.path}commits/"
 
     @property
     def keys(self) -> dict[int, str]:
@@ -75,6 +86,10 @@ class StoredLog:
         """Key of what clean-up leaves once it is done with an entry."""
         return self.state.prefix + layout.record_name(self.path, sequence)
 
+    def checkpoint_key_of(self, sequence: int) -> str:
+        """Key of the checkpoint that sums up all entries through one."""
+        return self.state.prefix + layout.checkpoint_name(self.path, sequence)
+
     def newest_first(self, store: ObjectStore) -> Iterator[Commit]:
         """The valid entries: those that no later one replaces.
 
@@ -90,6 +105,21 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
     return [logs[path] for path in sorted(logs)]
 
 
+def some_entries(state: S3Uri, store: ObjectStore) -> Iterator[Commit]:
+    """The newest entries of the first few logs that can be read; none where there is no log.
+
+    A log that is damaged stops its own partition, and is passed over here.
+    """
+    pages = store.list_objects(state.bucket, state.prefix + layout.PARTITIONS)
+    logs = [log for log in _collect(state, islice(pages, 1)).values() if log.entries]
+    for log in logs[:_LOGS_LOOKED_AT]:
+        newest = max(log.entries)
+        try:
+            yield read_entry(store, state.bucket, log.key_of(newest), newest)
+        except IntegrityError:
+            continue
+
+
 def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
     """One partition's log; without entries where there is none."""
     log = StoredLog(path, state)
@@ -99,6 +129,7 @@ def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
         if found is not None:
             log.entries |= found.entries
             log.cleaned |= found.cleaned
+            log.checkpoints |= found.checkpoints
     return log
 
 
@@ -152,17 +183,22 @@ def read_entry(store: ObjectStore, bucket: str, key: str, sequence: int) -> Comm
     return commit
 
 
-def read_checkpoint(store: ObjectStore, bucket: str, key: str) -> LogState:
-    """The state of a log as of a checkpoint.
+def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> LogState:
+    """The state of a partition's log as of a checkpoint.
 
     Raises:
-        IntegrityError: it cannot be decoded.
+        IntegrityError: it cannot be decoded, or was written elsewhere.
     """
     body = store.get(bucket, key)
     try:
-        return decode_checkpoint(body)
+        state = decode_checkpoint(body)
     except DAMAGE as error:
         raise _damaged(bucket, key, error) from error
+    if not key.endswith(f"/{state.last:020d}.checkpoint.json.gz") or state.path not in (None, path):
+        of = "" if state.path is None else f" of partition {state.path or '(root)'}"
+        raise _damaged(bucket, key, f"it says that it sums up {state.last} entries{of}")
+    state.path = path
+    return state
 
 
 def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
@@ -178,8 +214,10 @@ def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str,
             if match is None:
                 continue
             log = logs.setdefault(match[1], StoredLog(match[1], state))
-            if match[2]:
+            if match[3]:
+                log.checkpoints.add(int(match[2]))
+            elif match[2]:
                 log.entries[int(match[2])] = one.last_modified
             else:
-                log.cleaned.add(int(match[3]))
+                log.cleaned.add(int(match[4]))
     return logs

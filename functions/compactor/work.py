@@ -12,7 +12,6 @@ from compactor.errors import InvalidInput
 from compactor.layout import run_key
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
-from compactor.schemes import remember_scheme
 from compactor.settings import Settings
 
 ITEMS_NAME = "items.json"
@@ -112,16 +111,12 @@ def write_work(
 
     Through S3, because the state of a workflow holds 256 KiB only.
 
-    Before the first work of its kind the scheme of the partitions is written, too.
-
     Raises:
-        InvalidInput: the state prefix cannot be written, the run id is no name, or another
-            run divided the same source differently a moment ago.
+        InvalidInput: the state prefix cannot be written, or the run id is no name.
     """
     bucket, items_key = run_key(settings, run_id, ITEMS_NAME)
     _, oversized_key = run_key(settings, run_id, OVERSIZED_NAME)
     with blaming("s3_state_uri", settings):
-        remember_scheme(settings, store)
         for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
             store.put(bucket, key, to_items_json(items), content_type="application/json")
     for name, document in (

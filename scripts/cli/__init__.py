@@ -5,7 +5,9 @@
     plan       what a run would do                          cli/plan.py
     run        the workflow against any S3                  cli/run.py, cli/workflow.py
     verify     every commit checked against its output      cli/verify.py
+    ls         what can be given back                        cli/ls.py
     restore    any source given back from its output        cli/restore.py
+    repair     outputs of the version before, put right     cli/repair.py, scripts/repairing.py
     clean-up   sources past retention deleted               cli/clean_up.py, scripts/cleaning.py
 
 and for a deployed stack, by scripts/deployed/:
@@ -105,12 +107,31 @@ COMMANDS: Mapping[str, Command] = {
   compactor verify s3://my-logs/raw/ s3://my-lake/compacted/ --sources
 """,
     ),
+    "ls": Command(
+        "scripts.cli.ls",
+        "list the sources that restore can give back",
+        """\
+  compactor ls s3://my-lake/compacted/
+  compactor ls s3://my-lake/compacted/ raw/2026/01/31/ --since 7d
+  compactor ls s3://my-lake/compacted/ 'raw/*/error-*.log.gz' --json | jq -r '.[].key'
+""",
+    ),
     "restore": Command(
         "scripts.cli.restore",
         "give back source objects from the outputs that hold them",
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
+  compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
+""",
+    ),
+    "repair": Command(
+        "scripts.cli.repair",
+        "find what the version before lost, and build it again or give it back",
+        """\
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --yes
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --lost-rows -o lost/
 """,
     ),
     "clean-up": Command(

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 
 from compactor.commit_log import Commit
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 from compactor.stored_logs import StoredLog
-from compactor.verify import check_commit
+from compactor.verify import check_commit, check_heads
 from scripts.cli import options
 from scripts.cli.failures import Failure
 from scripts.cli.store import open_store
@@ -22,6 +22,8 @@ from scripts.commit_logs import all_logs
 from scripts.console import Bar, counted, print_error, print_line, progress
 from scripts.source_check import SourceCheck, check_sources
 
+# What a store says of one object that may not be read, or not so; the rest goes on.
+_OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
 # Commits held at a time: the manifest of one may take tens of megabytes.
 _AT_ONCE = 4
 
@@ -34,6 +36,8 @@ class Checked:
         records: records in the outputs that hold; those of copies are not counted.
         current: the sources as they are now, where that was asked for.
         findings: one line for each fault.
+        not_read: one line for each output that lies in an archive tier, of which HEAD finds
+            nothing wrong. They are among the outputs, and their records among the records.
     """
 
     commits: int = 0
@@ -42,6 +46,7 @@ class Checked:
     records: int = 0
     current: SourceCheck | None = None
     findings: list[str] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,9 +117,10 @@ class _Check:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             commits = self._commits(logs, bar)
             while batch := list(islice(commits, _AT_ONCE)):
-                for one, findings in zip(batch, pool.map(self._read, batch), strict=True):
+                for one, found in zip(batch, pool.map(self._read, batch), strict=True):
                     self._count(*one)
-                    self.checked.findings += findings
+                    self.checked.findings += found.findings
+                    self.checked.not_read += found.not_read
                     bar.advance()
                 if self.checked.current is not None:
                     for current in pool.map(self._read_sources, batch):
@@ -128,20 +134,28 @@ class _Check:
             try:
                 for commit in log.newest_first(self._store):
                     yield f"{name} commit {commit.sequence}", commit
-            except IntegrityError as error:
-                self.checked.findings.append(str(error))
+            except (IntegrityError, InvalidInput) as error:
+                self.checked.findings.append(_line_of(error))
                 self._all_read = False
 
-    def _read(self, one: tuple[str, Commit]) -> list[str]:
-        """Findings of one output; runs beside others."""
+    def _read(self, one: tuple[str, Commit]) -> Checked:
+        """What is found of one output; runs beside others."""
         name, commit = one
+        found = Checked()
         try:
             check_commit(commit, self._store)
-        except IntegrityError as error:
-            output, line = commit.output, str(error)
-            where = f"s3://{output.bucket}/{output.key}" if output else ""
-            return [f"{name}: {line}" if where in line else f"{name}: {where}: {line}"]
-        return []
+        except ObjectArchived:
+            self._look_at(name, commit, found)
+        except (IntegrityError, InvalidInput) as error:
+            found.findings.append(_with_output(name, commit, _line_of(error)))
+        return found
+
+    def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
+        try:
+            told = check_heads(commit, self._store)
+            found.not_read.append(f"{name}: not read: archived: {told}")
+        except (IntegrityError, InvalidInput) as error:
+            found.findings.append(_with_output(name, commit, _line_of(error)))
 
     def _read_sources(self, one: tuple[str, Commit]) -> SourceCheck:
         return check_sources(one[1], self._settings, self._store)
@@ -185,17 +199,37 @@ class _Check:
                     self.checked.findings.append(line)
 
 
+def _line_of(error: IntegrityError | InvalidInput) -> str:
+    """What is wrong with one object; whatever is wrong with all of them is raised."""
+    if isinstance(error, InvalidInput):
+        if error.field not in _OF_ONE_OBJECT:
+            raise error
+        return f"not read: {error}"
+    return str(error)
+
+
+def _with_output(name: str, commit: Commit, line: str) -> str:
+    where = f"s3://{commit.output.bucket}/{commit.output.key}" if commit.output else ""
+    return f"{name}: {line}" if where in line else f"{name}: {where}: {line}"
+
+
 def _show(checked: Checked) -> None:
     for line in checked.findings:
         print_error(" ".join(line.split()))
+    for line in checked.not_read:
+        print_line(" ".join(line.split()))
     verdict = "wrong" if checked.findings else "sound"
+    if checked.not_read:
+        verdict += f", but {counted(len(checked.not_read), 'archived output')} not read"
     print_line(
         f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
         f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
     )
     current = checked.current
     if current is not None:
+        for line in current.not_read:
+            print_line(" ".join(line.split()))
         print_line(
             f"sources now: {current.equal:,} equal, {current.changed:,} changed or gone since,"
-            f" {current.archived:,} archived"
+            f" {current.archived:,} archived, {current.denied:,} denied"
         )

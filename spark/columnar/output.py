@@ -101,7 +101,14 @@ def store_output(
     key = destination.key(group, ".parquet")
     plain = encoder(Compression.NONE)
     media_type = content_type(Format.PARQUET, Compression.NONE)
-    writer = OutputWriter(context.store, destination.bucket, key, plain, content_type=media_type)
+    writer = OutputWriter(
+        context.store,
+        destination.bucket,
+        key,
+        plain,
+        content_type=media_type,
+        metadata=destination.metadata(group),
+    )
     try:
         for piece in pieces:
             writer.write(piece)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from compactor import plain
+from compactor.detection import detect_source
 from compactor.errors import CompactorError, SourceChanged, UnreadableSource
-from compactor.formats import Detected, detect, framer_for
+from compactor.formats import Detected, framer_for
 from compactor.formats.lines import BOM
 from compactor.model import Format, QuarantineReason, SourceObject
 from compactor.ports import ObjectStore, SourceBody
@@ -131,8 +132,7 @@ def blocks_of(number: int, body: SourceBody, settings: Settings) -> Iterator[Blo
             perhaps after some blocks.
     """
     content = plain.read(body, settings)
-    forced = None if settings.format == "auto" else Format(settings.format)
-    found = detect(content.head, body.source.key, complete=content.complete, forced=forced)
+    found = detect_source(content.head, body.source.key, settings, complete=content.complete)
     if found is None:
         yield Block(number, 0)
         return

@@ -249,7 +249,9 @@ def test_restore_gives_back_every_source_byte_for_byte(compacted, command, tmp_p
     assert (code, err) == (0, "")
     restored = {one["key"]: tmp_path / one["path"] for one in json.loads(out)}
     assert {key: path.read_bytes() for key, path in restored.items()} == compacted.plain
-    assert all(path.suffix == ".json" for path in restored.values())
+    # Decompressed, they are no gzip any more, and their names do not say so.
+    names = {key: path.name for key, path in restored.items() if key.endswith(".gz")}
+    assert {name.partition(".")[2] for name in names.values()} == {"json.gz.content"}
     assert not [*tmp_path.rglob("*.partial")]
 
 

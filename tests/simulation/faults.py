@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -211,10 +211,18 @@ class Client:
         write = self._s3.put if Guard.CREATE_IF_ABSENT in self._without else self._s3.create
         self._request("create", bucket, key, lambda: write(bucket, key, body))
 
-    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
-        return self._request(
-            "create_upload", bucket, key, lambda: self._s3.create_upload(bucket, key)
-        )
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        def begin() -> str:
+            return self._s3.create_upload(bucket, key, metadata=metadata)
+
+        return self._request("create_upload", bucket, key, begin)
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview

@@ -232,7 +232,7 @@ def test_a_store_that_does_not_answer_is_asked_in_three_rounds():
 def test_a_source_that_keeps_changing_ends_the_partition_after_many_rounds():
     made = DriverWorld()
     made.add("a.json", "{}")
-    made.add("b.csv", "{}")
+    made.add("b.csv", "10.0.0.1,{}")
     versions = iter(range(10_000, 20_000))
 
     def change(call: Call) -> None:

@@ -6,12 +6,12 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compactor.errors import IntegrityError, InvalidInput
-from compactor.model import SourceObject
+from compactor.errors import IntegrityError, InvalidInput, ObjectArchived, UnreadableSource
+from compactor.model import QuarantineReason, SourceObject
 from compactor.ports import Clock
-from tests.support.memory_bucket import Bucket, stored
+from tests.support.memory_bucket import ARCHIVED, Bucket, Stored, stored
 from tests.support.memory_hooks import Call, Hooks
 from tests.support.memory_upload import MAX_PART_BYTES
 
@@ -60,6 +60,8 @@ class MemoryBase:
         self.hooks = Hooks()
         self.calls: list[Call] = []
         self.denied: set[str] = set()
+        # Objects that this role may not read, or not now, by bucket and key.
+        self.unreadable: dict[tuple[str, str], QuarantineReason] = {}
         self._min_part_bytes = min_part_bytes
         self._max_part_bytes = max_part_bytes
         self.page_size = page_size
@@ -86,10 +88,16 @@ class MemoryBase:
         *,
         last_modified: float | None = None,
         storage_class: str = "STANDARD",
+        etag: str = "",
     ) -> SourceObject:
-        """Put an object there as some producer did; makes the bucket where needed."""
+        """Put an object there as some producer did; makes the bucket where needed.
+
+        With an ETag of its own it is as S3 keeps what was encrypted, or put in parts.
+        """
         arrived = self.clock.now() if last_modified is None else last_modified
         one = stored(body, arrived, storage_class=storage_class)
+        if etag:
+            one = replace(one, etag=etag)
         with self._lock:
             self.add_bucket(bucket)
             self._buckets[bucket].set(key, one)
@@ -148,6 +156,21 @@ class MemoryBase:
         if name not in self._buckets:
             raise InvalidInput("bucket", name, "a bucket that exists")
         return self._buckets[name]
+
+    def _pinned(self, source: SourceObject) -> Stored:
+        """A source as If-Match and this role's rights give it."""
+        one = self._bucket(source.bucket).pinned(source)
+        reason = self.unreadable.get((source.bucket, source.key))
+        if reason is not None:
+            raise UnreadableSource(reason, f"{source.key}: {reason}")
+        return one
+
+    def _require_restored(self, one: Stored, bucket: str, key: str) -> None:
+        if one.storage_class in ARCHIVED:
+            raise ObjectArchived(f"get s3://{bucket}/{key}: 403 InvalidObjectState")
+        if (bucket, key) in self.unreadable:
+            told = f"get s3://{bucket}/{key}: 403 AccessDenied"
+            raise InvalidInput("permission", told, "a role that allows this request")
 
     def _sent(self, body: bytes) -> bytes:
         self._moved["bytes_read"] += len(body)

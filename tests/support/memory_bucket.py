@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -27,10 +27,17 @@ class Stored:
     storage_class: str = "STANDARD"
     crc32: int | None = None
     content_type: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
     def head(self, now: float) -> ObjectHead:
         return ObjectHead(
-            len(self.body), self.etag, self.crc32, self.last_modified, self.storage_class, now
+            len(self.body),
+            self.etag,
+            self.crc32,
+            self.last_modified,
+            self.storage_class,
+            now,
+            self.metadata,
         )
 
     def listed(self, bucket: str, key: str) -> SourceObject:

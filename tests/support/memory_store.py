@@ -13,10 +13,16 @@ the caller with AssertionError, as S3 would with a 400.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from compactor.errors import AlreadyExists, IntegrityError, SourceChanged, TransientStoreError
+from compactor.errors import (
+    AlreadyExists,
+    IntegrityError,
+    SourceChanged,
+    TransientStoreError,
+    UnreadableSource,
+)
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import Deletion, KeyPage, ObjectHead, OpenUpload, Refused, SourceBody
 from tests.support.memory_base import ManualClock, MemoryBase
@@ -77,12 +83,12 @@ class MemoryStore(MemoryBase):
                 continue
             try:
                 yield SourceBody(source, content=self._read(source))
-            except SourceChanged as changed:
-                yield SourceBody(source, error=changed)
+            except (SourceChanged, UnreadableSource) as error:
+                yield SourceBody(source, error=error)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
-        with self._request("read_source", source.bucket, source.key) as there:
-            return self._sent(_range_of(there.pinned(source).body, start, length))
+        with self._request("read_source", source.bucket, source.key):
+            return self._sent(_range_of(self._pinned(source).body, start, length))
 
     def get(self, bucket: str, key: str) -> bytes:
         with self._request("get", bucket, key) as there:
@@ -90,10 +96,12 @@ class MemoryStore(MemoryBase):
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
         with self._request("get_range", bucket, key) as there:
+            self._require_restored(there.existing(key), bucket, key)
             return self._sent(_range_of(there.existing(key).body, start, length))
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
         with self._request("open", bucket, key) as there:
+            self._require_restored(there.existing(key), bucket, key)
             body = self._sent(there.existing(key).body)
         return _Chunks(lambda: body, self._chunk_bytes).start()
 
@@ -114,12 +122,21 @@ class MemoryStore(MemoryBase):
             arrived = self._arrived("create", bucket, key, body)
             there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
 
-    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
         with self._request("create_upload", bucket, key) as there:
             self._started += 1
             upload_id = f"upload-{self._started}"
             began = self.clock.now()
-            there.uploads[upload_id] = Upload(key, content_type, began, self._max_part_bytes)
+            there.uploads[upload_id] = Upload(
+                key, content_type, began, self._max_part_bytes, dict(metadata or {})
+            )
             return upload_id
 
     def upload_part(
@@ -141,7 +158,7 @@ class MemoryStore(MemoryBase):
     ) -> StoredPart:
         with self._request("copy_part", bucket, key) as there:
             upload = there.upload(key, upload_id)
-            body = self._bucket(source.bucket).pinned(source).body
+            body = self._pinned(source).body
             assert start >= 0, "InvalidRange"
             assert 0 < length <= len(body) - start, "InvalidRange"
             return upload.add(number, body[start : start + length])
@@ -195,7 +212,9 @@ class MemoryStore(MemoryBase):
         if crc32 not in (None, found):
             raise IntegrityError(f"BadDigest: {where}: CRC32 is {found}, expected {crc32}")
         # S3 dates an object from the start of its upload.
-        return Stored(body, etag, upload.began, "STANDARD", found, upload.content_type)
+        return Stored(
+            body, etag, upload.began, "STANDARD", found, upload.content_type, upload.metadata
+        )
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         with self._request("abort_upload", bucket, key) as there:
@@ -224,8 +243,8 @@ class MemoryStore(MemoryBase):
         return Deletion(tuple(refused), markers)
 
     def _read(self, source: SourceObject) -> bytes:
-        with self._request("read_source", source.bucket, source.key) as there:
-            return self._sent(there.pinned(source).body)
+        with self._request("read_source", source.bucket, source.key):
+            return self._sent(self._pinned(source).body)
 
 
 def _range_of(body: bytes, start: int, length: int) -> bytes:

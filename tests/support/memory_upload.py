@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ class Upload:
     content_type: str
     began: float
     max_part_bytes: int = MAX_PART_BYTES
+    metadata: Mapping[str, str] = field(default_factory=dict)
     parts: dict[int, _Part] = field(default_factory=dict)
 
     def add(self, number: int, body: bytes) -> StoredPart:

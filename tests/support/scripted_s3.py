@@ -33,9 +33,10 @@ class Answer:
     sent: int | None = None
 
 
-def refusal(status: int, code: str) -> Answer:
+def refusal(status: int, code: str, message: str = "") -> Answer:
     """An error as S3 tells it."""
-    body = f"<Error><Code>{escape(code)}</Code><Message>message of {escape(code)}</Message></Error>"
+    told = escape(message or f"message of {code}")
+    body = f"<Error><Code>{escape(code)}</Code><Message>{told}</Message></Error>"
     return Answer(status, body.encode(), {"Content-Type": "application/xml"})
 
 

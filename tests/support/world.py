@@ -72,7 +72,7 @@ class World:
         self.add("a.json", '{{"id": "{}"}}')
         self.add("b.json", '{{"id": "{}"}}')
         self.put("c.json", b"")
-        self.put("d.csv", b"id\nrecord-900\nrecord-901")
+        self.put("d.csv", b"id,value\nrecord-900,1\nrecord-901,2")
         self.put("e.csv", b"id,other\nrecord-902,1\n")
         self.records |= {900, 901, 902}
         self.add("f.log.gz", "{}", packed=True)

@@ -14,7 +14,7 @@ from tests.unit.test_crashes import at_call, death
 def old(**given: object) -> World:
     """Three commits past retention, one of which quarantines a source; and an orphan."""
     made = old_world("ab", **given)
-    compact_more(made, "c.csv", template="id,{}")
+    compact_more(made, "c.csv", template="10.0.0.1,{}")
     made.clock.advance(-8 * DAY)
     made.put("g.log.gz", b"\x1f\x8b broken")
     made.run()

@@ -42,7 +42,7 @@ def test_an_output_that_is_not_as_committed_keeps_its_sources(
     harm(world, key)
     if long_ago:
         world.clock.advance(8 * DAY)
-    compact_more(world, "z.csv", template="id,{}")
+    compact_more(world, "z.csv", template="10.0.0.1,{}")
     receipt = world.clean_up()
     (line,) = receipt.unsafe
     assert line.startswith(f"{PARTITION.path} commit 1: s3://lake/{key}")

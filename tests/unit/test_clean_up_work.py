@@ -109,7 +109,7 @@ def test_a_state_that_cannot_be_listed_is_the_callers_mistake() -> None:
 
 def test_entries_that_say_nothing_of_sources_do_not_stay_due_for_ever() -> None:
     world = old_world()
-    compact_more(world, "b.csv", template="id,{}")
+    compact_more(world, "b.csv", template="10.0.0.1,{}")
     assert find_due(world.settings, world.store, world.clock.now()) == ((PARTITION.path, 2),)
     world.clean_up()
     assert list(records(world)) == [1, 2]

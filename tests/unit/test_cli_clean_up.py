@@ -121,7 +121,7 @@ def test_a_tampered_output_is_one_clear_line_and_a_failure(
     world: World, command: Command, words: tuple[str, ...]
 ) -> None:
     key = tamper(world)
-    compact_more(world, "z.csv", template="id,{}")
+    compact_more(world, "z.csv", template="10.0.0.1,{}")
     code, out, err = command(*words)
     assert code == 1
     assert "1 finding; those sources stay" in err
@@ -185,7 +185,7 @@ def test_a_commit_that_comes_of_age_after_the_decision_is_left_alone(
     world: World, command: Command
 ) -> None:
     world.clock.advance(-8 * DAY + 1)
-    world.add("young.csv", "id,{}")
+    world.add("young.csv", "10.0.0.1,{}")
     world.run()
     world.clock.advance(7 * DAY - 1)
 

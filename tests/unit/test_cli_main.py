@@ -76,7 +76,6 @@ def test_success_says_nothing_more(command, capsys):
         ["run", "s3://src/b/", "s3://dst/d/", "--workers", "0"],
         ["run", "s3://src/b/", "s3://dst/d/", "--workers", "two"],
         ["demo", "--objects", "many"],
-        ["restore", "s3://src/b/"],
     ],
 )
 def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
@@ -100,6 +99,11 @@ def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
         (["plan", ".", "s3://dst/d/"], "s3_source_uri"),
         (["plan", "s3://src/b/", "s3://dst/d/", "--duration", "3"], "duration"),
         (["verify", "s3://src/b/", "c"], "s3_destination_uri"),
+        (["restore", "s3://dst/d/"], "KEY"),
+        (["restore", "s3://dst/d/", "one", "--prefix", "o", "-o", "back"], "KEY"),
+        (["restore", "s3://dst/d/", "--prefix", "o"], "--output"),
+        (["restore", "s3://dst/d/", "one", "--compress"], "--compress"),
+        (["restore", "s3://dst/d/", "one", "--overwrite"], "--overwrite"),
         (["restore", "s3://dst/d/", "one", "two"], "--output"),
         (["restore", "s3://dst/d/", "one", "--json"], "--json"),
         (["restore", "s3://dst/d/", "one", "two", "--etag", "e", "-o", "back"], "--etag"),

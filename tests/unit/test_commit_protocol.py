@@ -134,7 +134,7 @@ def test_a_commit_that_shares_no_source_with_the_winner_takes_the_next_number() 
     world = world_of()
 
     def other_run() -> None:
-        world.add("z.csv", "{}")
+        world.add("z.csv", "10.0.0.1,{}")
         world.settings = replace(world.settings, include=("*.csv",))
         world.run()
         world.settings = replace(world.settings, include=())
@@ -149,11 +149,11 @@ def test_a_commit_that_shares_no_source_with_the_winner_takes_the_next_number() 
 def test_a_group_that_another_run_committed_after_the_plan_is_not_committed_again() -> None:
     world = World()
     world.add("a.json", '{{"id": "{}"}}')
-    world.add("b.csv", "{}")
+    world.add("b.csv", "10.0.0.1,{}")
 
     def other_run() -> None:
         # Its group of b.csv is another one, and shares nothing with the first group planned.
-        world.add("c.csv", "{}")
+        world.add("c.csv", "10.0.0.1,{}")
         world.settings = replace(world.settings, include=("*.csv",))
         world.run()
         world.settings = replace(world.settings, include=())

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from compactor import layout
+from compactor.commit_log import Commit
 from compactor.discover import discover, write_work
 from compactor.errors import IntegrityError, InvalidInput
+from compactor.log_entries import encode_commit
 from compactor.model import Partition
+from compactor.schemes import remember_scheme
 from compactor.settings import Settings
 from compactor.work import Discovery, WorkItem, to_items_json
 from tests.support.memory_store import Call, Crashed, MemoryStore
@@ -34,8 +37,10 @@ def settings(**given: Any) -> Settings:
 
 
 def run(store: MemoryStore, wanted: Settings, run_id: str = "run-1") -> None:
+    """What a run does before its first commit."""
     discovery = discover(wanted, store, NOW, committed=lambda _: frozenset())
     write_work(discovery, wanted, run_id, store)
+    remember_scheme(wanted, store)
 
 
 def test_both_lists_are_json_arrays_below_the_state_prefix() -> None:
@@ -80,8 +85,15 @@ def test_writing_the_lists_again_gives_the_same_lists() -> None:
         "_compactor/data/runs/run-1/items.json",
         "_compactor/data/runs/run-1/oversized.json",
         "_compactor/data/runs/run-1/settings.json",
-        "_compactor/data/schemes/00000000000000000001.json",
     ]
+
+
+def test_a_run_that_commits_nothing_leaves_no_scheme() -> None:
+    store = a_store()
+    discovery = discover(settings(depth=1), store, NOW, committed=lambda _: frozenset())
+    write_work(discovery, settings(depth=1), "run-1", store)
+    run(store, settings(depth=2), "run-2")
+    assert len(store.contents("lake", "_compactor/data/schemes/")) == 1
 
 
 @pytest.mark.parametrize(
@@ -177,6 +189,19 @@ def test_a_run_that_would_divide_the_same_source_differently_is_refused(
     assert store.contents("lake") == before
 
 
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_scheme_that_is_gone_halts_the_run(missing: int) -> None:
+    store = a_store()
+    for given in ({"depth": 1}, {"depth": 1, "s3_source_uri": "s3://source/other/"}):
+        run(store, settings(**given))
+    entry = encode_commit(Commit(1, "1", "run-1", NOW, "source", "group"))
+    store.seed("lake", f"_compactor/data/partitions/a/commits/{1:020d}.json.gz", entry)
+    for number in range(missing, 0, -1):
+        store.remove(*layout.scheme_key(settings(), number))
+    with pytest.raises(IntegrityError, match=r"0001\.json is missing"):
+        run(store, settings(depth=2))
+
+
 @pytest.mark.parametrize(
     ("first", "second", "schemes"),
     [
@@ -212,7 +237,7 @@ def test_of_two_first_runs_at_once_that_disagree_only_one_goes_on() -> None:
     store.hooks.before.append(rival)
     with pytest.raises(InvalidInput, match=r"depth: 1 .*s3://source/logs/\*/\*/"):
         run(store, settings(depth=1))
-    assert "_compactor/data/runs/run-1/items.json" not in store.contents("lake")
+    assert len(store.contents("lake", "_compactor/data/schemes/")) == 1
 
 
 def test_a_run_that_died_after_writing_its_scheme_can_be_repeated() -> None:

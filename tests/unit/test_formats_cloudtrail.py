@@ -131,8 +131,6 @@ def test_half_a_surrogate_pair_is_valid_json_and_passes_unchanged() -> None:
         b'{"Records":[{"a":1}]}{"Records":[{"b":1}]}',
         b'{"Records":[{"a":1}]}\n{"Records":[{"b":1}]}',
         b'{"Records":{"a":1}}',
-        b'{"Records":[{"a":1}]',
-        b'{"Records":[{"a":1}',
         b'{"Records":[{"a":1},]}',
         b'{"Records":[{"a":1}{"a":2}]}',
         b'{"Records":[{"a":"raw\nnewline"}]}',
@@ -147,10 +145,8 @@ def test_half_a_surrogate_pair_is_valid_json_and_passes_unchanged() -> None:
         b'{"records":[{"a":1}]}',
         b'{"Records":[{"a":1}]} trailing',
         b'{"Records":[{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}]}",
-        b'{"Records":[' + b"[" * 100_000,
         b'{"Records":[{"a":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}]}",
         b"not json",
-        b"{",
         b"]}",
     ],
 )
@@ -162,6 +158,34 @@ def test_anything_but_exactly_one_document_of_records_is_refused(
     with pytest.raises(UnreadableSource) as caught:
         target.frame(content)
     assert caught.value.reason == QuarantineReason.MALFORMED
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"Records":[{"a":1}]',
+        b'{"Records":[{"a":1}',
+        b'{"Records":[{"a":"cut off her',
+        b'{"Records":[{"a":"}]}',
+        b'{"Records":[' + b"[" * 100_000,
+        b"{",
+    ],
+)
+@pytest.mark.parametrize("output", ["document", "lines"])
+def test_a_document_that_is_still_open_at_its_end_is_refused(content: bytes, output: str) -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        framer(output).frame(content)
+    assert caught.value.reason == QuarantineReason.OPEN_END
+
+
+def test_the_reason_names_what_a_document_has_beside_its_records() -> None:
+    for content in (
+        b'{"Records":[{"a":1}],"MillisBehindLatest":0}',
+        b'{"MillisBehindLatest":0,\n"Records":[{"a":1}]}',
+    ):
+        with pytest.raises(UnreadableSource, match="it has 'MillisBehindLatest'") as caught:
+            framer("document").frame(content)
+        assert caught.value.reason == QuarantineReason.MALFORMED
 
 
 def test_a_refused_source_leaves_the_output_as_it_was() -> None:

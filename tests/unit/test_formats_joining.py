@@ -274,8 +274,13 @@ def example(format: Format, number: int) -> bytes:
             return "".join(map(json.dumps, records)).encode()
         case Format.JSON_LINES:
             return "\n".join(map(json.dumps, records)).encode()
+        case Format.TEXT:
+            stamp = b"2026-01-31T12:00:%02dZ" % number
+            return b"%b INFO red\n%b WARN blue %d" % (stamp, stamp, number)
+        case Format.VPC_FLOW:
+            return HEADERS[format] + b"\n2 10.0.0.1 10.0.0.2 ACCEPT\n2 - - %d" % number
         case _:
-            return HEADERS.get(format, b"line") + b"\nred green\nblue %d" % number
+            return HEADERS[format] + b"\nred green\nblue %d" % number
 
 
 @pytest.mark.parametrize("compression", list(Compression))

@@ -92,10 +92,26 @@ def test_a_source_without_newlines_needs_no_edits() -> None:
 
 
 def test_newlines_of_the_source_are_told_from_inserted_ones() -> None:
-    content = b'{"a":1}{"a":\n2}\n{"a":3}{"a":4}'
+    content = b'{"a":1}{"a":2}\n{"a":3}{"a":4}'
     (framed,) = join(framer("lines"), [content])[1]
-    assert b"".join(framed.slice) == b'{"a":1}\n{"a":\n2}\n{"a":3}\n{"a":4}\n'
-    assert [edit.offset for edit in framed.edits] == [7, 24]
+    assert b"".join(framed.slice) == b'{"a":1}\n{"a":2}\n{"a":3}\n{"a":4}\n'
+    assert [edit.offset for edit in framed.edits] == [7, 23]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"a":1}{"a":\n2}',
+        b'{"a":1}\n{"a":2}{\n"a":3}\n{"a":4}',
+        b'{"a":1}{"a":2,}',
+        b'{"a":1}{"a":tru}{"a":3}',
+        b'{"a":[\n{}]}{"b":1}',
+    ],
+)
+def test_a_source_of_which_a_line_would_be_no_whole_object_is_refused(content: bytes) -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        framer("lines").frame(content)
+    assert caught.value.reason == QuarantineReason.MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -105,13 +121,20 @@ def test_newlines_of_the_source_are_told_from_inserted_ones() -> None:
         b'{"a":1}{"b":"open}',
         b'{"a":1}{"b":2',
         b'{"a":1}{"b":"x\\"}',
-        b"text",
-        b'[1]{"a":1}',
-        b'{"a":1}[1]',
+        b'{"a":1}{"b":{"c":2}',
+        b'{"a":1}{"b":[{"c":2}',
     ],
 )
 @pytest.mark.parametrize("output", ["lines", "as_is"])
-def test_a_source_that_does_not_end_with_a_whole_object_is_refused(
+def test_a_source_that_ends_within_an_object_is_refused(content: bytes, output: str) -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        framer(output).frame(content)
+    assert caught.value.reason == QuarantineReason.OPEN_END
+
+
+@pytest.mark.parametrize("content", [b"text", b'[1]{"a":1}', b'{"a":1}[1]'])
+@pytest.mark.parametrize("output", ["lines", "as_is"])
+def test_a_source_that_does_not_start_and_end_with_an_object_is_refused(
     content: bytes, output: str
 ) -> None:
     with pytest.raises(UnreadableSource) as caught:
@@ -127,8 +150,15 @@ def test_blank_sources_leave_nothing_behind(output: str) -> None:
     assert [f.records for f in framed] == [0, 0, 0, 0]
 
 
-def test_deep_nesting_and_long_blanks_are_no_obstacle() -> None:
+def test_objects_nested_too_deep_to_be_proven_whole_are_refused() -> None:
     deep = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
+    with pytest.raises(UnreadableSource) as caught:
+        framer("lines").frame(deep + deep)
+    assert caught.value.reason == QuarantineReason.MALFORMED
+
+
+def test_nesting_and_long_blanks_are_no_obstacle() -> None:
+    deep = b'{"a":' * 200 + b"1" + b"}" * 200
     blank = b" " * 1_000_000
     content = deep + deep + b'{"b":"}' + blank + b'{"}' + blank + deep
     (framed,) = join(framer("lines"), [content])[1]

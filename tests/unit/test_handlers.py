@@ -128,7 +128,7 @@ def logs(place: Place) -> Place:
     """Two partitions: three groups, one broken source."""
     for number in range(4):
         place.put(f"logs/a/{number}.json", b'{"id": %d}\n' % number)
-    place.put("logs/a/5.csv", b"id\nx")
+    place.put("logs/a/5.csv", b"id\n5")
     place.put("logs/b/1.log.gz", gzip.compress(b"line\n", mtime=0))
     place.put("logs/b/2.log.gz", gzip.compress(b"line\n", mtime=0)[:-5])
     return place

@@ -13,6 +13,7 @@ from compactor.errors import (
     CompactorError,
     IntegrityError,
     InvalidInput,
+    ObjectArchived,
     ObjectMissing,
     SourceChanged,
     TransientStoreError,
@@ -46,6 +47,7 @@ ASK: dict[str, Callable[[S3Store], Any]] = {
     "abort": lambda store: store.abort_upload("bucket", "k", "id"),
     "delete": lambda store: store.delete_sources([SOURCE]),
     "delete alone": lambda store: store.delete_sources([SourceObject("b", "\x01", "e", 1, 0.0)]),
+    "source range": lambda store: store.read_range(SOURCE, 0, 1),
     "read": lambda store: [body.content for body in store.read_sources([SOURCE])],
 }
 RETRIABLE = ((503, "SlowDown"), (500, "InternalError"), (503, "ServiceUnavailable"))
@@ -62,7 +64,12 @@ def test_a_store_in_trouble_is_a_reason_to_call_again_later(
     assert len(s3.asked) > 5, "asked again until its time was up"
 
 
-@pytest.mark.parametrize("name", [name for name in ASK if not name.startswith("delete")])
+OF_SOURCES = ("copy", "read", "source range")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ASK if not name.startswith("delete") and name not in OF_SOURCES]
+)
 def test_denied_access_is_the_callers_mistake(s3: ScriptedS3, store: S3Store, name: str) -> None:
     s3.always(refusal(403, "AccessDenied"))
     with pytest.raises(InvalidInput, match="s3://b") as caught:
@@ -92,6 +99,10 @@ TABLE: tuple[tuple[str, int, str, type[CompactorError], str], ...] = (
     ("copy", 412, "PreconditionFailed", SourceChanged, ""),
     ("copy", 404, "NoSuchKey", SourceChanged, ""),
     ("copy", 403, "InvalidObjectState", UnreadableSource, ""),
+    ("copy", 403, "AccessDenied", UnreadableSource, ""),
+    ("source range", 403, "AccessDenied", UnreadableSource, ""),
+    ("open", 403, "InvalidObjectState", ObjectArchived, "archived"),
+    ("open", 400, "KMS.DisabledException", InvalidInput, "request"),
 )
 
 
@@ -135,11 +146,53 @@ def test_a_source_in_an_archive_tier_is_unreadable(s3: ScriptedS3, reader: S3Sto
     assert error.reason == "archived_access_tier"
 
 
-def test_a_source_that_may_not_be_read_is_the_callers_mistake(
-    s3: ScriptedS3, reader: S3Store
+# What S3 answers to a GET of one object, the message as it stands in its API reference or was
+# seen, and what is wrong with that object.
+_POLICY = (
+    "User: arn:aws:sts::1:assumed-role/r is not authorized to perform: s3:GetObject on resource:"
+    ' "arn:aws:s3:::b/kms/k" with an explicit deny in a resource-based policy'
+)
+_DECRYPT = (
+    "User: arn:aws:sts::1:assumed-role/r is not authorized to perform: kms:Decrypt on resource:"
+    " arn:aws:kms:us-east-1:1:key/2"
+)
+_CIPHERTEXT = (
+    "The ciphertext refers to a customer master key that does not exist, does not exist in this"
+    " region, or you are not allowed to access."
+)
+_CUSTOMER_KEY = (
+    "The object was stored using a form of Server Side Encryption. The correct parameters must be"
+    " provided to retrieve the object."
+)
+REFUSED_READS = (
+    (403, "AccessDenied", "Access Denied", "access_denied"),
+    (403, "AccessDenied", _POLICY, "access_denied"),
+    (403, "AccessDenied", _DECRYPT, "encrypted"),
+    (403, "AccessDenied", _CIPHERTEXT, "encrypted"),
+    (400, "InvalidRequest", _CUSTOMER_KEY, "encrypted"),
+    (400, "KMS.DisabledException", "arn:aws:kms:us-east-1:1:key/2 is disabled.", "encrypted"),
+    (400, "KMS.KMSInvalidStateException", "key/2 is pending deletion.", "encrypted"),
+    (403, "InvalidObjectState", "The operation is not valid", "archived_access_tier"),
+)
+
+
+@pytest.mark.parametrize(("status", "code", "message", "reason"), REFUSED_READS)
+def test_what_is_wrong_with_one_source_is_told_of_that_source(
+    s3: ScriptedS3, reader: S3Store, status: int, code: str, message: str, reason: str
 ) -> None:
-    s3.always(refusal(403, "AccessDenied"))
-    with pytest.raises(InvalidInput, match="bucket"):
+    s3.always(refusal(status, code, message))
+    error = only(reader.read_sources([SOURCE])).error
+    assert isinstance(error, UnreadableSource)
+    assert error.reason == reason
+    assert len(s3.asked) == 1
+
+
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId", "ExpiredToken", "SignatureDoesNotMatch"])
+def test_wrong_credentials_are_never_blamed_on_a_source(
+    s3: ScriptedS3, reader: S3Store, code: str
+) -> None:
+    s3.always(refusal(403, code))
+    with pytest.raises(InvalidInput, match="credentials"):
         only(reader.read_sources([SOURCE]))
 
 

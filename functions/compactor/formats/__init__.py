@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from compactor.errors import InvalidInput
 from compactor.formats.cloudtrail import CloudTrailFramer
-from compactor.formats.detect import Detected, detect
+from compactor.formats.columns import ColumnsFramer
+from compactor.formats.detect import Detected, Reading, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.headed import HeadedFramer
 from compactor.formats.lines import LineFramer
+from compactor.formats.passing import PassingCheck
 from compactor.formats.undelimited import UndelimitedFramer
 from compactor.model import Compression, Format, Signature
 
@@ -19,6 +21,8 @@ __all__ = [
     "Detected",
     "Framed",
     "Framer",
+    "PassingCheck",
+    "Reading",
     "StreamFraming",
     "content_type",
     "detect",
@@ -76,8 +80,10 @@ def framer_for(
             return CloudTrailFramer(lines=trail_lines)
         case Format.UNDELIMITED_JSON:
             return UndelimitedFramer(lines=not undelimited_as_is)
-        case Format.CSV | Format.TSV | Format.VPC_FLOW | Format.CLOUDFRONT:
-            return HeadedFramer(signature.header, quoted=signature.format is Format.CSV)
+        case Format.CSV | Format.TSV:
+            return ColumnsFramer(signature.format, signature.header)
+        case Format.VPC_FLOW | Format.CLOUDFRONT:
+            return HeadedFramer(signature.header)
         case Format.JSON_LINES | Format.TEXT:
             return LineFramer()
         case Format.PARQUET:

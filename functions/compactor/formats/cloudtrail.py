@@ -15,6 +15,9 @@ import msgspec
 
 from compactor.errors import UnreadableSource
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
+from compactor.formats.json_text import open_state
+from compactor.formats.lines import BOM
+from compactor.formats.refusal import refused
 from compactor.model import QuarantineReason
 
 OPENING = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
@@ -37,6 +40,10 @@ class _Record(msgspec.Struct, gc=False):
     """Any JSON object: unknown members are checked and skipped, nothing is kept."""
 
 
+_SHOWN = 64
+_SHOWN_NAMES = 5
+_MOST_LOOKED_AT = 16 << 20
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _objects = msgspec.json.Decoder(list[_Record])
 _raw_objects = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -108,9 +115,27 @@ def _envelope(content: bytes) -> tuple[int, int]:
         or content[bracket + 1 : brace].strip(_BLANKS)
         or content[brace + 1 :].strip(_BLANKS)
     ):
-        raise _malformed('it is not exactly {"Records":[...]}')
+        raise _no_document(content)
     _refuse_blanks(opening.end() + len(content) - bracket)
     return opening.end(), bracket
+
+
+def _no_document(content: bytes) -> UnreadableSource:
+    """Why the content is not exactly one document, as far as can be told."""
+    head = content[:_SHOWN]
+    try:
+        names = [name for name in _members.decode(content.removeprefix(BOM)) if name != "Records"]
+    except (msgspec.MsgspecError, RecursionError):
+        names = []
+        state = open_state(content) if len(content) <= _MOST_LOOKED_AT else ""
+        if state:
+            return refused(QuarantineReason.OPEN_END, f"it ends within {state}", head)
+    if names:
+        told = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
+        seen = f'beside "Records" it has {told}, which would be lost'
+    else:
+        seen = 'it is not exactly {"Records":[...]}'
+    return refused(QuarantineReason.MALFORMED, seen, head, "set format")
 
 
 def _proven(content: bytes, start: int, end: int) -> tuple[int, bytes | memoryview]:
@@ -130,11 +155,18 @@ def _proven(content: bytes, start: int, end: int) -> tuple[int, bytes | memoryvi
         # section 8.2) but not to msgspec. Any other escape of the same length does for the proof.
         changed, halves = _HALF_CHARACTER.subn(rb"\\u0020", found)
         if not halves:
-            raise _malformed(f"its records are not valid: {error}") from error
+            raise _invalid(content, error) from error
     try:
         return len(_objects.decode(changed)), changed
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise _malformed(f"its records are not valid: {error}") from error
+        raise _invalid(content, error) from error
+
+
+def _invalid(content: bytes, error: Exception) -> UnreadableSource:
+    state = open_state(content) if len(content) <= _MOST_LOOKED_AT else ""
+    if state == "a JSON string":
+        return refused(QuarantineReason.OPEN_END, f"it ends within {state}", content[:_SHOWN])
+    return _malformed(f"its records are not valid: {error}")
 
 
 def _is_utf8(content: bytes) -> bool:

@@ -1,62 +1,65 @@
-"""What the plain bytes of a source are.
+r"""What the plain bytes of a source are, where nothing else can be meant.
 
-Its first bytes tell, and where they leave it open, its key. The first rule that holds decides;
-a BOM before the content is overlooked.
+Two sources are joined only when it is certain that a reader of the joined object sees the records
+of both and nothing else. Certain is what ``format`` says, and what the bytes prove; everything
+else is left alone. The first rule that holds decides; a BOM before the content is overlooked.
 
 | # | Bytes | Key | Format | Header |
 |---|---|---|---|---|
 | 0 | nothing (or a BOM alone) | any | None: fits any group | |
-| 1 | a NUL in the head, more than 1 in 20 control bytes in its first 4 KiB, or the magic of Parquet, ORC, Avro, Arrow, zip, 7z, bzip2, xz, lz4, snappy, gzip or zstd once more, ELF, an image, PDF | any | refused: UNKNOWN_FORMAT | |
-| 2 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL | |
-| 3 | a valid JSON object and ``}{`` (blanks between allowed) on the first line, within 64 KiB | any | UNDELIMITED_JSON | |
-| 4 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
-| 5 | ``{``, or ``[`` before one of ``{ [ " ]`` | any | JSON_LINES | |
-| 6 | ``#Version:`` line, then ``#Fields:`` line | any | CLOUDFRONT | both lines |
-| 7 | first line of three or more known flow log field names, in any order | any | VPC_FLOW | first line |
-| 8 | first line of lower-case words, no numbers | ``_vpcflowlogs_`` in it | VPC_FLOW | first line |
-| 9 | first line whose fields are neither all blank nor numbers nor dates | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record |
-| 10 | anything else | any | TEXT | |
+| 1 | the BOM of UTF-16 or UTF-32 | any | refused: ENCODING | |
+| 2 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL, proven by its framer | |
+| 3 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
+| 4 | ``{``, and every line that is not blank is one whole JSON object | any | JSON_LINES | |
+| 5 | ``{``, and the first line that is not begins with a whole object and ``{`` behind it | any | UNDELIMITED_JSON, proven by its framer | |
+| 6 | any other ``{`` | any | refused: OPEN_END, UNKNOWN_FORMAT | |
+| 7 | the magic of a known binary format, NUL, more than 1 in 100 control characters | any | refused: BINARY, or ENCODING for UTF-16 and UTF-32 | |
+| 8 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
+| 9 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
+| 10 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
+| 11 | lines of a log (``log_lines``) | any | TEXT | |
+| 12 | anything else | any | refused: UNKNOWN_FORMAT | |
 
-Rule 9 takes a first record with a number or a date in it for data, because dropping a first
-record that two sources have in common would lose one. A headed format whose header is longer
-than 1 MiB is refused as MALFORMED. A forced format skips all rules but 0, and takes the
-first line (record, comment lines) for the header where the format has one.
+Rule 4 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
+refused as ENCODING, but for access logs (their structure tells, and clients send such bytes) and
+with ``encoding: "single_byte"``. A source that ends within a character, or between ``\r`` and
+``\n``, is refused as OPEN_END, one that ends within quotes as OPEN_QUOTE.
 
-Sources: VPC flow log records and CloudFront standard logs in the AWS documentation.
+A format that is forced is not questioned, but for what would touch records of other sources: the
+BOM of UTF-16, and the ends. It takes the first line (record, comment lines) for the header where
+the format has one.
+
+Sources: VPC flow log and transit gateway flow log records and CloudFront standard logs in the AWS
+documentation.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-
-import msgspec
+from dataclasses import dataclass, field
 
 from compactor.errors import UnreadableSource
+from compactor.formats import characters, json_lines, log_lines
 from compactor.formats.cloudtrail import OPENING
+from compactor.formats.first_record import LONGEST_HEADER, first_record
 from compactor.formats.lines import BOM
-from compactor.formats.undelimited import first_boundary
+from compactor.formats.refusal import refused
 from compactor.model import Compression, Format, QuarantineReason, Signature
 
 _BLANKS = b" \t\r\n"
-_LOOKED_AT_FOR_CONTROLS = 4096
-_LOOKED_AT_FOR_JSON = 64 << 10
-_MAX_CONTROL_SHARE = 1 / 20
-# Tab to CR, ESC (colours), and Hive's field delimiters 1 to 3 do occur in text.
-_CONTROLS = bytes({*range(4, 9), *range(14, 27), *range(28, 32), 127})
-_MAGIC = re.compile(
-    rb"(?:PAR1|PARE|ORC)[^\x20-\x7e\t\r\n]"
-    rb"|Obj\x01|ARROW1|SEQ[\x00-\x06]|PK(?:\x03\x04|\x05\x06|\x07\x08)|7z\xbc\xaf\x27\x1c|Rar!\x1a"
-    rb"|BZh[1-9](?:1AY&SY|\x17\x72\x45\x38)|\xfd7zXZ\x00|\x04\x22\x4d\x18"
-    rb"|\xff\x06\x00\x00sNaPpY|\x82SNAPPY|\x1f\x8b\x08|\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"
-    rb"|\x7fELF|\x89PNG|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP|%PDF-",
-    re.DOTALL,
-)
-_JSON_START = re.compile(rb'[ \t\r\n]*(?:\{|\[[ \t\r\n]*[\[{"\]])')
+_CR = 13
+_ABOVE_ASCII = 128
+_SHOWN_END = 40
+_OBJECT = re.compile(rb"[ \t\r\n]*\{")
+_LOOKED_AT_FOR_ROWS = 8 << 10
+_SAMPLED_ROWS = 20
+# Their framers prove the whole source.
+_PROVEN = frozenset({Format.CLOUDTRAIL, Format.UNDELIMITED_JSON, Format.PARQUET})
+_BINARY = frozenset({Format.PARQUET})
 _CLOUDFRONT = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
+_COMMENT = re.compile(rb"\n(#[^\r\n]*)")
 _COMMENTS = re.compile(rb"(#[^\n]*(?:\n#[^\n]*)*)(\n|\Z)")
 _FIELD_NAMES = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)* ?\Z")
-_DATA_FIELD = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|\d{4}-\d\d-\d\d.*")
 _FLOW_FIELDS = frozenset(
     b"""version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes
     start end action log-status vpc-id subnet-id instance-id tcp-flags type pkt-srcaddr
@@ -64,34 +67,65 @@ _FLOW_FIELDS = frozenset(
     pkt-dst-aws-service flow-direction traffic-path ecs-cluster-arn ecs-cluster-name
     ecs-container-instance-arn ecs-container-instance-id ecs-container-id
     ecs-second-container-id ecs-service-name ecs-task-definition-arn ecs-task-arn ecs-task-id
-    reject-reason resource-id encryption-status""".split()
+    reject-reason resource-id encryption-status resource-type tgw-id tgw-attachment-id
+    tgw-src-vpc-account-id tgw-dst-vpc-account-id tgw-src-vpc-id tgw-dst-vpc-id tgw-src-subnet-id
+    tgw-dst-subnet-id tgw-src-eni tgw-dst-eni tgw-src-az-id tgw-dst-az-id tgw-pair-attachment-id
+    packets-lost-no-route packets-lost-blackhole packets-lost-mtu-exceeded packets-lost-ttl-expired
+    """.split()
 )
 _FEWEST_FLOW_FIELDS = 3
-# It is held for each output under way, and split to see whether it is one.
-_LONGEST_HEADER = 1 << 20
+# Of a header under a key of flow logs: AWS adds fields.
+_LEAST_KNOWN = 1 / 2
+_DELIMITED = (Format.CSV, Format.TSV)
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
-
-
-class _Object(msgspec.Struct, gc=False):
-    """Any JSON object, checked and not kept."""
-
-
-_objects = msgspec.json.Decoder(_Object)
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A source's format and, where the format has one, its header (no BOM, no last line end)."""
+    """A source's format and, where the format has one, its header (no BOM, no last line end).
+
+    Attributes:
+        dialect: of CSV and TSV without a header, see
+            :class:`compactor.formats.first_record.FirstRecord`.
+        evidence: likewise; None where the header needs no confirmation by other sources.
+    """
 
     format: Format
     header: bytes = b""
+    dialect: bytes = b""
+    evidence: int | None = field(default=None, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
-        return Signature(self.format, compression, self.header)
+        return Signature(self.format, compression, self.header, self.dialect)
 
 
-def detect(head: bytes, key: str, *, complete: bool, forced: Format | None) -> Detected | None:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How bytes are to be taken that are not plain text in UTF-8.
+
+    Attributes:
+        single_byte: bytes above 127 are characters of their own, such as those of Latin-1.
+        keep_nuls: NUL is a character like others.
+    """
+
+    single_byte: bool = False
+    keep_nuls: bool = False
+
+
+_PLAIN_READING = Reading()
+_TEXT = Detected(Format.TEXT)
+
+
+def detect(
+    head: bytes,
+    key: str,
+    *,
+    complete: bool,
+    forced: Format | None,
+    reading: Reading = _PLAIN_READING,
+    csv_header: str = "auto",
+) -> Detected | None:
     """The format of a source, by the rules above.
 
     Args:
@@ -99,83 +133,150 @@ def detect(head: bytes, key: str, *, complete: bool, forced: Format | None) -> D
         key: of the source; a hint only.
         complete: ``head`` is the whole source.
         forced: the format the caller insists on.
+        reading: what the caller takes for characters.
+        csv_header: what the caller says of the first record of CSV and TSV.
 
     Returns:
         None for a source without content, which fits any group.
 
     Raises:
-        UnreadableSource: UNKNOWN_FORMAT for binary content; MALFORMED for a header that does
+        UnreadableSource: what the source is, is not certain; MALFORMED for a header that does
             not end within the head or, with ``forced``, is missing.
     """
     head = head.removeprefix(BOM)
     if not head:
         return None
     if forced is not None:
-        return Detected(forced, _forced_header(forced, head, complete=complete))
-    _refuse_binary(head)
-    if _JSON_START.match(head):
-        return Detected(_json_format(head[:_LOOKED_AT_FOR_JSON], key))
-    return _headed(head, key, complete=complete) or Detected(Format.TEXT)
+        found = _forced(forced, head, csv_header, complete=complete)
+        if forced not in _BINARY:
+            characters.refuse_wide(head)
+            if complete:
+                refuse_end(head, forced, forced=True, reading=reading)
+        return found
+    found = _certain(head, key, csv_header, complete=complete, reading=reading)
+    if complete:
+        refuse_end(head, found.format, forced=False, reading=reading)
+    return found
 
 
-def _refuse_binary(head: bytes) -> None:
-    looked_at = head[:_LOOKED_AT_FOR_CONTROLS]
-    controls = len(looked_at) - len(looked_at.translate(None, _CONTROLS))
-    if _MAGIC.match(head) or b"\0" in head or controls > _MAX_CONTROL_SHARE * len(looked_at):
-        detail = f"binary content, it starts with {head[:8]!r}"
-        raise UnreadableSource(QuarantineReason.UNKNOWN_FORMAT, detail)
+def _certain(
+    head: bytes, key: str, csv_header: str, *, complete: bool, reading: Reading
+) -> Detected:
+    if _OBJECT.match(head):
+        return Detected(_json_format(head, key, complete=complete, reading=reading))
+    characters.refuse_binary(head, keep_nuls=reading.keep_nuls)
+    if b"\n" not in head and b"\r" in head[:-1]:
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, "its lines end with CR alone", head, "")
+    found = _headed(head, key, csv_header, complete=complete)
+    if found is None and _is_structured_log(head, complete=complete, reading=reading):
+        return _TEXT
+    if not reading.single_byte:
+        characters.refuse_encoding(head, complete=complete)
+    return found or _TEXT
 
 
-def _json_format(head: bytes, key: str) -> Format:
+def _is_structured_log(head: bytes, *, complete: bool, reading: Reading) -> bool:
+    """Whether these lines of a log are known by their structure, whatever their encoding.
+
+    Raises:
+        UnreadableSource: UNKNOWN_FORMAT, they are no lines of a log; OPEN_QUOTE.
+    """
+    text = characters.ascii_of(head, keep_nuls=reading.keep_nuls)
+    form = log_lines.form_of(text)
+    if form is None:
+        json_lines.refuse_other_json(text)
+        seen = "its first line is not known as a line of a log"
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head)
+    log_lines.refuse_other_lines(text, b"", form, complete=complete)
+    structured = log_lines.is_structured(form)
+    if complete:
+        log_lines.refuse_open_quote(text, structured=structured)
+    return structured
+
+
+def refuse_end(end: bytes, format: Format, *, forced: bool, reading: Reading) -> None:
+    """Raise UnreadableSource (OPEN_END) for an end that would reach into what follows it.
+
+    Args:
+        end: of a source, or all of it.
+        format: of the source.
+        forced: the caller insists on the format, so that the lines are not proven.
+        reading: what the caller takes for characters.
+    """
+    if format in _PROVEN:
+        return
+    last = end[-1]
+    if last == _CR:
+        raise refused(QuarantineReason.OPEN_END, "it ends between CR and LF", end[-_SHOWN_END:])
+    if last >= _ABOVE_ASCII and not reading.single_byte and characters.ends_within_character(end):
+        seen = "it ends within a UTF-8 character"
+        raise refused(QuarantineReason.OPEN_END, seen, end[-_SHOWN_END:])
+    if forced and format is Format.JSON_LINES:
+        json_lines.refuse_open_line(end)
+
+
+def _json_format(head: bytes, key: str, *, complete: bool, reading: Reading) -> Format:
     trail = OPENING.match(head) is not None
-    if trail and "_CloudTrail_" in key:
+    if trail and ("_CloudTrail_" in key or _is_one_document(head)):
         return Format.CLOUDTRAIL
-    content = head.lstrip(_BLANKS)
-    line, _, rest = content.partition(b"\n")
-    if _is_undelimited(line):
-        return Format.UNDELIMITED_JSON
-    if trail and not (rest.strip(_BLANKS) and _is_object(line)):
-        return Format.CLOUDTRAIL
-    return Format.JSON_LINES
+    if not reading.single_byte:
+        characters.refuse_encoding(head, complete=complete)
+    text = head if head.isascii() else characters.ascii_of(head, keep_nuls=False)
+    return json_lines.format_of_objects(text, complete=complete)
 
 
-def _is_undelimited(line: bytes) -> bool:
-    cut = first_boundary(line)
-    return cut is not None and _is_object(line[:cut])
-
-
-def _is_object(text: bytes) -> bool:
-    try:
-        _objects.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+def _is_one_document(head: bytes) -> bool:
+    """Whether there is but one line, or the first one is no whole object nor several."""
+    line, _, rest = head.lstrip(_BLANKS).partition(b"\n")
+    if json_lines.is_undelimited(line):
         return False
-    return True
+    return not (rest.strip(_BLANKS) and json_lines.is_object(line))
 
 
-def _headed(head: bytes, key: str, *, complete: bool) -> Detected | None:
+def _headed(head: bytes, key: str, csv_header: str, *, complete: bool) -> Detected | None:
     found = _CLOUDFRONT.match(head)
     if found:
+        _refuse_other_comments(head, found)
         return Detected(Format.CLOUDFRONT, _ended(found, complete=complete))
     line = _LINE.match(head)
-    if line is not None and _is_flow_header(line[1].removesuffix(b"\r"), key):
+    if line is not None and _is_flow_header(line, key, head):
         return Detected(Format.VPC_FLOW, _ended(line, complete=complete))
     delimited = _delimited_by_name(key)
     if delimited is None:
         return None
-    record = _record_header(head, delimited, complete=complete)
-    return Detected(delimited, record) if _is_header(record, _DELIMITERS[delimited]) else None
+    return _delimited(delimited, head, csv_header, complete=complete)
 
 
-def _is_header(record: bytes, delimiter: bytes) -> bool:
-    fields = [field.strip(b' "') for field in record.split(delimiter)]
-    return any(fields) and not any(_DATA_FIELD.fullmatch(field) for field in fields)
+def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
+    """Raise UnreadableSource where a line behind the header says something else of the rows."""
+    if b"\n#" not in head[header.end(1) :]:
+        return
+    known = frozenset(header[1].replace(b"\r", b"").split(b"\n"))
+    for found in _COMMENT.finditer(head, header.end(1)):
+        if found[1] not in known:
+            seen = "a comment line stands below its #Fields: line"
+            raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, found[1])
 
 
-def _is_flow_header(line: bytes, key: str) -> bool:
+def _delimited(format: Format, head: bytes, csv_header: str, *, complete: bool) -> Detected:
+    return Detected(format, *first_record(head, format, csv_header, complete=complete))
+
+
+def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
+    line = found[1].removesuffix(b"\r")
     names = line.split()
-    if len(names) >= _FEWEST_FLOW_FIELDS and _FLOW_FIELDS.issuperset(names):
-        return True
-    return "_vpcflowlogs_" in key and _FIELD_NAMES.match(line) is not None
+    known = len(_FLOW_FIELDS.intersection(names))
+    if known < _FEWEST_FLOW_FIELDS or len(set(names)) < len(names):
+        return False
+    if known < len(names) and not (
+        "_vpcflowlogs_" in key and known >= _LEAST_KNOWN * len(names) and _FIELD_NAMES.match(line)
+    ):
+        return False
+    if b"\n" + line in head[found.end(1) :]:
+        return False
+    rows = head[found.end() : found.end() + _LOOKED_AT_FOR_ROWS].split(b"\n")[:_SAMPLED_ROWS]
+    # The last one may be cut off.
+    return all(len(row.split()) == len(names) for row in rows[:-1] if row.strip())
 
 
 def _delimited_by_name(key: str) -> Format | None:
@@ -187,9 +288,13 @@ def _delimited_by_name(key: str) -> Format | None:
     return Format.TSV if name.endswith(".tsv") else None
 
 
+def _forced(forced: Format, head: bytes, csv_header: str, *, complete: bool) -> Detected:
+    if forced in _DELIMITED:
+        return _delimited(forced, head, csv_header, complete=complete)
+    return Detected(forced, _forced_header(forced, head, complete=complete))
+
+
 def _forced_header(forced: Format, head: bytes, *, complete: bool) -> bytes:
-    if forced in _DELIMITERS:
-        return _record_header(head, forced, complete=complete)
     if forced is Format.VPC_FLOW:
         return _ended(_LINE.match(head), complete=complete)
     if forced is Format.CLOUDFRONT:
@@ -200,29 +305,15 @@ def _forced_header(forced: Format, head: bytes, *, complete: bool) -> bytes:
     return b""
 
 
-_DELIMITERS = {Format.CSV: b",", Format.TSV: b"\t"}
-# A record: fields, quoted or not, up to a newline outside quotes. A quote that is not closed
-# within the head is taken for an ordinary character.
-_RECORDS = {
-    format: re.compile(
-        rb'((?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b\n]*+)(?:%b(?:"(?:[^"]++|"")*+"[^%b\n]*+|[^%b\n]*+))*+)'
-        rb"(\n|\Z)" % ((delimiter,) * 5)
-    )
-    for format, delimiter in _DELIMITERS.items()
-}
 _LINE = re.compile(rb"([^\n]*)(\n|\Z)")
-
-
-def _record_header(head: bytes, format: Format, *, complete: bool) -> bytes:
-    return _ended(_RECORDS[format].match(head), complete=complete)
 
 
 def _ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
     """The header found, if its line end (or the source's end) is in the head."""
     if found is None or not (found[2] or complete):
         raise _malformed("its header does not end within the first bytes read")
-    if found.end(1) > _LONGEST_HEADER:
-        raise _malformed(f"its header is longer than {_LONGEST_HEADER:,} bytes")
+    if found.end(1) > LONGEST_HEADER:
+        raise _malformed(f"its header is longer than {LONGEST_HEADER:,} bytes")
     return found[1].removesuffix(b"\r")
 
 

@@ -1,4 +1,4 @@
-"""Formats whose sources each start with a header (CSV, TSV, VPC flow, CloudFront).
+"""Sources that each start with a header (CSV, TSV, VPC flow, CloudFront).
 
 The output keeps the header once, at its start. The header of every source is left out of its
 slice, together with a BOM before it and the line end behind it, and kept in the manifest.
@@ -6,7 +6,6 @@ slice, together with a BOM before it and the line end behind it, and kept in the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from compactor.errors import UnreadableSource
@@ -14,25 +13,16 @@ from compactor.formats.framing import Framed
 from compactor.formats.lines import BOM, PassingLines, frame_lines
 from compactor.model import QuarantineReason
 
-# Whole CSV fields and what ends them, from the start; it stops short of the end only at a quote
-# that opens a field and is never closed (RFC 4180). Possessive, so that it cannot backtrack.
-_CLOSED_FIELDS = re.compile(
-    rb'(?:"(?:[^"]++|"")*+"[^,\n]*+|[^",\n][^,\n]*+|[,\n])*+',
-)
-
 
 class HeadedFramer:
     """Joins sources with one and the same header.
 
     Args:
         header: as found by :func:`compactor.formats.detect.detect`: no BOM, no last line end.
-        quoted: fields may be quoted and then hold newlines (CSV). A source that ends within
-            a quoted field is refused, because it would swallow the records of the next.
     """
 
-    def __init__(self, header: bytes, *, quoted: bool = False) -> None:
+    def __init__(self, header: bytes) -> None:
         self._header = header
-        self._quoted = quoted
         self._with_newline = header + b"\n"
 
     def opening(self) -> bytes:
@@ -43,16 +33,13 @@ class HeadedFramer:
         """Place one whole source; a header alone is a source of no records.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one or a quote stays open.
+            UnreadableSource: MALFORMED, the header is another one.
         """
         prefix = self.prefix_of(content)
-        body = memoryview(content)[len(prefix) :]
-        if self._quoted:
-            _refuse_open_quote(content)
-        return frame_lines(body, prefix)
+        return frame_lines(memoryview(content)[len(prefix) :], prefix)
 
     def stream(self) -> HeadedStream:
-        """Place a source of any size. An open quote at its end goes unnoticed."""
+        """Place a source of any size."""
         return HeadedStream(self)
 
     def closing(self) -> bytes:
@@ -125,12 +112,3 @@ class HeadedStream:
         self._head = None
         self._body.dropped_prefix = prefix
         return self._body.feed(memoryview(head)[len(prefix) :])
-
-
-def _refuse_open_quote(content: bytes | memoryview) -> None:
-    content = bytes(content)
-    if content.count(b'"') % 2 == 0:
-        return
-    fields = _CLOSED_FIELDS.match(content, len(BOM) if content.startswith(BOM) else 0)
-    if fields is not None and fields.end() < len(content):
-        raise UnreadableSource(QuarantineReason.MALFORMED, "it ends within a quoted field")

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from compactor.errors import UnreadableSource
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
+from compactor.formats.json_text import PassingJsonLines, is_object, open_state
+from compactor.formats.refusal import refused
 from compactor.model import QuarantineReason
 
 _BLANKS = b" \t\r\n"
@@ -18,6 +20,7 @@ _TIED = re.compile(rb"[} \t\r\n\\]*+.?", re.DOTALL)
 _LOOKED_AT_ONCE = 256 << 10
 # They must be remembered; nobody means so many.
 _MOST_AROUND = 64 << 10
+_SHOWN = 64
 
 
 class UndelimitedFramer:
@@ -41,8 +44,8 @@ class UndelimitedFramer:
         Blanks before the first and behind the last object are left out.
 
         Raises:
-            UnreadableSource: MALFORMED, the source does not start and end with an object;
-                TOO_LARGE, giving it back would take more edits than are kept.
+            UnreadableSource: MALFORMED, the source is not objects alone, one to a line; OPEN_END,
+                it ends within one; TOO_LARGE, giving it back would take more edits than are kept.
         """
         content = bytes(content)
         start, end = _without_blanks(content)
@@ -51,12 +54,17 @@ class UndelimitedFramer:
         if start >= end:
             return Framed(b"", (), 0, content)
         if content[start] != ord("{") or content[end - 1] != ord("}"):
-            raise _malformed("it does not start and end with a JSON object")
+            raise _not_whole(content, start, end)
         prefix, suffix = content[:start], content[end:]
         if self._lines:
             return _on_lines(content, start, end)
-        cuts = sum(len(found) for *_, found in _boundaries(content, start, end, _ANYWHERE))
-        return Framed(b"", (memoryview(content)[start:end],), cuts + 1, prefix, suffix)
+        count, last = 1, start
+        for *_, cuts in _boundaries(content, start, end, _ANYWHERE):
+            count += len(cuts)
+            last = cuts[-1] if cuts else last
+        if not is_object(content[last:end]):
+            raise _not_whole(content, last, end)
+        return Framed(b"", (memoryview(content)[start:end],), count, prefix, suffix)
 
     def stream(self) -> None:
         """The source is needed whole."""
@@ -92,6 +100,7 @@ def _on_lines(content: bytes, start: int, end: int) -> Framed:
             refuse_many_edits(count + len(cuts))
             edits += [Edit(cut - start + n, 1, b"") for n, cut in enumerate(cuts, count)]
         count += len(cuts)
+    _refuse_odd_lines(pieces, content, start, end)
     return Framed(
         b"",
         (*pieces, b"\n"),
@@ -102,6 +111,24 @@ def _on_lines(content: bytes, start: int, end: int) -> Framed:
         newlines_stand_for=None if breaks else b"",
         edits=tuple(edits),
     )
+
+
+def _refuse_odd_lines(
+    pieces: list[bytes | memoryview], content: bytes, start: int, end: int
+) -> None:
+    """Raise UnreadableSource where a line of the output would be no whole object."""
+    proof = PassingJsonLines()
+    whole = all(proof.feed(piece) for piece in pieces)
+    if not (whole and proof.feed(b"\n")):
+        raise _not_whole(content, start, end)
+
+
+def _not_whole(content: bytes, start: int, end: int) -> UnreadableSource:
+    state = open_state(content[start:end])
+    if state:
+        seen = f"it ends within {state}"
+        return refused(QuarantineReason.OPEN_END, seen, content[start : start + _SHOWN])
+    return _malformed("it is not whole JSON objects one behind the other, each on one line")
 
 
 def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[memoryview]:
@@ -138,7 +165,8 @@ def _boundaries(
         in_string ^= clean.count(b'"') % 2 == 1
         start = last
     if in_string:
-        raise _malformed("it ends within a JSON string")
+        seen = "it ends within a JSON string"
+        raise refused(QuarantineReason.OPEN_END, seen, content[:_SHOWN])
 
 
 def _candidates(clean: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, bool]]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from botocore.exceptions import ClientError
 
 from compactor.errors import UnreadableSource
-from compactor.model import QuarantineReason
 from compactor.ports import Deadline
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.limiter import Limiter
 from compactor.stores.list_parser import install
+from compactor.stores.refused_reads import judged_read
 from compactor.stores.requests import RequestCounter
 from compactor.stores.retries import (
     LEAST_SECONDS,
@@ -25,7 +25,7 @@ from compactor.stores.retries import (
     limit_silence,
     sent_within,
 )
-from compactor.stores.translate import translated
+from compactor.stores.translate import refusal_of, translated
 
 if TYPE_CHECKING:
     import threading
@@ -111,12 +111,15 @@ def decoded_crc32(text: str | None) -> int | None:
 
 
 @contextmanager
-def readable_tier(key: str) -> Iterator[None]:
-    """Listings do not tell that INTELLIGENT_TIERING has put an object into an archive tier."""
+def told_of_source(operation: str, bucket: str, key: str) -> Iterator[None]:
+    """What S3 answers about one source alone becomes UnreadableSource.
+
+    Of an archive tier of INTELLIGENT_TIERING, of keys and of rights, a listing tells nothing.
+    """
     try:
         yield
     except ClientError as error:
-        if error.response.get("Error", {}).get("Code") != "InvalidObjectState":
-            raise
-        detail = f"{key} must be restored from its archive tier before it can be read"
-        raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
+        judged = judged_read(refusal_of(error), operation, bucket, key)
+        if isinstance(judged, UnreadableSource):
+            raise judged from error
+        raise

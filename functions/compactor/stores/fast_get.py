@@ -18,15 +18,14 @@ import obstore
 from obstore.exceptions import (
     BaseError,
     NotFoundError,
-    PermissionDeniedError,
     PreconditionError,
-    UnauthenticatedError,
 )
 from obstore.store import S3Store as ObstoreS3
 
-from compactor.errors import CompactorError, InvalidInput, SourceChanged, UnreadableSource
-from compactor.model import QuarantineReason, SourceObject
-from compactor.stores.translate import Again, Refusal, judged
+from compactor.errors import CompactorError, InvalidInput, SourceChanged
+from compactor.model import SourceObject
+from compactor.stores.refused_reads import judged_read
+from compactor.stores.translate import Again, Refusal
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -67,8 +66,9 @@ class FastGet:
 
         Raises:
             SourceChanged: it has another ETag, or is gone.
-            UnreadableSource: it lies in an archive tier.
-            InvalidInput: access denied.
+            UnreadableSource: it lies in an archive tier, or this role may not read it, or not
+                use its key.
+            InvalidInput: the credentials, the bucket or the request is wrong.
             Again: another try may help.
         """
         store = self._stores.get(source.bucket) or self._store(source.bucket)
@@ -79,12 +79,7 @@ class FastGet:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except (NotFoundError, FileNotFoundError):
             raise SourceChanged(source.key, source.etag, "no object") from None
-        except (PermissionDeniedError, UnauthenticatedError, PermissionError) as error:
-            if "InvalidObjectState" in str(error):
-                detail = f"{source.key} must be restored from its archive tier first"
-                raise UnreadableSource(QuarantineReason.ARCHIVED, detail) from error
-            raise _judged(error, source) from error
-        except BaseError as error:
+        except (BaseError, PermissionError) as error:
             raise _judged(error, source) from error
 
     @cached_property
@@ -136,7 +131,7 @@ def _judged(error: Exception, source: SourceObject) -> CompactorError:
         return Again(told)
     code, message = _CODE.search(told), _MESSAGE.search(told)
     refusal = Refusal(int(status[1]), code[1] if code else status[1], message[1] if message else "")
-    return judged(refusal, "get", source.bucket, source.key)
+    return judged_read(refusal, "get", source.bucket, source.key)
 
 
 class _Credentials:

@@ -88,6 +88,7 @@ class S3Objects(S3Base):
             last_modified=answer["LastModified"].timestamp(),
             storage_class=answer.get("StorageClass", "STANDARD"),
             answered_at=_date_of(answer),
+            metadata={name.lower(): text for name, text in answer.get("Metadata", {}).items()},
         )
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:

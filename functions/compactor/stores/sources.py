@@ -19,7 +19,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores.base import S3Base, readable_tier
+from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
 from compactor.stores.fast_get import FastGet
 from compactor.stores.readahead import pieces_ahead, read_ahead
@@ -141,7 +141,7 @@ class S3Sources(S3Base):
         wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
 
         def request(time_is_up: TimeIsUp) -> bytes:
-            with readable_tier(source.key):
+            with told_of_source("get", source.bucket, source.key):
                 answer = self._client.get_object(
                     Bucket=source.bucket, Key=source.key, IfMatch=f'"{source.etag}"', **wanted
                 )

@@ -27,6 +27,7 @@ from compactor.errors import (
     CompactorError,
     IntegrityError,
     InvalidInput,
+    ObjectArchived,
     ObjectMissing,
     TransientStoreError,
 )
@@ -110,6 +111,10 @@ def _damaged(message: str, code: str, bucket: str) -> CompactorError:
     return IntegrityError(message)
 
 
+def _archived(message: str, code: str, bucket: str) -> CompactorError:
+    return ObjectArchived(message)
+
+
 def _no_bucket(message: str, code: str, bucket: str) -> CompactorError:
     return InvalidInput("bucket", bucket, "a bucket that exists")
 
@@ -143,6 +148,7 @@ _BY_CODE: Mapping[str, _Make] = {
     "ExpiredToken": _credentials,
     "InvalidToken": _credentials,
     "TokenRefreshRequired": _credentials,
+    "InvalidObjectState": _archived,
     "BadDigest": _damaged,
     "InvalidPart": _damaged,
     "InvalidPartOrder": _damaged,

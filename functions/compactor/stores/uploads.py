@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -17,7 +17,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import OpenUpload
-from compactor.stores.base import S3Base, encoded_crc32, readable_tier
+from compactor.stores.base import S3Base, encoded_crc32, told_of_source
 from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
 from compactor.stores.translate import code_of
 
@@ -29,9 +29,18 @@ _MAY_WANT_CHECKSUMS = frozenset({"InvalidRequest", "InvalidPart"})
 class S3Uploads(S3Base):
     """The upload part of :class:`compactor.ports.ObjectStore`."""
 
-    def create_upload(self, bucket: str, key: str, *, content_type: str = "") -> str:
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
         """See the port."""
         extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
+        if metadata:
+            extra["Metadata"] = dict(metadata)
 
         def request(_: TimeIsUp) -> str:
             answer = self._client.create_multipart_upload(
@@ -79,7 +88,7 @@ class S3Uploads(S3Base):
         """See the port."""
 
         def request(_: TimeIsUp) -> str:
-            with readable_tier(source.key):
+            with told_of_source("copy part", source.bucket, source.key):
                 answer = self._client.upload_part_copy(
                     Bucket=bucket,
                     Key=key,

@@ -1,0 +1,202 @@
+"""CSV and TSV: sources that are framed as lines, below a header or not, and checked to their ends.
+
+A record that is open at the end of a source would go on in the next one. And a header that stands
+once more among the records is perhaps a record itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compactor.errors import UnreadableSource
+from compactor.formats.delimited import QuoteScan, ends_within_quotes
+from compactor.formats.first_record import delimiters_of
+from compactor.formats.framing import Framed, Framer, StreamFraming
+from compactor.formats.headed import HeadedFramer
+from compactor.formats.lines import BOM, LineFramer
+from compactor.model import Format, QuarantineReason
+
+_SHOWN_BYTES = 40
+
+
+class ColumnsFramer:
+    """Joins CSV or TSV sources.
+
+    Args:
+        format: CSV or TSV.
+        header: of every source; empty where their first records are rows.
+
+    Attributes:
+        header_seen_again: one of the sources has the header a second time.
+    """
+
+    def __init__(self, format: Format, header: bytes) -> None:
+        self.header_seen_again = False
+        self._format = format
+        self._header = header
+        self._inner: Framer = HeadedFramer(header) if header else LineFramer()
+
+    def opening(self) -> bytes:
+        """The header line, if there is one."""
+        return self._inner.opening()
+
+    def frame(self, content: bytes | memoryview) -> Framed:
+        """Place one whole source.
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one; OPEN_QUOTE, OPEN_END.
+        """
+        framed = self._inner.frame(content)
+        whole = bytes(content)
+        self._refuse_open(whole)
+        if self._header and len(whole) - len(framed.dropped_prefix) >= len(self._header):
+            # The last byte of what was dropped is the newline before the first row.
+            self.look_for_header(whole, len(framed.dropped_prefix) - 1)
+        return framed
+
+    def stream(self) -> ColumnsStream:
+        """Place a source of any size."""
+        inner = self._inner.stream()
+        if inner is None:
+            raise AssertionError("lines are streamed")
+        return ColumnsStream(self, inner)
+
+    def closing(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def delimiters(self, text: bytes) -> tuple[bytes, ...]:
+        """Those under which a source that begins so may be read."""
+        end = text.find(b"\n")
+        return delimiters_of(text if end < 0 else text[:end], self._format)
+
+    def watch(self) -> HeaderWatch | None:
+        """Looks for the header among the records of one source, chunk by chunk."""
+        return HeaderWatch(self._header) if self._header else None
+
+    def _refuse_open(self, whole: bytes) -> None:
+        if whole.endswith(b"\r"):
+            raise _open_end(whole)
+        if b'"' not in whole:
+            return
+        text = whole.removeprefix(BOM)
+        for delimiter in self.delimiters(text):
+            if ends_within_quotes(text, delimiter):
+                raise _open_quote(text)
+
+    def look_for_header(self, content: bytes, start: int = 0) -> None:
+        """Look for the header among lines that are no header, from the newline before them."""
+        watch = self.watch()
+        if watch is not None and not self.header_seen_again:
+            watch.look(content, start, last=True)
+            self.header_seen_again = watch.found
+
+
+class HeaderWatch:
+    """Whether the header stands among the records, too: a line that is equal to it."""
+
+    def __init__(self, header: bytes) -> None:
+        self.found = False
+        self._line = b"\n" + header
+        self._held = b""
+
+    def look(self, data: bytes, start: int = 0, *, last: bool = False) -> None:
+        """Look at a stretch of records, from the newline before them."""
+        at = data.find(self._line, start)
+        while at >= 0 and not self.found:
+            after = data[at + len(self._line) : at + len(self._line) + 1]
+            self.found = after in {b"\r", b"\n"} or (last and not after)
+            at = data.find(self._line, at + 1)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        window = self._held + data
+        self.look(window)
+        # What may begin here is as long as the line and what ends it.
+        self._held = window[-len(self._line) :]
+
+    def finish(self) -> None:
+        """No bytes follow."""
+        self.look(self._held, last=True)
+
+
+class ColumnsStream:
+    """One source chunk by chunk."""
+
+    def __init__(self, framer: ColumnsFramer, inner: StreamFraming) -> None:
+        self._framer = framer
+        self._inner = inner
+        self._scans: list[QuoteScan] | None = None
+        self._watch = framer.watch()
+        self._head = b""
+        self._rows = False
+        self._end = b""
+
+    def feed(self, chunk: bytes) -> Iterable[bytes | memoryview]:
+        """Take the next plain bytes.
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one.
+        """
+        self._scan(chunk)
+        pieces = tuple(self._inner.feed(chunk))
+        self._look(pieces)
+        return pieces
+
+    def finish(self) -> Framed:
+        """End of the source.
+
+        Raises:
+            UnreadableSource: MALFORMED, the header is another one; OPEN_QUOTE, OPEN_END.
+        """
+        framed = self._inner.finish()
+        self._look(framed.slice)
+        if self._scans is None:
+            self._begin()
+        if self._end == b"\r":
+            raise _open_end(self._head)
+        if any(scan.ends_inside() for scan in self._scans or ()):
+            raise _open_quote(self._head)
+        if self._watch is not None:
+            self._watch.finish()
+            self._framer.header_seen_again |= self._watch.found
+        return framed
+
+    def _look(self, pieces: Iterable[bytes | memoryview]) -> None:
+        if self._watch is None:
+            return
+        for piece in pieces:
+            # The newline that ends the header was left out.
+            self._watch.feed(bytes(piece) if self._rows else b"\n" + bytes(piece))
+            self._rows = True
+
+    def _scan(self, chunk: bytes) -> None:
+        self._end = chunk[-1:] or self._end
+        if self._scans is not None:
+            for scan in self._scans:
+                scan.feed(chunk)
+            return
+        self._head += chunk
+        if b"\n" in chunk:
+            self._begin()
+
+    def _begin(self) -> None:
+        text = self._head.removeprefix(BOM)
+        self._scans = [QuoteScan(one) for one in self._framer.delimiters(text)]
+        for scan in self._scans:
+            scan.feed(text)
+        self._head = text[:_SHOWN_BYTES]
+
+
+def _open_quote(text: bytes) -> UnreadableSource:
+    return _open(QuarantineReason.OPEN_QUOTE, "it ends within a quoted field", text)
+
+
+def _open_end(text: bytes) -> UnreadableSource:
+    seen = "it ends with a carriage return alone"
+    return _open(QuarantineReason.OPEN_END, seen, text.removeprefix(BOM))
+
+
+def _open(reason: QuarantineReason, seen: str, text: bytes) -> UnreadableSource:
+    shown = repr(text[:_SHOWN_BYTES])[1:] + ("..." if len(text) > _SHOWN_BYTES else "")
+    return UnreadableSource(reason, f"{seen}; it starts with {shown}")

@@ -1,0 +1,299 @@
+"""What the first record of CSV and TSV is: a row, the names of columns, or nobody can tell.
+
+Two wrong guesses lose or add records: a row that is taken for a header is left out wherever it
+stands first, and a header that is taken for a row is repeated among the rows. So there is none.
+
+| First record | Records below | It is |
+|---|---|---|
+| has a value that names no column, such as a time or an address | values of the same kind in this column | a row: sources are joined whole |
+| different names, none empty, none that reads as a value | as many fields each; in at least one column, values | a header, if the sources of the group confirm it (``compactor.confirming``) |
+| the same | none | a header, if others confirm it |
+| anything else: ``sep=``, a comment, a blank line, text over text | any | ambiguous: left alone |
+
+What is read is the first and the last records of a source, under each delimiter that its first
+line has. With ``csv_header`` the first record is what the setting says, and only what no setting
+can mean is left alone: a ``sep=`` line, a blank one, a carriage return alone as line end.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from compactor.errors import UnreadableSource
+from compactor.formats.delimited import DELIMITERS, records_pattern
+from compactor.formats.values import CERTAIN, EMPTY, is_name, is_scale, kind_of
+from compactor.model import Format, QuarantineReason
+
+# It is held for each output under way, and split to see whether it is one.
+LONGEST_HEADER = 1 << 20
+_SAMPLED_ROWS = 20
+_LAST_ROWS = 5
+_SAMPLED_BYTES = 4 << 10
+_MOST_SAMPLED_BYTES = 1 << 20
+_LAST_BYTES = 2 << 10
+_MOST_COLUMNS = 62
+# Columns of evidence that are enough: a wide table has hundreds.
+_MOST_EVIDENCE = 8
+_SHOWN_BYTES = 40
+_SEPARATOR = re.compile(rb'"?sep=', re.IGNORECASE)
+_COMMENT = re.compile(rb"#|//|--|%|;|'|\*")
+# First fields of records that begin a transmission, not a table.
+_TAGS = frozenset(("h", "hd", "hdr", "head", "header", "fh", "fhr", "fhd", "bof", "boh"))
+_REMEDY = 'set csv_header to "present" or "absent"'
+_TEXT_REMEDY = 'set format to "text" to join such sources line by line'
+
+
+class FirstRecord(NamedTuple):
+    """What the first record is.
+
+    Attributes:
+        header: the record without its line end; empty where it is a row.
+        dialect: delimiter and number of fields, for rows without names: others do not mix.
+        evidence: bit mask of the columns whose values show that this is a header, 0 where there
+            are no rows; None for what needs no confirmation.
+    """
+
+    header: bytes = b""
+    dialect: bytes = b""
+    evidence: int | None = None
+
+
+def first_record(head: bytes, format: Format, csv_header: str, *, complete: bool) -> FirstRecord:
+    """What the first record of a source is.
+
+    Args:
+        head: first plain bytes, without a BOM.
+        format: CSV or TSV.
+        csv_header: ``auto``, ``present`` or ``absent``, as the setting says.
+        complete: ``head`` is the whole source.
+
+    Raises:
+        UnreadableSource: AMBIGUOUS_HEADER where it cannot be told, UNKNOWN_FORMAT for carriage
+            returns alone as line ends, MALFORMED for a record that does not end within the head
+            or is longer than 1 MiB.
+    """
+    line = head[: head.find(b"\n") + 1] or head
+    delimiters = delimiters_of(line, format)
+    if _SEPARATOR.match(line):
+        raise ambiguous("it starts with a sep= line", head, _TEXT_REMEDY)
+    if csv_header == "absent":
+        _refuse_lone_returns(line, head)
+        return FirstRecord()
+    if not line.strip(b' \t\r\n"' + b"".join(delimiters)):
+        raise ambiguous("its first record is blank", head)
+    records = {one: _record(head, one, complete=complete) for one in delimiters}
+    if csv_header == "present":
+        if len(set(records.values())) > 1:
+            raise ambiguous("where its first record ends hangs on the delimiter", head)
+        return FirstRecord(records[delimiters[0]])
+    if _COMMENT.match(line):
+        raise ambiguous("it starts with a comment", head)
+    return _certain(head, records, complete=complete)
+
+
+def delimiters_of(line: bytes, format: Format) -> tuple[bytes, ...]:
+    """Those that a first line has; a comma where it has none, a tab for TSV."""
+    if format is Format.TSV:
+        return (b"\t",)
+    return tuple(one for one in DELIMITERS if one in line) or (b",",)
+
+
+def ambiguous(seen: str, head: bytes, remedy: str = _REMEDY) -> UnreadableSource:
+    """The error for a source of which nobody can tell whether it has a header."""
+    return _refused(QuarantineReason.AMBIGUOUS_HEADER, seen, head, remedy)
+
+
+def _refused(reason: QuarantineReason, seen: str, head: bytes, remedy: str) -> UnreadableSource:
+    shown = repr(head[:_SHOWN_BYTES])[1:] + ("..." if len(head) > _SHOWN_BYTES else "")
+    return UnreadableSource(reason, f"{seen}; it starts with {shown}; {remedy}")
+
+
+def _record(head: bytes, delimiter: bytes, *, complete: bool) -> bytes:
+    found = records_pattern(delimiter).match(head)
+    if found is None or not (found[2] or complete):
+        raise _malformed("its first record does not end within the first bytes read")
+    if found.end(1) > LONGEST_HEADER:
+        raise _malformed(f"its first record is longer than {LONGEST_HEADER:,} bytes")
+    record = found[1].removesuffix(b"\r")
+    _refuse_lone_returns(record, head)
+    return record
+
+
+def _refuse_lone_returns(record: bytes, head: bytes) -> None:
+    if b"\r" in record.removesuffix(b"\n").removesuffix(b"\r"):
+        seen = "carriage returns alone seem to end its lines"
+        raise _refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, _TEXT_REMEDY)
+
+
+def _malformed(detail: str) -> UnreadableSource:
+    return UnreadableSource(QuarantineReason.MALFORMED, detail)
+
+
+class _First(NamedTuple):
+    """What the first record alone tells, under one delimiter.
+
+    Attributes:
+        certain: columns with a value that names no column, and of what kind.
+        doubt: why it is not certain to be a row even so, if no record follows; empty if it is.
+        scale: numbers that may name columns.
+        fault: why it is no header; empty where it may be one.
+    """
+
+    fields: tuple[str, ...]
+    certain: tuple[tuple[int, str], ...]
+    scale: bool
+    doubt: bool
+    fault: str
+
+
+def _certain(head: bytes, records: dict[bytes, bytes], *, complete: bool) -> FirstRecord:
+    found: list[FirstRecord] = []
+    fault = ""
+    for delimiter, record in records.items():
+        first = _first(record, delimiter)
+        if first.fault and not first.certain:
+            fault = fault or first.fault
+            continue
+        rows = _rows(head, len(record), delimiter, complete=complete)
+        if _is_row(first, rows):
+            return FirstRecord(dialect=b"%b%d" % (delimiter, len(first.fields)))
+        fault = first.fault or _fault_below(first, rows)
+        if fault:
+            continue
+        last = _last_rows(head, len(record), delimiter) if complete else []
+        evidence = _evidence(first, rows, last)
+        if evidence or not rows:
+            found.append(FirstRecord(record, b"", evidence))
+        else:
+            fault = "it has no column whose values tell rows from names"
+    if len(found) != 1:
+        seen = "more than one delimiter makes columns of it" if found else fault
+        raise ambiguous(seen, head)
+    return found[0]
+
+
+@lru_cache(256)
+def _first(record: bytes, delimiter: bytes) -> _First:
+    # Sources of one kind start with the same record, or with different ones of a few dozen bytes.
+    (fields,) = _parsed(_text(record), delimiter, 1) or ([],)
+    kinds = [kind_of(field) for field in fields]
+    certain = tuple((n, kind) for n, kind in enumerate(kinds) if kind in CERTAIN)
+    same = len({kind for kind in kinds[1:] if kind != EMPTY}) == 1
+    labelled = kinds[:1] in ([None], [EMPTY]) and len(fields) > 2 and same
+    return _First(
+        fields=tuple(fields),
+        certain=tuple((n, kind) for n, kind in certain if kind is not None),
+        scale=len(fields) > 2 and is_scale(fields),
+        doubt=labelled and kinds[1] in CERTAIN,
+        fault=_no_header(fields, kinds),
+    )
+
+
+def _no_header(fields: Sequence[str], kinds: Sequence[str | None]) -> str:
+    if fields and fields[0].strip().lower() in _TAGS and len(fields) > 1:
+        return "its first field may mark a header record of another kind"
+    for field, kind in zip(fields, kinds, strict=True):
+        if kind is not None:
+            return (
+                "its first record has an empty field"
+                if kind == EMPTY
+                else (f"its first record has a field that reads as a {kind}")
+            )
+        if not is_name(field):
+            return "its first record has a field that is hardly a name"
+    if len({field.strip().lower() for field in fields}) < len(fields):
+        return "its first record has two equal fields"
+    return ""
+
+
+def _is_row(first: _First, rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a value that names no column stands over others of its kind."""
+    if not rows:
+        return bool(first.certain) and not first.doubt and not first.scale
+    if first.scale and all(kind == "number" for _, kind in first.certain):
+        return False
+    for column, kind in first.certain:
+        below = {kind_of(row[column]) if column < len(row) else None for row in rows}
+        if kind in below and below <= {kind, EMPTY}:
+            return True
+    return False
+
+
+def _fault_below(first: _First, rows: Sequence[Sequence[str]]) -> str:
+    if any(len(row) != len(first.fields) for row in rows):
+        return "its first records have different numbers of fields"
+    return ""
+
+
+def _evidence(first: _First, rows: Sequence[Sequence[str]], last: Sequence[Sequence[str]]) -> int:
+    """Columns that hold nothing but values, as a bit mask.
+
+    A row that is equal to the first record is no value and no evidence; others find it.
+    """
+    every = [
+        row
+        for row in (*rows, *last)
+        if len(row) == len(first.fields) and tuple(row) != first.fields
+    ]
+    mask = found = 0
+    for column in range(min(len(first.fields), _MOST_COLUMNS) if every else 0):
+        if all(kind_of(row[column]) is not None for row in every):
+            values = any(kind_of(row[column]) not in {EMPTY, "word"} for row in every)
+            mask |= values << column
+            found += values
+            if found == _MOST_EVIDENCE:
+                break
+    return mask
+
+
+def _rows(head: bytes, start: int, delimiter: bytes, *, complete: bool) -> list[list[str]]:
+    """The first records behind the first one, those that are whole."""
+    size = _SAMPLED_BYTES
+    while True:
+        window = head[start : start + size]
+        whole = complete and start + size >= len(head)
+        # The first of them is what the line end of the first record leaves.
+        rows = _parsed(window.decode("latin-1"), delimiter, _SAMPLED_ROWS + 2)
+        if not whole:
+            rows = rows[:-1]
+        rows = [row for row in rows if row][:_SAMPLED_ROWS]
+        if rows or whole or size >= min(_MOST_SAMPLED_BYTES, len(head)):
+            return rows
+        size *= 16
+
+
+def _last_rows(head: bytes, start: int, delimiter: bytes) -> list[list[str]]:
+    """The last records, where no quote hides where they begin."""
+    window = head[max(start, len(head) - _LAST_BYTES) :]
+    if b'"' in window:
+        return []
+    lines = window.rstrip(b"\r\n").split(b"\n")[1:][-_LAST_ROWS:]
+    return [row.rstrip("\r").split(delimiter.decode()) for row in map(_latin, lines) if row]
+
+
+def _latin(line: bytes) -> str:
+    return line.decode("latin-1")
+
+
+def _parsed(text: str, delimiter: bytes, most: int) -> list[list[str]]:
+    """As many records as Python's reader finds before what it cannot take."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter.decode())
+    found: list[list[str]] = []
+    try:
+        found.extend(islice(reader, most))
+    except csv.Error:
+        return []
+    return found
+
+
+def _text(record: bytes) -> str:
+    try:
+        return record.decode()
+    except UnicodeDecodeError:
+        return record.decode("latin-1")

@@ -1,0 +1,155 @@
+"""Whether bytes are JSON lines, one whole object a line, proven by a decoder that builds nothing.
+
+The decoder reads objects one behind the other wherever line breaks stand, so that they are
+counted, too. Within valid JSON no string holds a raw newline, and a ``}`` before a line break
+and a ``{`` behind it can only be the end of one object and the start of the next: when there
+are as many of those as line breaks, and one less than objects, every line is an object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_BLANKS = b" \t\r\n"
+_PROVEN_AT_ONCE = 1 << 20
+_LONGEST_LINE = 64 << 20
+_BLANK_LINES = re.compile(rb"\n[ \t\r\n]+")
+_BLANK_ENDS = re.compile(rb"\}[ \t\r]+\n")
+# Valid to most readers of JSON and not to msgspec: an escape for half a UTF-16 pair (RFC 8259,
+# section 8.2), and what Python and JavaScript's older libraries write for floats.
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NO_NUMBER = re.compile(rb"(?<=[:\[, ])(?:NaN|-?Infinity)(?=[ ,\]}])")
+_STRINGS = re.compile(rb'"[^"]*"')
+
+
+class _Object(msgspec.Struct, gc=False):
+    """Any JSON object, checked and not kept."""
+
+
+_objects = msgspec.json.Decoder(_Object)
+_any_value = msgspec.json.Decoder(msgspec.Raw)
+
+
+def is_value(text: bytes) -> bool:
+    """Whether the text is one whole JSON value of any kind."""
+    try:
+        _any_value.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def is_object(text: bytes) -> bool:
+    """Whether the text is one whole JSON object, with blanks around it or not."""
+    return _decodes(text, lines=False) is not None
+
+
+def are_json_lines(content: bytes) -> bool:
+    """Whether every line that is not blank is one whole object."""
+    if len(content) <= _PROVEN_AT_ONCE:
+        return _are_lines(content)
+    return all(_are_lines(piece) for piece in _whole_lines(content))
+
+
+def _whole_lines(content: bytes) -> Iterator[bytes]:
+    """Successive pieces of about a MiB, each of whole lines."""
+    at = 0
+    while at < len(content):
+        end = content.find(b"\n", min(at + _PROVEN_AT_ONCE, len(content)))
+        end = len(content) if end < 0 else end + 1
+        yield content[at:end]
+        at = end
+
+
+def _are_lines(content: bytes) -> bool:
+    count = _decodes(content, lines=True)
+    if count is None:
+        return False
+    text = content.strip(_BLANKS)
+    breaks = text.count(b"\n")
+    if breaks < count - 1:
+        return False
+    if breaks == count - 1 == text.count(b"}\n{") or not text:
+        return True
+    text = _BLANK_LINES.sub(b"\n", text.replace(b"\r\n", b"\n"))
+    if b"} " in text or b"}\t" in text:
+        text = _BLANK_ENDS.sub(b"}\n", text)
+    return text.count(b"\n") == count - 1 == text.count(b"}\n{")
+
+
+def _decodes(text: bytes, *, lines: bool) -> int | None:
+    """How many objects the text is; None when it is anything else."""
+    decode = _decode_lines if lines else _decode_one
+    try:
+        return decode(text)
+    except RecursionError:
+        return None
+    except msgspec.MsgspecError:
+        if b"\\u" not in text and b"NaN" not in text and b"Infinity" not in text:
+            return None
+        changed, halves = _HALF_CHARACTER.subn(rb"\\u0020", text)
+        changed, floats = _NO_NUMBER.subn(b"0", changed)
+        if not halves + floats:
+            return None
+    try:
+        return decode(changed)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _decode_lines(text: bytes) -> int:
+    return len(_objects.decode_lines(text))
+
+
+def _decode_one(text: bytes) -> int:
+    _objects.decode(text)
+    return 1
+
+
+def lines_of(content: bytes) -> Iterator[bytes]:
+    """The lines that are not blank, without the blanks around them."""
+    at = 0
+    while at < len(content):
+        end = content.find(b"\n", at)
+        end = len(content) if end < 0 else end
+        line = content[at:end].strip(_BLANKS)
+        if line:
+            yield line
+        at = end + 1
+
+
+def open_state(text: bytes) -> str:
+    """What JSON is still open at the end of the text: a string, an object, an array or nothing."""
+    clean = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
+    if clean.count(b'"') % 2:
+        return "a JSON string"
+    bare = _STRINGS.sub(b"", clean)
+    if bare.count(b"{") > bare.count(b"}"):
+        return "a JSON object"
+    return "a JSON array" if bare.count(b"[") > bare.count(b"]") else ""
+
+
+class PassingJsonLines:
+    """The proof for a source that passes in chunks."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, chunk: bytes | memoryview) -> bool:
+        """Whether all lines that ended so far are objects."""
+        if len(self._held) > _LONGEST_LINE:
+            return False
+        self._held += chunk
+        end = self._held.rfind(b"\n", max(0, len(self._held) - len(chunk))) + 1
+        if not end:
+            return True
+        lines = bytes(memoryview(self._held)[:end])
+        del self._held[:end]
+        return are_json_lines(lines)
+
+    def last(self) -> bytes:
+        """The line behind the last newline."""
+        return bytes(self._held)

@@ -1,0 +1,33 @@
+"""A second opinion on every output, which shares no code with what made it.
+
+The framing in ``compactor.formats`` and the sums in ``compactor.verify`` have one idea of what
+a record is. Where that idea is wrong, both are wrong alike. Here bytes are read as the readers
+of the destination read them: the csv module with the dialect that the bytes show, a JSON
+decoder that must consume each line, the ``Records`` arrays of CloudTrail, the ``#Fields`` of
+W3C logs, else lines. What a source is, and whether its first row is a header, is judged anew.
+
+Nothing of ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slices`` may be
+imported here (import-linter watches that): decompression is that of gzip, bz2 and zstandard.
+
+``sampling`` keeps what a run reads twice, ``comparing`` compares sources with what became of
+them, ``judging`` chooses the reader, ``reading`` is the readers.
+"""
+
+from __future__ import annotations
+
+from compactor.second_reading.comparing import Difference, Frame, Kept, differences
+from compactor.second_reading.judging import Declared, judge
+from compactor.second_reading.kinds import Kind, Reading
+from compactor.second_reading.sampling import Sample
+
+__all__ = [
+    "Declared",
+    "Difference",
+    "Frame",
+    "Kept",
+    "Kind",
+    "Reading",
+    "Sample",
+    "differences",
+    "judge",
+]

@@ -1,0 +1,208 @@
+"""Sources beside what became of them: the same records, read with the same reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from compactor.second_reading.cells import certain_header, may_be_header
+from compactor.second_reading.json_text import several_values
+from compactor.second_reading.judging import BOM, Declared, judge
+from compactor.second_reading.kinds import HEADED, WHOLE, Kind, Reading, Seen, Tally
+from compactor.second_reading.reading import read
+from compactor.second_reading.unpacking import NotReadable, plain
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around the slices of an output."""
+
+    opening: bytes = b""
+    closing: bytes = b""
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """One source as it was fetched, and what of it went into the output.
+
+    Attributes:
+        name: key of the source.
+        raw: its bytes as stored.
+        separator: bytes before its slice, when it is not the output's first.
+        pieces: its slice of the plain output.
+    """
+
+    name: str
+    raw: bytes
+    separator: bytes
+    pieces: Sequence[bytes | memoryview]
+    _plain: bytes | None = field(default=None, repr=False)
+
+    @property
+    def slice(self) -> bytes:
+        """The whole slice."""
+        return b"".join(self.pieces)
+
+    @property
+    def plain(self) -> bytes:
+        """The source's plain bytes, decompressed anew.
+
+        Raises:
+            NotReadable: they do not decompress.
+        """
+        if self._plain is None:
+            self._plain = plain(self.raw)
+        return self._plain
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What readers see otherwise.
+
+    Attributes:
+        sources: keys, in the order of the output.
+        records_in: records in these sources.
+        records_out: records in what became of them.
+        detail: how they were read, and what is wrong, in words.
+    """
+
+    sources: tuple[str, ...]
+    records_in: int
+    records_out: int
+    detail: str
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        names = ", ".join(repr(name) for name in self.sources)
+        counts = f"{self.records_in:,} records in, {self.records_out:,} out"
+        return f"{names}: {counts}: {self.detail}"
+
+
+#: Sources that follow each other in an output, and whether another one follows the last.
+Stretch = tuple[Sequence[Kept], bool]
+
+
+def differences(
+    stretches: Sequence[Stretch], frame: Frame, declared: Declared, *, alone: bool = False
+) -> Iterator[Difference]:
+    """Compare some of the sources of one output with what became of them.
+
+    Args:
+        stretches: what is compared; all sources in it have a say in what is a header.
+        frame: of the output.
+        declared: what the settings say.
+        alone: the one source is all of the output.
+    """
+    sources = [one for stretch, _ in stretches for one in stretch]
+    judged: dict[int, Reading] = {}
+    for one in sources:
+        try:
+            judged[id(one)] = judge(one.plain, one.name, declared)
+        except NotReadable as error:
+            yield Difference((one.name,), 0, 0, f"no other reader can decompress it: {error}")
+            return
+    as_is = declared.stream_as_is
+    if alone and _is_unchanged(sources[0], frame, judged[id(sources[0])], as_is=as_is):
+        return
+    for reading in dict.fromkeys(judged.values()):
+        yield from _Comparison(reading, judged, frame, declared).of(stretches)
+
+
+def _is_unchanged(one: Kept, frame: Frame, reading: Reading, *, as_is: bool) -> bool:
+    found = frame.opening + one.slice + frame.closing
+    wanted = one.plain.removeprefix(BOM)
+    if (
+        reading.kind is Kind.JSON_STREAM
+        and not as_is
+        and any(map(several_values, wanted.split(b"\n")))
+    ):
+        # Those who read lines would see the first, or none.
+        return False
+    return found == wanted or (found == wanted + b"\n" and reading.kind is not Kind.BINARY)
+
+
+class _Comparison:
+    """With one reader."""
+
+    def __init__(
+        self, reading: Reading, judged: dict[int, Reading], frame: Frame, declared: Declared
+    ) -> None:
+        self._reading = reading
+        self._judged = judged
+        self._frame = frame
+        self._declared = declared
+
+    def of(self, stretches: Sequence[Stretch]) -> Iterator[Difference]:
+        concerned = [
+            (sources, followed)
+            for sources, followed in stretches
+            if any(self._judged[id(one)] == self._reading for one in sources)
+        ]
+        seen = {
+            id(one): read(self._reading, (one.plain,))
+            for sources, _ in concerned
+            for one in sources
+        }
+        header = header_of(list(seen.values()), self._reading, self._declared)
+        doubtful = header is None and self._may_be_header(list(seen.values()))
+        for sources, followed in concerned:
+            yield from self._compare(sources, [seen[id(one)] for one in sources], header)
+            if doubtful and len(sources) > 1:
+                names = tuple(one.name for one in sources)
+                count = sum(one.without(None).records for one in seen.values())
+                detail = "their first rows are the same, and may be a header or records"
+                yield Difference(names, count, count, detail)
+            yield from self._open_ends(sources, seen, followed=followed)
+
+    def _may_be_header(self, seen: Sequence[Seen]) -> bool:
+        auto = self._reading.kind is Kind.TABLE and self._declared.csv_header == "auto"
+        return auto and may_be_header(seen)
+
+    def _compare(
+        self, sources: Sequence[Kept], seen: Sequence[Seen], header: tuple[str, ...] | None
+    ) -> Iterator[Difference]:
+        expected = Tally()
+        for one in seen:
+            expected = expected.plus(one.without(header))
+        pieces = [self._frame.opening]
+        for number, source in enumerate(sources):
+            pieces += [source.separator if number else b"", source.slice]
+        reading = self._reading.as_output(
+            trail_lines=self._declared.trail_lines, stream_as_is=self._declared.stream_as_is
+        )
+        found = read(reading, (*pieces, self._frame.closing))
+        records = found.without(header)
+        if records == expected and not found.fault:
+            return
+        detail = f"read as {reading.kind.value}"
+        if found.fault:
+            detail += f", {found.fault}"
+        elif records.records == expected.records:
+            detail += ", records are not the same"
+        names = tuple(one.name for one in sources)
+        yield Difference(names, expected.records, records.records, detail)
+
+    def _open_ends(
+        self, sources: Sequence[Kept], seen: dict[int, Seen], *, followed: bool
+    ) -> Iterator[Difference]:
+        for number, one in enumerate(sources):
+            saw = seen[id(one)]
+            has_next = followed or number + 1 < len(sources)
+            wrong = saw.open_end or (saw.fault if self._reading.kind not in WHOLE else "")
+            if has_next and wrong and self._judged[id(one)] == self._reading:
+                ends = f"it ends {wrong}" if saw.open_end else wrong
+                detail = f"{ends}, and another source follows it"
+                yield Difference((one.name,), saw.records.records, saw.records.records, detail)
+
+
+def header_of(seen: Sequence[Seen], reading: Reading, declared: Declared) -> tuple[str, ...] | None:
+    """The first row that is no record, as declared or because it is certain."""
+    if reading.kind not in HEADED:
+        return None
+    if reading.kind is Kind.TABLE and declared.csv_header != "auto":
+        first = next((one.first for one in seen if one.first is not None), None)
+        return first if declared.csv_header == "present" else None
+    if reading.kind is Kind.FLOW and declared.format == "vpc_flow":
+        return next((one.first for one in seen if one.first is not None), None)
+    return certain_header(seen, reading.kind)

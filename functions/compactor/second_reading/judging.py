@@ -1,0 +1,212 @@
+"""Which reader fits some bytes: a judgement of its own, on what the bytes and the name show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compactor.second_reading.cells import names_flow_fields
+from compactor.second_reading.json_text import is_records_alone, is_value, starts_with_value
+from compactor.second_reading.kinds import Kind, Reading
+
+BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r\n"
+_LOOKED_AT_BYTES = 64 << 10
+_LOOKED_AT_FOR_CONTROLS = 4096
+# Of every hundred characters; text has colours, form feeds and Hive's delimiters at most.
+_CONTROLS = bytes({0, *range(4, 9), *range(14, 27), *range(28, 32), 127})
+_MOST_CONTROLS = 1 / 50
+_MOST_NOT_UTF8 = 1 / 10
+_TABLE_NAME = re.compile(r"\.([ct]sv)(?:\.(?:gz|gzip|zst|zstd|bz2))?\Z", re.IGNORECASE)
+_SEPARATOR_LINE = re.compile(rb'"?sep=([^\w"\r\n])"?\r?(?:\n|\Z)', re.IGNORECASE)
+_QUOTED = re.compile(rb'"[^"]*"')
+_DELIMITERS = (b",", b";", b"\t", b"|")
+_DIRECTIVES = re.compile(rb"(?:#[^\n]*\n)*?#Fields:", re.IGNORECASE)
+_MARKUP = re.compile(rb"<(?:[?!]|svg\b|html\b|([A-Za-z_][\w:.-]*)[\s/>])", re.IGNORECASE)
+_SECTION = re.compile(rb"\[[^\[\]{}\"]+\]\s*\Z")
+_ASSIGNMENT = re.compile(rb"(?:[\w.\- ]+\s*[=:].*|[;#].*|\[[^\]]+\]\s*|\s*)\Z", re.DOTALL)
+_TRAIL_START = re.compile(rb'\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
+_JSON_START = re.compile(rb'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[{"\]]')
+_SPREAD_START = re.compile(rb"\{[ \t\r]*\n")
+_FLOW_LINE = re.compile(rb"[a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)+")
+_YAML = re.compile(rb"(?:%YAML|---[ \t]*\r?\n)")
+
+_DECLARED: Mapping[str, Kind] = {
+    "json_lines": Kind.JSON_LINES,
+    "text": Kind.TEXT,
+    "csv": Kind.TABLE,
+    "tsv": Kind.TABLE,
+    "vpc_flow": Kind.FLOW,
+    "cloudfront": Kind.W3C,
+    "cloudtrail": Kind.TRAIL,
+    "undelimited_json": Kind.JSON_STREAM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the settings of a run say of its sources and outputs; nothing, unless given.
+
+    Attributes:
+        format: of all sources, or ``auto``.
+        csv_header: ``present``, ``absent`` or ``auto``.
+        single_byte: text may be in an encoding of one byte a character.
+        nul_bytes: text may hold NUL bytes.
+        trail_lines, stream_as_is: as :meth:`Reading.as_output` takes them.
+    """
+
+    format: str = "auto"
+    csv_header: str = "auto"
+    single_byte: bool = False
+    nul_bytes: bool = False
+    trail_lines: bool = False
+    stream_as_is: bool = False
+
+
+def judge(content: bytes, name: str, declared: Declared, *, complete: bool = True) -> Reading:
+    """The reader that fits a source.
+
+    Args:
+        content: its plain bytes; the first megabyte is enough.
+        name: of the source. Only ``.csv`` and ``.tsv`` at its end mean anything.
+        declared: what the settings say.
+        complete: this is all of it.
+    """
+    content = content.removeprefix(BOM)
+    if declared.format != "auto":
+        kind = _DECLARED.get(declared.format, Kind.BINARY)
+        return Reading(kind, _delimiter(content, name, declared.format))
+    if is_binary(content, declared):
+        return Reading(Kind.BINARY)
+    kind = _json_kind(content, complete=complete) or _text_kind(content, name)
+    return Reading(kind, _delimiter(content, name) if kind is Kind.TABLE else ",")
+
+
+def separator_line(content: bytes) -> int:
+    """Length of the ``sep=`` line that a spreadsheet takes for an instruction; 0 without one."""
+    found = _SEPARATOR_LINE.match(content)
+    return found.end() if found else 0
+
+
+def is_binary(content: bytes, declared: Declared) -> bool:
+    """True for what no reader of text takes for text."""
+    head = content[:_LOOKED_AT_FOR_CONTROLS]
+    if declared.nul_bytes:
+        head = head.replace(b"\0", b"")
+    if not head or b"\0" in head:
+        return bool(head)
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    if controls > _MOST_CONTROLS * len(head):
+        return True
+    if declared.single_byte or head.isascii():
+        return False
+    strange = len(head) - len(head.decode("utf-8", "ignore").encode())
+    # The cut may go through a character.
+    many = strange > 3 and strange > _MOST_NOT_UTF8 * len(head)
+    return many or _starts_oddly(head)
+
+
+def _starts_oddly(head: bytes) -> bool:
+    """Text begins with a character; the maps and arrays of MessagePack do not."""
+    try:
+        head[:4].decode()
+    except UnicodeDecodeError as error:
+        return error.start == 0
+    return False
+
+
+def _json_kind(content: bytes, *, complete: bool) -> Kind | None:
+    text = content.strip(_BLANKS)
+    if text[:1] not in (b"{", b"["):
+        return None
+    if complete and is_value(text):
+        return _document_kind(text)
+    line = text.partition(b"\n")[0]
+    if is_value(line):
+        return Kind.JSON_LINES
+    if starts_with_value(text):
+        return Kind.JSON_STREAM
+    return _unfinished_kind(text, complete=complete)
+
+
+def _document_kind(text: bytes) -> Kind:
+    """Of one value that is the whole content."""
+    if text.startswith(b"{"):
+        if is_records_alone(text):
+            return Kind.TRAIL
+        if b"\n" not in text:
+            return Kind.JSON_LINES
+    return Kind.JSON_DOCUMENT
+
+
+def _unfinished_kind(text: bytes, *, complete: bool) -> Kind | None:
+    """Of JSON that is cut off, or broken, or longer than what is at hand; None for other text."""
+    if _TRAIL_START.match(text):
+        return Kind.TRAIL
+    if not _JSON_START.match(text):
+        return None
+    if text.startswith(b"[") or _SPREAD_START.match(text):
+        return Kind.JSON_DOCUMENT
+    return Kind.JSON_LINES if complete else Kind.JSON_STREAM
+
+
+def _text_kind(content: bytes, name: str) -> Kind:
+    head = content[:_LOOKED_AT_BYTES]
+    if _DIRECTIVES.match(head):
+        return Kind.W3C
+    if _names_flow_fields(head, name):
+        return Kind.FLOW
+    if _TABLE_NAME.search(name):
+        return Kind.TABLE
+    if _is_markup(head.lstrip(_BLANKS)) or _is_sections(head) or _YAML.match(head):
+        return Kind.DOCUMENT
+    return Kind.CR_TEXT if b"\r" in head and b"\n" not in head[:-1] else Kind.TEXT
+
+
+def _names_flow_fields(head: bytes, name: str) -> bool:
+    first, _, rest = head.partition(b"\n")
+    names = first.decode("utf-8", "replace").split()
+    if names_flow_fields(names):
+        return True
+    # A custom format may have none of the documented names; then the name of the object says so.
+    second = rest.partition(b"\n")[0].split()
+    alike = len(second) == len(names) > 1 and re.search(rb"\d", rest[:4096]) is not None
+    return "_vpcflowlogs_" in name and alike and _FLOW_LINE.fullmatch(first.strip()) is not None
+
+
+def _is_markup(head: bytes) -> bool:
+    """Markup of one document; an element on each line, as some write events, is text."""
+    found = _MARKUP.match(head)
+    if found is None:
+        return False
+    if found[1] is None:
+        return True
+    first, _, rest = head.partition(b"\n")
+    end = first.rstrip()
+    closed = end.endswith((b"/>", b"</" + found[1] + b">"))
+    return not (closed and rest.lstrip(_BLANKS).startswith(b"<" + found[1]))
+
+
+def _is_sections(head: bytes) -> bool:
+    """An INI file: a section, and below it nothing but settings."""
+    lines = [line for line in head.split(b"\n")[:20] if line.strip() and line[:1] not in b";#"]
+    if len(lines) < 2 or not _SECTION.match(lines[0]):
+        return False
+    return all(_ASSIGNMENT.match(line) for line in lines[:-1])
+
+
+def _delimiter(content: bytes, name: str, declared: str = "auto") -> str:
+    """What stands between the cells of a table, as its first lines show."""
+    found = _SEPARATOR_LINE.match(content)
+    if found:
+        return found[1].decode("latin-1")
+    named = _TABLE_NAME.search(name)
+    if declared == "tsv" or (declared == "auto" and named and named[1].lower() == "tsv"):
+        return "\t"
+    bare = _QUOTED.sub(b"", content[:_LOOKED_AT_BYTES])
+    lines = [line for line in bare.splitlines()[:10] if line.strip()]
+    counts = {one: [line.count(one) for line in lines] for one in _DELIMITERS}
+    always = [one for one in _DELIMITERS if lines and all(counts[one])]
+    # The first of equals is the comma.
+    return max(always, key=lambda one: counts[one][0]).decode() if always else ","

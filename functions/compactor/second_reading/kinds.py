@@ -1,0 +1,126 @@
+"""What kinds of readers there are, and what one of them saw."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+_MASK = (1 << 64) - 1
+
+
+class Kind(StrEnum):
+    """How some bytes are read.
+
+    ``JSON_LINES`` is lenient, as for a source that may hold anything between its records;
+    ``STRICT_JSON_LINES`` is the reader of an output, which wants one value on each line.
+    """
+
+    TEXT = "lines"
+    CR_TEXT = "lines ended by CR alone"
+    JSON_LINES = "JSON lines"
+    STRICT_JSON_LINES = "JSON lines, one value each"
+    JSON_STREAM = "JSON values one behind the other"
+    JSON_DOCUMENT = "a JSON document"
+    TRAIL = "a document of Records"
+    TRAIL_LINES = "CloudTrail records on lines"
+    TABLE = "a table"
+    FLOW = "flow logs with a header"
+    W3C = "W3C logs"
+    DOCUMENT = "a document"
+    BINARY = "binary content"
+
+
+#: Readings of an object as a whole, of which two cannot follow each other.
+WHOLE = frozenset({Kind.JSON_DOCUMENT, Kind.DOCUMENT, Kind.BINARY})
+#: Readings in which a first row may be a header.
+HEADED = frozenset({Kind.TABLE, Kind.FLOW})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read; ``delimiter`` is that of a table."""
+
+    kind: Kind
+    delimiter: str = ","
+
+    def as_output(self, *, trail_lines: bool, stream_as_is: bool) -> Reading:
+        """How the destination's readers read what sources of this reading became.
+
+        Args:
+            trail_lines: CloudTrail records are written one a line.
+            stream_as_is: JSON values stay one behind the other.
+        """
+        if self.kind is Kind.TRAIL and trail_lines:
+            return replace(self, kind=Kind.TRAIL_LINES)
+        if self.kind is Kind.JSON_LINES:
+            return self if stream_as_is else replace(self, kind=Kind.STRICT_JSON_LINES)
+        if self.kind is Kind.JSON_STREAM and not stream_as_is:
+            return replace(self, kind=Kind.STRICT_JSON_LINES)
+        return self
+
+
+class Tally(NamedTuple):
+    """How many records, and a digest of them that does not hang on their order.
+
+    The digest is a sum of 64-bit hashes with the process's own seed: two tallies can be compared
+    within one process only.
+    """
+
+    records: int = 0
+    digest: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        """Both together."""
+        return Tally(self.records + other.records, (self.digest + other.digest) & _MASK)
+
+
+_NONE = Tally()
+
+
+def tally(records: Iterable[Hashable]) -> Tally:
+    """The tally of these records."""
+    hashes = [hash(record) for record in records]
+    return Tally(len(hashes), sum(hashes) & _MASK)
+
+
+@dataclass(slots=True)
+class Columns:
+    """What the rows below the first one of a table look like.
+
+    Attributes:
+        again: the first row comes again below.
+        values: columns in which a cell is a number, a time, an address or the like, which no
+            name of a column is.
+        others: columns in which a cell is something else, and not empty.
+    """
+
+    again: bool = False
+    values: set[int] = field(default_factory=set)
+    others: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a reader saw.
+
+    Attributes:
+        records: all of them but a ``first`` row that may be a header.
+        first: that row, where the kind of reading has one.
+        columns: of the rows below it.
+        open_end: what is still open at the end, in words; empty when nothing is.
+        fault: why such a reader cannot read this, in words; empty when it can.
+    """
+
+    records: Tally = _NONE
+    first: tuple[str, ...] | None = None
+    columns: Columns = field(default_factory=Columns)
+    open_end: str = ""
+    fault: str = ""
+
+    def without(self, header: tuple[str, ...] | None) -> Tally:
+        """The records, where this row is a header and no record."""
+        if self.first is None or self.first == header:
+            return self.records
+        return self.records.plus(tally([self.first]))

@@ -1,0 +1,287 @@
+"""The readers: each takes plain bytes in pieces, and says what records it saw."""
+
+from __future__ import annotations
+
+import csv
+import io
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+
+from compactor.second_reading.cells import LOOKED_AT_ROWS, look_at
+from compactor.second_reading.json_text import (
+    NotJson,
+    elements,
+    is_value,
+    looks_open,
+    squeezed,
+    values,
+)
+from compactor.second_reading.judging import BOM, separator_line
+from compactor.second_reading.kinds import Kind, Reading, Seen, Tally, tally
+from compactor.second_reading.unpacking import Stream
+
+_BATCH = 4096
+_LONGEST_SEPARATOR_LINE = 16
+# A field may be as long as its source; the module's own limit is 128 KiB.
+_FIELD_LIMIT = (1 << 31) - 1
+
+
+def read(reading: Reading, pieces: Iterable[bytes]) -> Seen:
+    """Read some plain bytes to their end.
+
+    Memory: a line, a row or a JSON value at a time; all of it for what is read as a whole.
+    """
+    ends = _Ends()
+    seen = _READERS[reading.kind](reading, _without_bom(ends.watched(pieces)))
+    seen.open_end = seen.open_end or ends.open(reading)
+    return seen
+
+
+def _without_bom(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    waiting, head = iter(pieces), b""
+    for piece in waiting:
+        head += piece
+        if len(head) >= len(BOM):
+            break
+    yield head.removeprefix(BOM)
+    yield from waiting
+
+
+class _Ends:
+    """What the last bytes leave open, whatever they are read as."""
+
+    def __init__(self) -> None:
+        self._last = b""
+        self._crlf = False
+        self._utf8: Callable[[bytes, bool], str] | None = getincrementaldecoder("utf-8")().decode
+
+    def watched(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            if not piece:
+                continue
+            joint = self._last + piece[:1]
+            self._crlf = self._crlf or b"\r\n" in piece or joint == b"\r\n"
+            self._last = piece[-1:]
+            self._decode(piece, last=False)
+            yield piece
+
+    def open(self, reading: Reading) -> str:
+        if reading.kind is Kind.BINARY:
+            return ""
+        if self._last == b"\r" and self._crlf:
+            return "between CR and LF"
+        valid = self._utf8 is not None
+        self._decode(b"", last=True)
+        return "within a character" if valid and self._utf8 is None else ""
+
+    def _decode(self, piece: bytes, *, last: bool) -> None:
+        if self._utf8 is None:
+            return
+        try:
+            self._utf8(piece, last)
+        except UnicodeDecodeError:
+            self._utf8 = None
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines without their line feeds, in blocks; the last block is what no line feed ends."""
+    held: list[bytes] = []
+    for piece in pieces:
+        lines = piece.split(b"\n")
+        if len(lines) > 1:
+            lines[0] = b"".join([*held, lines[0]])
+            held = []
+        held.append(lines.pop())
+        if lines:
+            yield lines
+    rest = b"".join(held)
+    yield [rest] if rest else []
+
+
+def _text(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    total = Tally()
+    for lines in _lines(pieces):
+        total = total.plus(tally(lines))
+    return Seen(total)
+
+
+def _cr_text(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    return _text(_, (b"".join(pieces).replace(b"\n", b"\0").replace(b"\r", b"\n"),))
+
+
+def _w3c(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    """A record is a line and the fields that it has."""
+    total, fields = Tally(), b""
+    for lines in _lines(pieces):
+        records = []
+        for line in lines:
+            if line[:8].lower() == b"#fields:":
+                fields = b" ".join(line[8:].split())
+            elif line[:1] != b"#" and line.strip():
+                records.append((fields, line.rstrip(b"\r")))
+        total = total.plus(tally(records))
+    return Seen(total)
+
+
+def _flow(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    seen = Seen()
+    for lines in _lines(pieces):
+        records = [line.rstrip(b"\r") for line in lines]
+        if seen.first is None and records:
+            seen.first = tuple(records.pop(0).decode("utf-8", "surrogateescape").split())
+        seen.records = seen.records.plus(tally(records))
+    return seen
+
+
+def _json_lines(reading: Reading, pieces: Iterable[bytes]) -> Seen:
+    seen = Seen()
+    last: list[bytes] = []
+    strict = reading.kind is Kind.STRICT_JSON_LINES
+    squeeze = reading.kind is Kind.TRAIL_LINES
+    for last in _lines(pieces):
+        records: list[object] = []
+        for line in last:
+            record = line.strip(b" \t\r\n")
+            if not record:
+                continue
+            if is_value(record):
+                records.append(squeezed(record) if squeeze else record)
+            else:
+                records += _of_odd_line(record, strict=strict or squeeze)
+        seen.records = seen.records.plus(tally(records))
+    if last and last[0].lstrip()[:1] in (b"{", b"[") and not is_value(last[0]):
+        seen.open_end = "within a JSON value" if looks_open(last[0]) else ""
+    return seen
+
+
+def _of_odd_line(line: bytes, *, strict: bool) -> list[object]:
+    """What stands in a line that is not one JSON value: several, or no JSON at all."""
+    if line[:1] not in (b"{", b"["):
+        return [line]
+    try:
+        found: list[object] = list(values((line,)))
+    except NotJson:
+        return [line]
+    # A reader that wants one value a line takes the first, or none.
+    return [("more than one value on a line", line)] if strict else found
+
+
+def _json_stream(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    return _counted(values(pieces))
+
+
+def _json_document(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    waiting = iter(pieces)
+    head = b""
+    while not head.strip() and (piece := next(waiting, None)) is not None:
+        head += piece
+    everything = chain((head,), waiting)
+    if head.lstrip()[:1] == b"[":
+        return _counted(elements(everything, records=False))
+    seen = _counted(values(everything))
+    if seen.records.records > 1:
+        seen.fault = seen.fault or "something follows the document"
+    return seen
+
+
+def _trail(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    whole = iter(pieces)
+    head = b""
+    while not head.strip() and (piece := next(whole, None)) is not None:
+        head += piece
+    if not head.strip():
+        return Seen()
+    return _counted(map(squeezed, elements(chain((head,), whole), records=True)))
+
+
+def _counted(records: Iterator[bytes]) -> Seen:
+    seen = Seen()
+    batch: list[bytes] = []
+    try:
+        for record in records:
+            batch.append(record)
+            if len(batch) == _BATCH:
+                seen.records = seen.records.plus(tally(batch))
+                batch.clear()
+    except NotJson as error:
+        seen.fault = str(error)
+    seen.records = seen.records.plus(tally(batch))
+    return seen
+
+
+def _table(reading: Reading, pieces: Iterable[bytes]) -> Seen:
+    seen = Seen()
+    csv.field_size_limit(_FIELD_LIMIT)
+    wrapped = io.TextIOWrapper(
+        io.BufferedReader(Stream(_without_separator_line(pieces))),
+        encoding="utf-8",
+        errors="surrogateescape",
+        newline="",
+    )
+    mark = "\0second reading\0"
+    rows = csv.reader(chain(wrapped, (mark,)), delimiter=reading.delimiter)
+    batch: list[tuple[str, ...]] = []
+    last: list[str] = []
+    looked_at = 0
+    for row in rows:
+        if last:
+            looked_at += _take_row(seen, last, batch, looked_at)
+        last = row
+        if len(batch) >= _BATCH:
+            seen.records = seen.records.plus(tally(batch))
+            batch.clear()
+    if last != [mark]:
+        # The mark behind the end went into a field.
+        seen.open_end = "within a quoted field"
+        _take_row(seen, last, batch, looked_at)
+    seen.records = seen.records.plus(tally(batch))
+    return seen
+
+
+def _take_row(seen: Seen, cells: list[str], batch: list[tuple[str, ...]], looked_at: int) -> int:
+    row = tuple(cells)
+    if seen.first is None:
+        seen.first = row
+        return 0
+    batch.append(row)
+    if row == seen.first:
+        seen.columns.again = True
+    if looked_at < LOOKED_AT_ROWS:
+        look_at(seen.columns, row)
+    return 1
+
+
+def _without_separator_line(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    waiting, head = iter(pieces), b""
+    for piece in waiting:
+        head += piece
+        if len(head) >= _LONGEST_SEPARATOR_LINE:
+            break
+    yield head[separator_line(head) :]
+    yield from waiting
+
+
+def _whole(reading: Reading, pieces: Iterable[bytes]) -> Seen:
+    """One record, if any; of a text, blanks around it mean nothing."""
+    content = b"".join(pieces)
+    if reading.kind is Kind.DOCUMENT:
+        content = content.strip()
+    return Seen(tally([content] if content else []))
+
+
+_READERS: Mapping[Kind, Callable[[Reading, Iterable[bytes]], Seen]] = {
+    Kind.TEXT: _text,
+    Kind.CR_TEXT: _cr_text,
+    Kind.JSON_LINES: _json_lines,
+    Kind.STRICT_JSON_LINES: _json_lines,
+    Kind.TRAIL_LINES: _json_lines,
+    Kind.JSON_STREAM: _json_stream,
+    Kind.JSON_DOCUMENT: _json_document,
+    Kind.TRAIL: _trail,
+    Kind.TABLE: _table,
+    Kind.FLOW: _flow,
+    Kind.W3C: _w3c,
+    Kind.DOCUMENT: _whole,
+    Kind.BINARY: _whole,
+}

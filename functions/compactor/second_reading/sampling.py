@@ -1,0 +1,109 @@
+"""What of a group is read a second time: kept while it is written, compared before the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compactor.second_reading.comparing import Difference, Frame, Kept, differences
+from compactor.second_reading.judging import Declared
+
+#: Larger sources are not kept: a sample is six of them, as stored and as plain bytes.
+SAMPLED_BYTES = 2 << 20
+_STRETCH_BYTES = 8 << 20
+_STRETCH_SOURCES = 256
+
+
+class Sample:
+    """The sources of one output that are read again, and those beside them.
+
+    Of a sample these are the first source and its successor, one by its hash and its successor,
+    and the last two: where two sources meet, records are glued. Neighbours that are too large to
+    keep break such a pair. With ``everything``, stretches of all sources follow each other, each
+    beginning with the last source of the one before.
+
+    Args:
+        frame: of the output.
+        declared: what the settings say.
+        everything: keep every source that is handed over whole.
+    """
+
+    def __init__(self, frame: Frame, declared: Declared, *, everything: bool = False) -> None:
+        self._frame = frame
+        self._declared = declared
+        self._everything = everything
+        # Sources by their place in the output, from 1.
+        self._count = 0
+        self._first: dict[int, Kept] = {}
+        self._hashed: dict[int, Kept] = {}
+        self._last: dict[int, Kept] = {}
+        self._least = b""
+        self._bytes = 0
+        self._found: list[Difference] = []
+
+    def place(
+        self,
+        name: str,
+        identity: bytes,
+        raw: bytes | None,
+        separator: bytes,
+        pieces: Sequence[bytes | memoryview],
+    ) -> None:
+        """Take the next source of the output.
+
+        Args:
+            name: its key.
+            identity: a digest of it, by which one is chosen.
+            raw: its bytes as stored; None where they are not at hand.
+            separator: what was written before its slice.
+            pieces: its slice.
+        """
+        self._count += 1
+        if raw is None:
+            return
+        if self._everything:
+            self._follow(Kept(name, raw, separator, pieces))
+        elif len(raw) <= SAMPLED_BYTES and sum(map(len, pieces)) <= SAMPLED_BYTES:
+            self._choose(Kept(name, raw, separator, pieces), identity)
+
+    def pass_over(self) -> None:
+        """A source of the output that is not at hand, such as one that S3 copied."""
+        self._count += 1
+
+    def differences(self) -> Sequence[Difference]:
+        """What is wrong, once every source was placed."""
+        if self._everything:
+            self._compare(self._last)
+        else:
+            self._compare({**self._first, **self._hashed, **self._last})
+        return self._found
+
+    def _choose(self, one: Kept, identity: bytes) -> None:
+        place = self._count
+        if place <= 2:
+            self._first[place] = one
+        if not self._least or identity < self._least:
+            self._least, self._hashed = identity, {place: one}
+        elif place - 1 in self._hashed and len(self._hashed) == 1:
+            self._hashed[place] = one
+        before = self._last.get(place - 1)
+        self._last = {place: one} if before is None else {place - 1: before, place: one}
+
+    def _follow(self, one: Kept) -> None:
+        self._last[self._count] = one
+        self._bytes += len(one.raw) + sum(map(len, one.pieces))
+        if self._bytes > _STRETCH_BYTES or len(self._last) >= _STRETCH_SOURCES:
+            self._compare(self._last)
+            self._last, self._bytes = {self._count: one}, 0
+
+    def _compare(self, kept: Mapping[int, Kept]) -> None:
+        stretches: list[tuple[list[Kept], bool]] = []
+        before = -1
+        for place, one in sorted(kept.items()):
+            if place != before + 1:
+                stretches.append(([], True))
+            stretches[-1][0].append(one)
+            before = place
+        if before == self._count and stretches:
+            stretches[-1] = (stretches[-1][0], False)
+        alone = self._count == 1 and len(kept) == 1
+        self._found += differences(stretches, self._frame, self._declared, alone=alone)
