@@ -126,13 +126,18 @@ def _reorder(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
 def _repeat(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     if one.reader not in _FORGETFUL:
         return one
-    return replace(one, plain=(one.plain * chance.choice((2, 40)))[:_LONGEST_SOURCE])
+    plain = (one.plain * chance.choice((2, 40)))[:_LONGEST_SOURCE]
+    repeated = replace(one, plain=plain)
+    return _as_stream(repeated) if one.reader is json_lines else repeated
 
 
 def _append(chance: random.Random, one: Source, others: Sequence[Source]) -> Source:
     """Another source, of the same reader, without anything between."""
     same = [other for other in others if other.reader is one.reader in _FORGETFUL]
-    return replace(one, plain=one.plain + chance.choice(same).plain) if same else one
+    if not same:
+        return one
+    glued = replace(one, plain=one.plain + chance.choice(same).plain)
+    return _as_stream(glued) if one.reader is json_lines else glued
 
 
 def _duplicate(chance: random.Random, one: Source, others: Sequence[Source]) -> Source:
@@ -179,6 +184,10 @@ def _header_of_binary(chance: random.Random, one: Source, _: Sequence[Source]) -
 def _other_name(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     endings = (".log", ".txt", ".dat", "", ".bin", one.name)
     return replace(one, name=chance.choice(endings))
+
+
+def _as_stream(one: Source) -> Source:
+    return replace(one, reader=json_stream, loose=json_stream)
 
 
 def _as_blob(one: Source, plain: bytes) -> Source:

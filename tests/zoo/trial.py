@@ -18,7 +18,7 @@ from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 from tests.zoo.encodings import ENCODINGS, decoded
 from tests.zoo.kinds import Kind, Verdict
-from tests.zoo.readers import BOM, Reader, Records
+from tests.zoo.readers import BOM, Reader, Records, json_lines, json_stream
 
 _A_DAY = 86_400
 _SHOWN_RECORDS = 3
@@ -203,14 +203,27 @@ def _wrong_output(body: bytes | None, members: Sequence[Source], outcome: Outcom
             return []
     else:
         outcome.joined.update(one.name for one in members)
-    wrong = (_difference(plain, members, reader) for reader in _readers(members))
+    readers = _readers(members)
+    wrong = [_difference(plain, members, reader) for reader in readers]
+    if readers == [json_stream] and len(members) > 1:
+        wrong += _not_on_lines(plain)
     return [text for text in wrong if text]
+
+
+def _not_on_lines(plain: bytes) -> Iterator[str]:
+    """Joined values are promised one to a line, whatever stood between them before."""
+    glued = [one for one in json_lines(plain) if one[0] == "raw"]
+    if glued:
+        yield f"a line of joined JSON is not one value: {glued[0]!r:.120}"
 
 
 def _readers(members: Sequence[Source]) -> list[Reader]:
     strict = list(dict.fromkeys(one.reader for one in members))
     if len(strict) == 1:
         return strict
+    if set(strict) == {json_lines, json_stream}:
+        # What is glued on one line is read value by value, and what is not is that as well.
+        return [json_stream]
     return list(dict.fromkeys(one.loose or one.reader for one in members))
 
 

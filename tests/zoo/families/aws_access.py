@@ -43,7 +43,7 @@ def _s3_access_latin(chance):
     return text.encode("latin-1")
 
 
-@kind("S3 access, quotes in agents", page=_S3_PAGE, url=_S3_URL, reader=lines, verdict=JOINED,
+@kind("S3 access, quotes in agents", page=_S3_PAGE, url=_S3_URL, reader=lines, verdict=EITHER,
       ending="-00AB12CD")  # fmt: skip
 def _s3_access_quotes(chance):
     return chance.rows(lambda: s3_access_line(chance).replace('"-" "', '"-" "a"b '))
