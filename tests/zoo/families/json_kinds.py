@@ -127,6 +127,12 @@ def _pretty_stream(chance):
     return "".join(json.dumps(_item(chance), indent=2) + "\n" for _ in range(3))
 
 
+@kind("Pretty JSON, Classic Mac OS line ends", page=_RFC, url=_RFC_URL, reader=json_document,
+      verdict=LEFT, ending=".json")  # fmt: skip
+def _pretty_cr(chance):
+    return json.dumps(_item(chance), indent=1).replace("\n", "\r")
+
+
 @kind("JSON with comments", page="JSON with Comments (Visual Studio Code)",
       url="https://code.visualstudio.com/docs/languages/json", reader=document, verdict=LEFT,
       ending=".jsonc")  # fmt: skip

@@ -67,6 +67,13 @@ def _header_alone(chance):
     return _written([_NAMES, *rows], lineterminator="\n")
 
 
+@kind("CSV with a header and no row anywhere", page=_RFC, url=_RFC_URL, reader=table(),
+      verdict=EITHER, ending=".csv")  # fmt: skip
+def _header_only(chance):
+    del chance
+    return _written([_NAMES], lineterminator="\n")
+
+
 @kind("CSV with changing headers", page=_RFC, url=_RFC_URL, reader=table(), verdict=EITHER,
       ending=".csv")  # fmt: skip
 def _headers_change(chance):
