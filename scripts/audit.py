@@ -2,8 +2,8 @@
 
 Nothing here trusts the compactor: objects are listed and read with plain boto3, records are
 told apart by :mod:`scripts.records`, and of the commit logs only the names of sources and
-outputs are taken, with code of its own. What is compared, partition by partition, is the
-multiset of records in the sources with the multiset of records in the outputs.
+outputs are taken, with code of its own. What is compared, output by output, is the multiset of
+records in its sources with the multiset of records in the output.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import zstandard
 
 from compactor.uris import S3Uri
 from scripts.console import counted
-from scripts.records import records
+from scripts.records import Reader, plain_text
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -93,10 +94,15 @@ class Proof:
 
 @dataclass(slots=True)
 class _Named:
-    """What the commit logs name: partition path by (key, ETag), and by output key."""
+    """What the commit logs name.
 
-    sources: dict[tuple[str, str], str] = field(default_factory=dict)
-    outputs: dict[str, str] = field(default_factory=dict)
+    Attributes:
+        sources: key of the output by (key, ETag) of the source; None where there is none.
+        outputs: keys of the outputs.
+    """
+
+    sources: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    outputs: set[str] = field(default_factory=set)
 
 
 def audit(
@@ -104,7 +110,7 @@ def audit(
 ) -> Proof:
     """Read everything again and compare.
 
-    Memory grows with the number of different records, about 100 bytes each.
+    Memory: the sources of one output, and a digest of each of their records.
 
     Args:
         places: where to look.
@@ -114,30 +120,51 @@ def audit(
     proof = Proof()
     named = _named(places, client, proof)
     listed = dict(_listed(places.source, client))
-    sources = {key: path for (key, tag), path in named.sources.items() if listed.get(key) == tag}
+    sources = {key: out for (key, tag), out in named.sources.items() if listed.get(key) == tag}
     outputs = dict(_listed(places.destination, client))
     proof.sources, proof.left_alone = len(sources), len(listed) - len(sources)
     proof.outputs = len(outputs)
     _compare_names(named, sources, outputs, proof)
-    known = {key: path for key, path in named.outputs.items() if key in outputs}
-    reader = _Reader(client, proof, on_read, len(sources) + len(known))
-    before = reader.read(places.source.bucket, sources)
-    after = reader.read(places.destination.bucket, known)
-    proof.records = before.total()
-    proof.matched = sum(count for digest, count in before.items() if after[digest] == count)
-    for text, lost in (("lost", before - after), ("doubled or new", after - before)):
-        if lost:
-            proof.findings.append(f"{lost.total():,} records are {text} in the outputs")
+    known = named.outputs & outputs.keys()
+    reader = _Bodies(client, on_read, len(sources) + len(known))
+    by_output: dict[str | None, list[str]] = {None: [], **{key: [] for key in known}}
+    for key, output in sources.items():
+        by_output.setdefault(output, []).append(key)
+    with ThreadPoolExecutor(_READERS) as pool:
+        for output, keys in by_output.items():
+            texts = reader.texts(pool, places.source.bucket, keys)
+            joined = None
+            if output is not None and output in known:
+                (joined,) = reader.texts(pool, places.destination.bucket, [output])
+            _compare(output, texts, joined, proof)
     return proof
 
 
+def _compare(
+    output: str | None, sources: Sequence[_Text], joined: _Text | None, proof: Proof
+) -> None:
+    """Compare the records of one output with those of its sources."""
+    unreadable = [one.fault for one in (*sources, *filter(None, (joined,))) if one.fault]
+    proof.findings += unreadable
+    reader = Reader([(one.key, one.text) for one in sources])
+    before = Counter(_digest(record) for one in sources for record in reader.source(one.text))
+    after = Counter(_digest(record) for record in reader.output(joined.text if joined else ""))
+    proof.records += before.total()
+    proof.matched += sum(count for digest, count in before.items() if after[digest] == count)
+    for text, lost in (("lost", before - after), ("doubled or new", after - before)):
+        if lost:
+            proof.findings.append(f"{lost.total():,} records are {text} in {output}")
+    if reader.doubt and len(sources) > 1:
+        proof.findings.append(f"{output}: {reader.doubt}")
+
+
 def _compare_names(
-    named: _Named, sources: Mapping[str, str], outputs: Mapping[str, str], proof: Proof
+    named: _Named, sources: Mapping[str, str | None], outputs: Mapping[str, str], proof: Proof
 ) -> None:
     gone = [key for key, _ in named.sources if key not in sources]
     _find(proof, "sources that commits name are gone or changed", gone)
-    _find(proof, "outputs that commits name are missing", named.outputs.keys() - outputs.keys())
-    _find(proof, "objects that no commit names", outputs.keys() - named.outputs.keys())
+    _find(proof, "outputs that commits name are missing", named.outputs - outputs.keys())
+    _find(proof, "objects that no commit names", outputs.keys() - named.outputs)
 
 
 def _find(proof: Proof, what: str, keys: Iterable[str]) -> None:
@@ -170,59 +197,58 @@ def _named(places: Places, client: S3Client, proof: Proof) -> _Named:
         entry = json.loads(gzip.decompress(body))
         if entry["replaces"] is not None:
             void.add((match[1], entry["replaces"]))
-        _take(entry, match[1], named, proof)
+        _take(entry, named, proof)
     return named
 
 
-def _take(entry: Mapping[str, Any], path: str, named: _Named, proof: Proof) -> None:
+def _take(entry: Mapping[str, Any], named: _Named, proof: Proof) -> None:
+    output = entry["output"]["key"] if entry["output"] is not None else None
     rows = zip(entry["manifest"]["key"], entry["manifest"]["etag"], strict=True)
     for row in rows:
         if row in named.sources:
             _find(proof, "source is in two commits", [row[0]])
-        named.sources[row] = path
-    if entry["output"] is not None:
-        named.outputs[entry["output"]["key"]] = path
+        named.sources[row] = output
+    if output is not None:
+        named.outputs.add(output)
 
 
-class _Reader:
-    """Counts records by digest, several objects at a time."""
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What an object holds, or why it cannot be read."""
+
+    key: str
+    text: str = ""
+    fault: str = ""
+
+
+class _Bodies:
+    """Objects as text, several at a time."""
 
     def __init__(
-        self,
-        client: S3Client,
-        proof: Proof,
-        on_read: Callable[[int, int], None] | None,
-        total: int,
+        self, client: S3Client, on_read: Callable[[int, int], None] | None, total: int
     ) -> None:
         self._client = client
-        self._proof = proof
         self._on_read = on_read
         self._total = total
         self._done = 0
 
-    def read(self, bucket: str, paths: Mapping[str, str]) -> Counter[bytes]:
-        """Records of these objects, each counted together with its partition."""
+    def texts(self, pool: ThreadPoolExecutor, bucket: str, keys: Iterable[str]) -> Sequence[_Text]:
+        found = []
+        for text in pool.map(partial(self._text, bucket), sorted(keys)):
+            found.append(text)
+            self._done += 1
+            if self._on_read is not None:
+                self._on_read(self._done, self._total)
+        return found
 
-        def digests(key: str) -> list[bytes] | str:
-            body = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
-            try:
-                return [_digest(paths[key], record) for record in records(key, body)]
-            except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-                return f"{key} cannot be read: {error}"
-
-        counts: Counter[bytes] = Counter()
-        with ThreadPoolExecutor(_READERS) as pool:
-            for found in pool.map(digests, paths):
-                if isinstance(found, str):
-                    self._proof.findings.append(found)
-                else:
-                    counts.update(found)
-                self._done += 1
-                if self._on_read is not None:
-                    self._on_read(self._done, self._total)
-        return counts
+    def _text(self, bucket: str, key: str) -> _Text:
+        body = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        try:
+            return _Text(key, plain_text(body))
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            return _Text(key, fault=f"{key} cannot be read: {error}")
 
 
-def _digest(path: str, record: str) -> bytes:
-    text = f"{path}\0{record}".encode("utf-8", "surrogateescape")
+def _digest(record: str) -> bytes:
+    text = record.encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=10).digest()

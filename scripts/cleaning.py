@@ -13,8 +13,10 @@ from typing import Any
 from compactor.clean_up_partition import CleanUpRun, Decision, clean_up, decide
 from compactor.clean_up_receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt
 from compactor.clean_up_work import find_due
+from compactor.conditions import traits_of
 from compactor.errors import CompactorError
 from compactor.ports import Clock, ObjectStore
+from compactor.probe import ensure_asked
 from compactor.settings import Settings
 from scripts.console import progress
 
@@ -100,6 +102,17 @@ class Cleaning:
         entries = sum(work.entries for work in due)
         with progress("checking outputs", entries) as bar, self._threads() as pool:
             return list(pool.map(lambda work: decide(self._run(work.path, bar.advance)), due))
+
+    def ask_store(self) -> None:
+        """Find out how sources can be deleted safely; once a day, the first thing written.
+
+        Raises:
+            InvalidInput: the store does not honour what clean-up stands on.
+            TransientStoreError: the store did not answer.
+        """
+        now = self._clock.now()
+        findings = ensure_asked(self._settings.state, self._store, now, deletes=True)
+        self._store = self._store.with_traits(traits_of(findings))
 
     def act(self, decisions: Sequence[Decision]) -> Done:
         """Do what was decided, and nothing else; each output is looked at once more."""

@@ -23,11 +23,14 @@ class Summary:
         records: records in the outputs; those of server-side copies are not counted.
         rejected: records that do not fit the schema of their Parquet output, kept beside it.
         skipped: objects left alone, by reason.
-        quarantined: objects left alone because they cannot be read.
+        quarantined: objects left alone for what they hold.
+        left_alone: their number, an example and what was seen of it, by reason.
+        headline: says so where most sources were; else empty.
         oversized: partitions left for Spark.
         spark: partitions that went to Spark; they are in all other numbers.
         report_uri: where the whole report is.
         clean_up: clean-up's part of the report; None where the run has none.
+        warnings: what the store does not promise, and what is done instead.
     """
 
     run_id: str
@@ -42,10 +45,13 @@ class Summary:
     seconds: float
     skipped: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
+    left_alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    headline: str = ""
     oversized: tuple[str, ...] = ()
     spark: tuple[str, ...] = ()
     report_uri: str = ""
     clean_up: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
@@ -64,11 +70,15 @@ class Summary:
             seconds=round(seconds, 2),
             skipped={reason: one["objects"] for reason, one in report["skipped"].items()},
             quarantined=totals["quarantined"],
+            # Reports of earlier versions have neither.
+            left_alone=report.get("left_alone", {}),
+            headline=report.get("headline", ""),
             oversized=tuple(report["oversized"]),
             spark=tuple(report["spark"]),
             report_uri=report_uri,
             # Reports of earlier versions have none.
             clean_up=report.get("clean_up"),
+            warnings=tuple(report.get("warnings", ())),
         )
 
     @property
@@ -108,20 +118,27 @@ def print_summary(summary: Summary) -> None:
         ("Seconds", "", f"{summary.seconds:,.1f}"),
     )
     print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
-    for reason, objects in sorted(summary.skipped.items()):
-        print_line(f"left alone: {counted(objects, 'object')}, {reason}")
-    if summary.quarantined:
-        print_line(
-            f"left alone: {counted(summary.quarantined, 'unreadable object')}, see the report"
-        )
+    _print_left_alone(summary)
     for path in summary.spark:
         print_line(f"by Spark: {path or '(root)'}")
     if summary.rejected:
         print_line(f"rejected: {counted(summary.rejected, 'record')} that do not fit the schema")
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")
+    for line in summary.warnings:
+        print_line(f"warning: {' '.join(line.split())}")
     if summary.clean_up is not None:
         _print_clean_up(summary.clean_up)
+
+
+def _print_left_alone(summary: Summary) -> None:
+    if summary.headline:
+        print_line(summary.headline)
+    for reason, objects in sorted(summary.skipped.items()):
+        print_line(f"left alone: {counted(objects, 'object')}, {reason}")
+    for reason, one in summary.left_alone.items():
+        print_line(f"left alone: {counted(one['objects'], 'source')}, {reason}, such as")
+        print_line(f"  {one['example']}: {one['detail']}")
 
 
 def _print_clean_up(clean_up: Mapping[str, Any]) -> None:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.probe import traits_for
 from compactor.stores.s3 import S3Store, make_client
 from spark.console import Console
 from spark.driver import Driver
@@ -32,10 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     store = S3Store(client)
     try:
         loaded = load_run(place, store)
+        traits = traits_for(loaded.settings.state, store, SystemClock().now())
         # Also when there is nothing to do: YARN fails a driver that starts no session. All of
         # Spark's settings come from spark-submit: any set here would take their place.
         session = SparkSession.Builder().getOrCreate()
-        outcome = Outcome.of(Driver(loaded, client, console).compact(session))
+        outcome = Outcome.of(Driver(loaded, client, console, traits).compact(session))
     except Exception as error:
         outcome = Outcome.of_error(type(error).__name__, first_line(error))
     console.say(outcome.line)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import SparkSession
 
 from compactor.clock import SystemClock
+from compactor.conditions import StoreTraits
 from compactor.partition_run import PartitionRun
 from compactor.receipts import Receipt
 from compactor.stores.s3 import S3Store
@@ -22,6 +23,7 @@ from spark.console import Console
 from spark.oversized import Budget, OversizedPartition, PlannedGroup
 from spark.places import LoadedRun
 from spark.rounds import Rounds
+from spark.tasks import OF_AWS
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -56,11 +58,13 @@ class Driver:
         loaded: what discovery wrote.
         client: serves the driver's own requests.
         console: told how far the job is.
+        traits: the ways that are safe at the store.
     """
 
     loaded: LoadedRun
     client: S3Client
     console: Console
+    traits: StoreTraits = OF_AWS
 
     def compact(self, session: SparkSession) -> Sequence[Receipt]:
         """Compact every oversized partition; a partition that fails does not stop the others.
@@ -86,7 +90,7 @@ class Driver:
 
     def _partition(self, item: WorkItem) -> OversizedPartition:
         # A store of its own, so that its requests are counted apart.
-        store = S3Store(self.client)
+        store = S3Store(self.client).with_traits(self.traits)
         settings, run_id = self.loaded.settings, self.loaded.run_id
         run = PartitionRun(item.partition, settings, store, SystemClock(), NoDeadline(), run_id)
         return OversizedPartition(run, rebuild=not settings.columnar)
@@ -96,9 +100,9 @@ class Driver:
         if settings.columnar:
             from spark.columnar.rounds import ParquetRounds  # noqa: PLC0415 - no other run needs it
 
-            return ParquetRounds(session, settings, run_id, self.client)
+            return ParquetRounds(session, settings, run_id, self.client, traits=self.traits)
         region = self.client.meta.region_name
-        return Rounds(session.sparkContext, settings, run_id, region)
+        return Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
 
     def _plan(
         self, partitions: Sequence[OversizedPartition], pool: ThreadPoolExecutor

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from pyspark import SparkContext
 
+from compactor.conditions import StoreTraits
 from compactor.settings import Settings
 from spark.answers import Answer, AnswersParam, GroupTask
-from spark.tasks import GroupRunner, OpenStore
+from spark.tasks import OF_AWS, GroupRunner, OpenStore
 
 POLL_SECONDS = 0.2
 # What a group's answer says when all attempts at it ended with their executors.
@@ -25,15 +26,22 @@ class Rounds:
         settings: of the run.
         run_id: of the run.
         region: where the buckets are, as the driver's client found it.
+        traits: the ways that are safe at the store.
     """
 
     def __init__(
-        self, context: SparkContext, settings: Settings, run_id: str, region: str | None
+        self,
+        context: SparkContext,
+        settings: Settings,
+        run_id: str,
+        region: str | None,
+        *,
+        traits: StoreTraits = OF_AWS,
     ) -> None:
         self._context = context
         nothing: list[Answer] = []
         self._answers = context.accumulator(nothing, AnswersParam())
-        opened = OpenStore.of(settings, region)
+        opened = OpenStore.of(settings, region, traits)
         self._runner = GroupRunner(settings, run_id, self._answers, opened)
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compactor import worker_process
+from compactor.conditions import StoreTraits
 from compactor.group_steps import draft_of, store_group
 from compactor.log_entries import encode_commit
 from compactor.pending import PendingOutput
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # An executor has several Python processes, each with its share of what S3 gives to one prefix.
 MAX_THREADS = 128
 # Where the driver's own store is, unless an executor has been told otherwise.
+OF_AWS = StoreTraits()
 _PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION")
 
 
@@ -41,31 +43,34 @@ class OpenStore:
         budget_bytes: bytes of sources fetched or waiting at the same time.
         environment: variables that lead to where the driver's own store is, unless the process
             has been told otherwise; never credentials.
+        traits: the ways that are safe there.
     """
 
     threads: int
     budget_bytes: int
     environment: Mapping[str, str]
+    traits: StoreTraits = OF_AWS
 
     @classmethod
-    def of(cls, settings: Settings, region: str | None) -> OpenStore:
+    def of(cls, settings: Settings, region: str | None, traits: StoreTraits = OF_AWS) -> OpenStore:
         """What the settings want.
 
         Args:
             settings: of the run.
             region: where the driver's client found itself to be.
+            traits: the ways that are safe at the store.
         """
         found = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name)}
         if region:
             found["AWS_DEFAULT_REGION"] = region
         threads = min(settings.read_concurrency, MAX_THREADS)
-        return cls(threads, settings.memory_budget_bytes, found)
+        return cls(threads, settings.memory_budget_bytes, found, traits)
 
     def __call__(self) -> S3Store:
         """The one store of this process."""
         for name, value in self.environment.items():
             os.environ.setdefault(name, value)
-        return _store(self.threads, self.budget_bytes)
+        return _store(self.threads, self.budget_bytes).with_traits(self.traits)
 
 
 @dataclass(frozen=True, slots=True)

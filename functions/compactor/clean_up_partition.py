@@ -15,6 +15,7 @@ from compactor.clean_up_receipts import CleanUpReceipt, held_line
 from compactor.clean_up_records import write_record
 from compactor.clean_up_run import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
 from compactor.cleanup import Deleted, Entry
+from compactor.conditions import RACING_DELETES
 from compactor.errors import CompactorError, IntegrityError
 from compactor.orphans import find_orphans
 from compactor.ports import OpenUpload
@@ -79,6 +80,8 @@ def decide(run: CleanUpRun) -> Decision:
             run.on_entry()
         if decision.held:
             decision.unsafe.append(held_line(run.path, decision.held))
+        if any(one.sources for one in decision.due) and not run.store.traits.deletes_one:
+            decision.warnings.append(RACING_DELETES)
         _count_orphans(decision, run, log, entries)
     except IntegrityError as error:
         decision.error = str(error)
@@ -192,6 +195,8 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):
         receipt.warn(CLOUDTRAIL_WARNING)
+    if found.sources and not run.store.traits.deletes_one:
+        receipt.warn(RACING_DELETES)
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
     # Of another source's objects in the same commit nobody knows here what becomes of them.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from compactor import manifest
 from compactor.columnar import Columnar
 from compactor.errors import IntegrityError
+from compactor.left_alone import BY_SETTINGS, REMEDIES, LeftAlone
 from compactor.manifest import ManifestRow
 from compactor.model import (
     PASSING_REASONS,
@@ -70,6 +72,8 @@ class Commit:
         sequence: place in the log, from 1.
         commit_id: tells a writer its own entry from another's after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
+        decided_by: names the settings under which sources were left alone, as
+            :func:`compactor.detection.decided_by` does; empty in entries of earlier versions.
         output: None when the entry only quarantines sources or voids a commit.
         log_id: identity of the log it was written for; empty in entries that
             are older than identities.
@@ -93,6 +97,7 @@ class Commit:
     rules: int = RULES
     freed: bytes = b""
     why: str = ""
+    decided_by: str = ""
 
     @property
     def empty(self) -> bool:
@@ -110,6 +115,7 @@ class Commit:
             quarantined=(),
             replaces=self.sequence,
             rules=RULES,
+            decided_by="",
         )
 
     def undone(self, run_id: str, now: float, why: str) -> Commit:
@@ -151,7 +157,7 @@ class RunTotals:
 
     ``records`` leaves out those of server-side copies, which were never counted, and the
     ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
-    are counted; but for those whose reason may pass, which each call meets anew.
+    are counted, by reason, too; but for those whose reason may pass, which each call meets anew.
     """
 
     sources: int = 0
@@ -164,6 +170,7 @@ class RunTotals:
     quarantined: int = 0
     quarantined_bytes: int = 0
     lines: list[QuarantineLine] = field(default_factory=list)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with -1 take one away that was replaced."""
@@ -172,6 +179,7 @@ class RunTotals:
         lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
         self.quarantined += sign * len(lasting)
         self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
+        self._count_left_alone(lasting, sign)
         if sign > 0:
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
@@ -182,6 +190,27 @@ class RunTotals:
             self.copied += sign * commit.output.copied
             if commit.output.columnar is not None:
                 self.rejected += sign * commit.output.columnar.rejected
+
+    def _count_left_alone(self, lasting: Iterable[Quarantined], sign: int) -> None:
+        for one in lasting:
+            told = self.left_alone.get(one.reason)
+            if told is None:
+                setting = REMEDIES.get(one.reason, "")
+                told = LeftAlone(0, 0, one.source.key, one.detail, setting)
+                self.left_alone[one.reason.value] = told
+            told.objects += sign
+            told.bytes += sign * one.source.size
+
+
+class _StillLeftAlone(Container[bytes]):
+    """Identities left alone, but for those that other settings may decide otherwise."""
+
+    def __init__(self, every: Container[bytes], reopened: tuple[Container[bytes], ...]) -> None:
+        self._every = every
+        self._reopened = reopened
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._every and not any(identity in one for one in self._reopened)
 
 
 def output_digest(bucket: str, key: str) -> bytes:
@@ -220,6 +249,7 @@ class LogState:
         quarantined: identities of the sources left alone for good.
         passing: identities of the sources left alone for a reason that may pass, such as access
             denied: every run tries them again, and none writes them down a second time.
+        undecided: those of the quarantined that hang on the settings, by the settings in force.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
@@ -239,6 +269,7 @@ class LogState:
     committed: set[bytes] = field(default_factory=set)
     quarantined: set[bytes] = field(default_factory=set)
     passing: set[bytes] = field(default_factory=set)
+    undecided: dict[str, set[bytes]] = field(default_factory=dict)
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
@@ -275,10 +306,28 @@ class LogState:
         for one in commit.quarantined:
             known = self.passing if one.reason in PASSING_REASONS else self.quarantined
             known.add(one.source.identity)
+        self._note_undecided(commit)
 
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""
         self.unpublished.pop(commit.sequence, None)
+
+    def left_alone(self, decided_by: str) -> Container[bytes]:
+        """Identities of the sources that these settings leave alone again.
+
+        Args:
+            decided_by: the settings, named by :func:`compactor.detection.decided_by`.
+        """
+        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
+        return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
+
+    def _note_undecided(self, commit: Commit) -> None:
+        found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}
+        if not found or not commit.decided_by:
+            return
+        for one in self.undecided.values():
+            one.difference_update(found)
+        self.undecided.setdefault(commit.decided_by, set()).update(found)
 
     def totals(self, run_id: str) -> RunTotals:
         """What a run committed here so far."""

@@ -12,7 +12,7 @@ from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
 from compactor.denied import Denials
 from compactor.detection import detect_source, passing_check
-from compactor.errors import SourceChanged, UnreadableSource
+from compactor.errors import UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
 from compactor.formats.columns import ColumnsFramer
 from compactor.formats.framing import Framer
@@ -109,8 +109,9 @@ class _Attempt:
         self._frame_bytes = 0
         self._frame_newlines = 0
         self._opened = False
-        # A copied source and its place: whether it ends with a newline matters once bytes follow.
-        self._unended: tuple[SourceObject, int] | None = None
+        # A copied source, its place, and whether it ends with a newline: that matters once bytes
+        # follow.
+        self._unended: tuple[SourceObject, int, bool] | None = None
 
     def run(self) -> PendingOutput:
         sources = [s for s in self._group.sources if s.identity not in self._quarantined]
@@ -181,16 +182,17 @@ class _Attempt:
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        signature = copied_signature(source, self._settings, self._store) if self.copies else None
-        if signature is None:
+        found = copied_signature(source, self._settings, self._store) if self.copies else None
+        if found is None:
             return False
+        signature, ended = found
         if self._signature is None:
             self._open_output(signature, source)
         if signature != self._signature or self._writer is None:
             return False
         self._write_opening()
         self._end_copied()
-        self._unended = (source, self._writer.plain_bytes)
+        self._unended = (source, self._writer.plain_bytes, ended)
         self._writer.copy(source)
         if self._sample is not None:
             self._sample.pass_over()
@@ -200,19 +202,12 @@ class _Attempt:
         """Add the newline that a copied source lacks, unless it is the output's last."""
         if self._unended is None or self._writer is None:
             return
-        (source, offset), self._unended = self._unended, None
-        appended = 0 if last else int(self._last_byte(source) != b"\n")
+        (source, offset, ended), self._unended = self._unended, None
+        appended = 0 if last else int(not ended)
         self._writer.write(b"\n" * appended)
         facts = SliceFacts(None, appended=appended)
         length = source.size + appended
         self._rows.append(ManifestRow(source, offset, length, source.size, None, facts))
-
-    def _last_byte(self, source: SourceObject) -> bytes:
-        try:
-            return self._store.read_range(source, source.size - 1, 1)
-        except UnreadableSource as error:
-            # It was readable when it was copied; the source at hand is another one.
-            raise SourceChanged(source.key, source.etag, error.detail) from error
 
     def _open_output(self, signature: Signature, source: SourceObject) -> None:
         settings = self._settings

@@ -7,6 +7,9 @@ What several sources begin with, and none has among its records, is the header o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 from compactor.formats import Detected
 from compactor.formats.columns import ColumnsFramer
@@ -17,6 +20,20 @@ from compactor.model import Quarantined, QuarantineReason, SourceObject
 _MANY_ALONE = 3
 # Kept of sources that came before the first one with a header.
 _SEEN_BYTES = 16 << 20
+
+
+def doubt(masks: Sequence[int], *, seen_again: bool) -> str:
+    """Why several sources that begin so do not confirm their header; empty when they do.
+
+    Args:
+        masks: for each source with records, the columns that hold values below the header.
+        seen_again: the header stands among the records, too.
+    """
+    if len(masks) <= 1:
+        return "fewer than two sources have records below this one"
+    if not reduce(and_, masks):
+        return "no column holds values in all sources that begin so"
+    return "its first record stands among the records, too" if seen_again else ""
 
 
 class HeaderCase:
@@ -70,14 +87,7 @@ class HeaderCase:
         if not self._placed or len(self._placed) == len(masks) == 1:
             # Nothing was left out of an output that has one source.
             return ""
-        if len(masks) <= 1:
-            return "fewer than two sources have records below this one"
-        common = -1
-        for mask in masks:
-            common &= mask
-        if not common:
-            return "no column holds values in all sources that begin so"
-        return "its first record stands among the records, too" if self._seen_again() else ""
+        return doubt(masks, seen_again=self._seen_again())
 
     def _seen_again(self) -> bool:
         framer = self.framer

@@ -5,11 +5,13 @@ Every function returns (bucket, key) or (bucket, prefix); prefixes end in ``/``.
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.settings import Settings
+from compactor.uris import S3Uri
 
 # Below the state's prefix: what outlives a run, by partition.
 PARTITIONS = "partitions/"
@@ -59,6 +61,18 @@ def schemes_prefix(settings: Settings) -> tuple[str, str]:
 def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
     """One entry there."""
     return _state(settings, f"schemes/{sequence:020d}.json")
+
+
+def probe_key(state: S3Uri, endpoint_url: str) -> tuple[str, str]:
+    """What the store at this endpoint answered when it was asked, for the state's bucket."""
+    asked = f"{endpoint_url}\0{state.bucket}".encode()
+    name = hashlib.blake2b(asked, digest_size=16).hexdigest()
+    return state.bucket, f"{state.prefix}probes/{name}.json"
+
+
+def probe_prefix(state: S3Uri, name: str) -> tuple[str, str]:
+    """Where one round of questions writes what it removes again."""
+    return state.bucket, f"{state.prefix}probes/{name}/"
 
 
 def commits_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:

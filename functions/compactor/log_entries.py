@@ -38,6 +38,8 @@ class _Entry(msgspec.Struct):
     rules: int = 1
     freed: bytes = b""
     why: str = ""
+    # Entries of earlier versions have none.
+    decided_by: str = ""
 
     def __post_init__(self) -> None:
         split_digests(self.freed)
@@ -60,6 +62,7 @@ class _Checkpoint(msgspec.Struct):
     # None in checkpoints that were written before logs had an identity.
     path: str | None = None
     outputs: bytes | None = None
+    undecided: dict[str, bytes] = {}
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -81,6 +84,7 @@ def encode_commit(commit: Commit) -> bytes:
         "log_id": commit.log_id,
         "rules": commit.rules,
         **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
+        "decided_by": commit.decided_by,
     }
     return _pack(document)
 
@@ -102,6 +106,7 @@ def decode_commit(body: bytes) -> Commit:
         rules=entry.rules,
         freed=entry.freed,
         why=entry.why,
+        decided_by=entry.decided_by,
     )
 
 
@@ -113,6 +118,11 @@ def encode_checkpoint(state: LogState) -> bytes:
         "committed": b"".join(sorted(state.committed)),
         "quarantined": b"".join(sorted(state.quarantined)),
         "passing": b"".join(sorted(state.passing)),
+        "undecided": {
+            name: b"".join(sorted(found))
+            for name, found in sorted(state.undecided.items())
+            if found
+        },
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
         "log_id": state.log_id,
         "path": state.path,
@@ -130,6 +140,7 @@ def decode_checkpoint(body: bytes) -> LogState:
         committed=split_digests(document.committed),
         quarantined=split_digests(document.quarantined),
         passing=split_digests(document.passing),
+        undecided={name: split_digests(found) for name, found in document.undecided.items()},
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,

@@ -149,8 +149,8 @@ class Signature:
     """What must be equal for two sources to share an output: format, encoding, header.
 
     ``header`` is the header line(s) of CSV, TSV, VPC flow and CloudFront sources without
-    line end and BOM, else empty. ``dialect`` is the delimiter and the number of fields of CSV and
-    TSV rows that have no header, where they were found out.
+    line end and BOM, else empty. ``dialect`` is what was found out of how CSV and TSV are written:
+    a delimiter, and of rows without a header the number of fields.
     """
 
     format: Format
@@ -209,11 +209,16 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """One stored part of a multipart upload. ``etag`` is what CompleteMultipartUpload wants."""
+    """One stored part of a multipart upload. ``etag`` is what CompleteMultipartUpload wants.
+
+    ``crc32`` is that of its bytes: ours of what was sent, the store's own of what it copied; None
+    where neither is known.
+    """
 
     number: int
     etag: str
     size: int
+    crc32: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Knowledge:
 
     Attributes:
         committed: identities of sources that a commit names.
-        quarantined: identities of sources that were found unreadable.
+        quarantined: identities of sources that were left alone, and would be again.
         signatures: what was learned of sources that did not fit their group.
     """
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
+from compactor.conditions import StoreTraits
 from compactor.model import SourceObject, StoredPart
 
 
@@ -103,6 +104,20 @@ class ObjectStore(Protocol):
     @property
     def requests(self) -> RequestCounts:
         """What was asked of the store so far."""
+        ...
+
+    @property
+    def endpoint_url(self) -> str:
+        """Where requests are sent."""
+        ...
+
+    @property
+    def traits(self) -> StoreTraits:
+        """The ways that this store takes, those that are safe on AWS unless it was told others."""
+        ...
+
+    def with_traits(self, traits: StoreTraits) -> Self:
+        """This very store, taking the ways of these traits."""
         ...
 
     def list_objects(

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compactor.commit_log import Commit, LogState
+from compactor.confirm import confirm
+from compactor.detection import decided_by
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -119,7 +121,8 @@ class Progress:
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
-        known = Knowledge(state.committed, state.quarantined, self.signatures)
+        left_alone = state.left_alone(decided_by(run.settings))
+        known = Knowledge(state.committed, left_alone, self.signatures)
         decision = plan(listing, run.settings, known, run.clock.now())
         if decision.groups:
             self._require_whole_log()
@@ -194,6 +197,8 @@ class Progress:
             UploadLost: committed, but somebody dropped the upload: settle the log again.
         """
         run = self.run
+        if draft.quarantined:
+            draft = replace(draft, decided_by=decided_by(run.settings))
         try:
             commit = run.log.append(self.state, draft)
         except (CommitConflict, IntegrityError, InvalidInput):
@@ -202,6 +207,7 @@ class Progress:
             raise
         publish(commit, run.store)
         self.state.mark_published(commit)
+        confirm(commit, run.store)
         self.result.groups += 1
         self._setbacks = 0
         run.on_group(commit)
@@ -278,6 +284,8 @@ class Progress:
             repaired = withdraw(commit, self.run.store)
             if repaired:
                 self._replace(commit)
+        else:
+            confirm(commit, self.run.store)
         self.state.mark_published(commit)
         self.result.repaired += repaired
 

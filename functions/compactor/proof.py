@@ -56,7 +56,9 @@ def _require(
     if head.crc32 is not None and output.crc32 is not None:
         if head.crc32 != output.crc32:
             raise IntegrityError(f"{where} has CRC32 {head.crc32}, its commit says {output.crc32}")
-    elif head.etag not in (proven, multipart_etag(output.parts)):
+        return
+    verify.check_told_crc32(output, head, store)
+    if head.etag not in (proven, multipart_etag(output.parts)):
         if output.crc32 is None:
             _require_known_copies(where, commit)
         try:

@@ -16,6 +16,7 @@ import msgspec
 from compactor import layout
 from compactor.commit_log import LogState, QuarantineLine
 from compactor.decoding import decoder
+from compactor.left_alone import LeftAlone
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
@@ -52,6 +53,7 @@ class Receipt:
     Attributes:
         status: ``done``, ``more`` (time ran out) or ``failed``.
         error, cause: class name and text of what ended a failed partition.
+        left_alone: what the quarantined sources are, by reason.
         skipped: objects not compacted, by reason, as the last plan saw them.
     """
 
@@ -61,6 +63,7 @@ class Receipt:
     counts: Counts = field(default_factory=Counts)
     skipped: dict[str, Skipped] = field(default_factory=dict)
     quarantined: list[QuarantineLine] = field(default_factory=list)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
     error: str = ""
     cause: str = ""
 

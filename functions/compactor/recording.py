@@ -66,6 +66,7 @@ class Recorder:
             # Those that earlier calls of this run left for a while were met again by this one.
             counts.quarantined += len(self._unread)
             self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]
+            self.receipt.left_alone = state.totals(run.run_id).left_alone
         made = Counter(run.store.requests.snapshot()) - self._requests_before
         if elsewhere is None:
             counts.seconds += run.clock.now() - self._started

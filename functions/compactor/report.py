@@ -14,6 +14,7 @@ from compactor import layout, receipts
 from compactor.clean_up_report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
+from compactor.left_alone import LeftAlone, added_up, headline
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.receipts import Counts, Receipt
@@ -31,6 +32,7 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
     """What discovery saw beside the work items."""
 
     unpartitioned: Skipped
+    warnings: list[str] = []
 
 
 class SparkErrorLine(msgspec.Struct, frozen=True):
@@ -67,9 +69,12 @@ class RunReport:
             run's spark_engine is none.
         spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
+        left_alone: sources left alone for what they hold, by reason, the most frequent first.
+        headline: says so where most of the sources were; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
         clean_up: what clean-up did; None where the settings do not ask for it.
+        warnings: what the store does not promise, and what is done instead.
     """
 
     run_id: str
@@ -81,9 +86,12 @@ class RunReport:
     oversized: list[str] = field(default_factory=list)
     spark: list[str] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    headline: str = ""
     failure: str = ""
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> list[Receipt]:
@@ -135,6 +143,7 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
+    discovered = _discovered(settings, run.run_id, store)
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
@@ -144,11 +153,14 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         partitions=found,
         oversized=[item.path for item in left],
         spark=[item.path for item in spark],
-        skipped=_all_skips(found, _unpartitioned(settings, run.run_id, store)),
+        skipped=_all_skips(found, discovered.unpartitioned),
         failure=run.failure,
+        left_alone=added_up(receipt.left_alone for receipt in found),
         spark_failure=spark_failure,
         clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
+        warnings=discovered.warnings,
     )
+    result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
     _store_report(result, settings, store)
@@ -229,12 +241,12 @@ def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore
     return receipt
 
 
-def _unpartitioned(settings: Settings, run_id: str, store: ObjectStore) -> Skipped:
+def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
     try:
         body = store.get(*layout.run_key(settings, run_id, "discovery.json"))
     except ObjectMissing:
-        return Skipped(0, 0)
-    return _decode_discovery(body).unpartitioned
+        return DiscoveryLine(Skipped(0, 0))
+    return _decode_discovery(body)
 
 
 def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:

@@ -29,10 +29,13 @@ def render(report: Mapping[str, Any]) -> str:
         f"<p>Started {escape(str(report['started_at']))}, ",
         f"{escape(str(report['settings']['s3_source_uri']))} to ",
         f"{escape(str(report['settings']['s3_destination_uri']))}</p>",
+        _headline(report["headline"]),
         _failure(report),
+        _warnings(report.get("warnings", ())),
         _totals(report),
         _partitions(report["partitions"], frozenset(report["spark"])),
         _skips(report["skipped"]),
+        _left_alone(report["left_alone"]),
         _quarantined(report["partitions"]),
         _oversized(report["oversized"]),
         _clean_up(report["clean_up"]),
@@ -54,6 +57,26 @@ def escape(text: str) -> str:
     return html_escape(visible(text))
 
 
+def _headline(line: str) -> str:
+    return f"<p class='failed'>{escape(line)}</p>" if line else ""
+
+
+def _left_alone(left: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            reason,
+            f"{one['objects']:,}",
+            human_bytes(one["bytes"]),
+            one["example"],
+            one["detail"],
+            one["setting"],
+        )
+        for reason, one in left.items()
+    ]
+    heads = ("Reason", "Sources", "Bytes", "Such as", "What was seen", "Setting")
+    return f"<h2>Left alone for what they hold</h2>{_table(heads, rows)}" if rows else ""
+
+
 def _failure(report: Mapping[str, Any]) -> str:
     failed = [p for p in report["partitions"] if p["status"] != "done"]
     lines = [line for line in (report["failure"], report["spark_failure"]) if line]
@@ -62,6 +85,11 @@ def _failure(report: Mapping[str, Any]) -> str:
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
     items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
     return f"<h2 class='failed'>What failed</h2><ul>{items}</ul>" if items else ""
+
+
+def _warnings(lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
+    return f"<h2>Warnings</h2><ul>{items}</ul>" if items else ""
 
 
 def _totals(report: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from compactor.partitioning import (
 )
 from compactor.uris import S3Uri, SourceLocation, parse_source
 
-__all__ = ["MIB", "CleanUpMode", "Settings", "default_state_uri"]
+__all__ = ["MIB", "STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
 # What is read as records of named fields, and so can become rows.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from compactor import slices
+from compactor.checksums import parts_crc32
 from compactor.columnar import Columnar
 from compactor.commit_log import Commit, Output
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
@@ -14,7 +15,7 @@ from compactor.manifest import ManifestRow
 from compactor.model import Format
 from compactor.parquet_footer import read_footer
 from compactor.pending import PendingOutput
-from compactor.ports import ObjectStore
+from compactor.ports import ObjectHead, ObjectStore
 from compactor.restoring import SliceFacts
 
 _LINE_FORMATS = frozenset(
@@ -131,6 +132,7 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
     _equal(f"stored bytes of {where}", stored.size, output.size)
     if output.crc32 is not None:
         _equal(f"CRC32 of {where}", stored.crc32, output.crc32)
+    _require_told(where, store.head(output.bucket, output.key), stored.crc32)
     return output.records or 0
 
 
@@ -165,6 +167,37 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     return f"{where} ({head.storage_class}; size and CRC32 agree)"
 
 
+def check_told_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> None:
+    """Do nothing unless the CRC32 that HEAD tells of an output is not that of its bytes.
+
+    boto3 and others refuse to read such an object, though every byte of it may be right. What S3
+    copied was never seen here. A store that is not known to keep wrong ones may tell the CRC32 of
+    the parts; where that comes to something else, and at any other store, the output is read.
+
+    Raises:
+        IntegrityError: it is another.
+    """
+    if head.crc32 is None:
+        return
+    expected = output.crc32
+    if expected is None and store.traits.knows_copied_crc32:
+        told = parts_crc32(output.parts)
+        expected = head.crc32 if told is None else told
+    if head.crc32 == expected:
+        return
+    where = f"s3://{output.bucket}/{output.key}"
+    stored = _read_whole(where, output.bucket, output.key, store)
+    _require_told(where, head, stored.crc32)
+
+
+def _require_told(where: str, head: ObjectHead | None, crc32: int) -> None:
+    if head is not None and head.crc32 not in (None, crc32):
+        raise IntegrityError(
+            f"{where}: the store keeps CRC32 {head.crc32} of it, and its bytes have {crc32}:"
+            " readers that compare them refuse it"
+        )
+
+
 def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
     """Size, checksum and footer of an output of rows, and its rejects."""
     where = f"s3://{output.bucket}/{output.key}"
@@ -188,14 +221,20 @@ def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     Raises:
         IntegrityError: it is gone, or differs.
     """
+    where = f"s3://{bucket}/{key}"
+    stored = _read_whole(where, bucket, key, store)
+    _equal(f"stored bytes of {where}", stored.size, size)
+    _equal(f"CRC32 of {where}", stored.crc32, crc32)
+
+
+def _read_whole(where: str, bucket: str, key: str, store: ObjectStore) -> _Counted:
     try:
         stored = _Counted(store.open(bucket, key))
         for _ in stored.pieces():
             continue
     except ObjectMissing:
-        raise IntegrityError(f"s3://{bucket}/{key} is gone") from None
-    _equal(f"stored bytes of s3://{bucket}/{key}", stored.size, size)
-    _equal(f"CRC32 of s3://{bucket}/{key}", stored.crc32, crc32)
+        raise IntegrityError(f"{where} is gone") from None
+    return stored
 
 
 class _Counted:

@@ -105,11 +105,22 @@ def to_items_json(items: Sequence[WorkItem]) -> bytes:
 
 
 def write_work(
-    discovery: Discovery, settings: Settings, run_id: str, store: ObjectStore
+    discovery: Discovery,
+    settings: Settings,
+    run_id: str,
+    store: ObjectStore,
+    warnings: Sequence[str] = (),
 ) -> WorkLists:
     """Write both lists, what is in neither, and the settings below the state prefix.
 
     Through S3, because the state of a workflow holds 256 KiB only.
+
+    Args:
+        discovery: what was found.
+        settings: of the run.
+        run_id: of the run.
+        store: where the state is.
+        warnings: what the report of the run is to warn of, one line each.
 
     Raises:
         InvalidInput: the state prefix cannot be written, or the run id is no name.
@@ -121,7 +132,10 @@ def write_work(
             store.put(bucket, key, to_items_json(items), content_type="application/json")
     for name, document in (
         (SETTINGS_NAME, settings.to_dict()),
-        (DISCOVERY_NAME, {"unpartitioned": asdict(discovery.unpartitioned)}),
+        (
+            DISCOVERY_NAME,
+            {"unpartitioned": asdict(discovery.unpartitioned), "warnings": list(warnings)},
+        ),
     ):
         bucket, key = run_key(settings, run_id, name)
         store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")

@@ -17,9 +17,9 @@ from handlers.runtime import (
     LambdaDeadline,
     logger,
     metrics,
-    store_for,
     tell_clean_up,
     traced,
+    trusted_store,
 )
 
 
@@ -38,7 +38,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     run = CleanUpRun(
         path=DueWork.from_dict(event["partition"]).path,
         settings=settings,
-        store=store_for(settings, context),
+        store=trusted_store(settings, context, deletes=True),
         clock=SystemClock(),
         deadline=LambdaDeadline(context),
         run_id=event["run_id"],

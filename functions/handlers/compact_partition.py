@@ -18,8 +18,8 @@ from handlers.runtime import (
     add_partition_metrics,
     logger,
     metrics,
-    store_for,
     traced,
+    trusted_store,
 )
 
 
@@ -36,7 +36,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     run = PartitionRun(
         partition=WorkItem.from_dict(event["partition"]).partition,
         settings=settings,
-        store=store_for(settings, context),
+        store=trusted_store(settings, context),
         clock=SystemClock(),
         deadline=LambdaDeadline(context),
         run_id=event["run_id"],

@@ -16,6 +16,7 @@ from compactor.work import write_work
 from handlers.runtime import (
     Event,
     LambdaContext,
+    asked_store,
     committed_in,
     logger,
     metrics,
@@ -49,7 +50,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
     found = discover(settings, store, SystemClock().now(), committed=committed_in(settings, store))
-    lists = write_work(found, settings, event["run_id"], store)
+    store, warnings = asked_store(settings, store)
+    lists = write_work(found, settings, event["run_id"], store, warnings)
     for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))
     logger.info(

@@ -12,12 +12,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import worker_process
 from compactor.clean_up_receipts import CleanUpReceipt
+from compactor.clock import SystemClock
 from compactor.commit import CommitLog
+from compactor.conditions import StoreTraits, traits_of, warnings_of
 from compactor.model import Partition
 from compactor.ports import ObjectStore
+from compactor.probe import ensure_asked, traits_for
 from compactor.receipts import Counts
-from compactor.settings import Settings
+from compactor.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
+from compactor.work import blaming
 
 SERVICE = "s3-compactor"
 Event = dict[str, Any]
@@ -76,6 +80,41 @@ def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Sto
     """
     store = _store(settings.read_concurrency, settings.memory_budget_bytes)
     return store if context is None else store.within(LambdaDeadline(context))
+
+
+def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool = False) -> S3Store:
+    """The store for a worker, taking the ways that the probe of its run found to be safe.
+
+    Args:
+        settings: of the run.
+        context: of the invocation.
+        deletes: sources will be deleted through it.
+    """
+    store = store_for(settings, context)
+    place = (store.endpoint_url, settings.state.uri, deletes)
+    now = SystemClock().now()
+    at, traits = _known_traits.get(place, (0.0, store.traits))
+    if not at <= now < at + _KNOWN_SECONDS:
+        traits = traits_for(settings.state, store, now, deletes=deletes)
+        _known_traits[place] = now, traits
+    return store.with_traits(traits)
+
+
+# What this process read of the records of probes, so that warm calls ask for none; UNIX seconds.
+_known_traits: dict[tuple[str, str, bool], tuple[float, StoreTraits]] = {}
+_KNOWN_SECONDS = 600.0
+
+
+def asked_store(settings: Settings, store: S3Store) -> tuple[S3Store, tuple[str, ...]]:
+    """The store for a run that begins, and what its report must warn of.
+
+    Raises:
+        InvalidInput: the store does not honour what the run stands on.
+    """
+    deletes = settings.clean_up is CleanUpMode.DELETE
+    with blaming("s3_state_uri", settings):
+        findings = ensure_asked(settings.state, store, SystemClock().now(), deletes=deletes)
+    return store.with_traits(traits_of(findings)), warnings_of(findings)
 
 
 def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], set[bytes]]:

@@ -33,6 +33,7 @@ from handlers.runtime import (
     Event,
     LambdaDeadline,
     add_partition_metrics,
+    asked_store,
     committed_in,
     logger,
     metrics,
@@ -143,7 +144,8 @@ def _settings(given: object) -> Settings:
 def _discover(run: _Run) -> Discovery:
     committed = committed_in(run.settings, run.store)
     found = discover(run.settings, run.store, SystemClock().now(), committed=committed)
-    write_work(found, run.settings, run.run_id, run.store)
+    run.store, warnings = asked_store(run.settings, run.store)
+    write_work(found, run.settings, run.run_id, run.store, warnings)
     metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))
     logger.info("discovered", partitions=len(found.items), oversized=len(found.oversized))
     for item in found.oversized:

@@ -4,6 +4,7 @@
     generate   realistic logs to try it on                  scripts/generator/
     plan       what a run would do                          cli/plan.py
     run        the workflow against any S3                  cli/run.py, cli/workflow.py
+    probe      what a store honours                         cli/probe.py
     verify     every commit checked against its output      cli/verify.py
     ls         what can be given back                        cli/ls.py
     restore    any source given back from its output        cli/restore.py
@@ -97,6 +98,14 @@ COMMANDS: Mapping[str, Command] = {
   compactor run --input input.json           what the deployed state machine takes
   compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
   AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
+""",
+    ),
+    "probe": Command(
+        "scripts.cli.probe",
+        "show which conditions a store honours, and what follows from each that it does not",
+        """\
+  compactor probe s3://my-lake/compacted/ --endpoint-url http://127.0.0.1:9000
+  compactor probe s3://my-lake/ --endpoint-url http://127.0.0.1:9000 --json | jq .safe
 """,
     ),
     "verify": Command(

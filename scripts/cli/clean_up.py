@@ -12,6 +12,7 @@ from typing import Any
 from compactor.clean_up_partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.probe import recorded_traits
 from compactor.report_html import human_bytes
 from compactor.settings import Settings
 from scripts.cleaning import Cleaning, Done
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
     store = open_store(args.endpoint_url)
+    store = store.with_traits(recorded_traits(settings.state, store))
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()
     if not args.json:
@@ -55,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run and any(one.due or one.orphans for one in decisions):
         if not args.yes and not _agreed(decisions):
             raise Failure("nothing was deleted")
+        cleaning.ask_store()
         done = cleaning.act(decisions)
     if args.json:
         print(json.dumps(_document(decisions, done), indent=2))

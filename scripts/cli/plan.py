@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compactor.commit import CommitLog
+from compactor.detection import decided_by
 from compactor.discover import Discovery, WorkItem, discover
 from compactor.model import CompactionPlan, Listing, Partition, SourceObject
 from compactor.plan import Knowledge, plan
@@ -102,7 +103,7 @@ def forecast(items: Sequence[WorkItem], settings: Settings, store: S3Store) -> l
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
         listing = _listing(item.partition, state.committed, store)
-        known = Knowledge(state.committed, state.quarantined)
+        known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
         return Forecast(item, plan(listing, settings, known, time.time()))
 
     forecasts: list[Forecast] = []

@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 
 from compactor.commit_log import Commit
+from compactor.deep import Finding, examine
 from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
+from compactor.shown import visible
 from compactor.stored_logs import StoredLog
 from compactor.verify import check_commit, check_heads
 from scripts.cli import options
@@ -26,6 +28,7 @@ from scripts.source_check import SourceCheck, check_sources
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
 # Commits held at a time: the manifest of one may take tens of megabytes.
 _AT_ONCE = 4
+_SHOWN_KEYS = 3
 
 
 @dataclass(slots=True)
@@ -38,6 +41,8 @@ class Checked:
         findings: one line for each fault.
         not_read: one line for each output that lies in an archive tier, of which HEAD finds
             nothing wrong. They are among the outputs, and their records among the records.
+        deep: what readers see otherwise in outputs than in their sources; None where that was
+            not asked for.
     """
 
     commits: int = 0
@@ -47,6 +52,7 @@ class Checked:
     current: SourceCheck | None = None
     findings: list[str] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
+    deep: list[Finding] | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sources",
         action="store_true",
         help="also read every source that is still what was compacted, and compare it",
+    )
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="also read every output as a reader of the destination does, and compare its records"
+        " with those of the originals, and of the sources that still stand",
     )
     options.add_common(parser)
     options.add_state(parser)
@@ -70,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url)
-    checked = check(settings, store, sources=args.sources)
+    checked = check(settings, store, sources=args.sources, deep=args.deep)
     if args.json:
         print(json.dumps(asdict(checked), indent=2))
     else:
@@ -80,13 +92,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def check(settings: Settings, store: ObjectStore, *, sources: bool) -> Checked:
+def check(settings: Settings, store: ObjectStore, *, sources: bool, deep: bool = False) -> Checked:
     """Check outputs against commits, and commits against each other.
 
     Args:
         settings: source, destination and state.
         store: where they are.
         sources: also read the sources that are still there.
+        deep: also compare records, as other readers see them.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
@@ -95,6 +108,7 @@ def check(settings: Settings, store: ObjectStore, *, sources: bool) -> Checked:
         logs = all_logs(settings.state, store)
     work = _Check(settings, store)
     work.checked.current = SourceCheck() if sources else None
+    work.checked.deep = [] if deep else None
     with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
         work.check_logs(logs, bar)
     with progress("looking for objects that no commit names"):
@@ -121,6 +135,8 @@ class _Check:
                     self._count(*one)
                     self.checked.findings += found.findings
                     self.checked.not_read += found.not_read
+                    if self.checked.deep is not None:
+                        self.checked.deep += found.deep or ()
                     bar.advance()
                 if self.checked.current is not None:
                     for current in pool.map(self._read_sources, batch):
@@ -144,10 +160,14 @@ class _Check:
         found = Checked()
         try:
             check_commit(commit, self._store)
+            if self.checked.deep is not None:
+                found.deep = list(examine(commit, self._store, self._settings))
         except ObjectArchived:
             self._look_at(name, commit, found)
         except (IntegrityError, InvalidInput) as error:
             found.findings.append(_with_output(name, commit, _line_of(error)))
+        where = _where(commit)
+        found.findings += [f"{name}: {where}: {_seen(one)}" for one in found.deep or ()]
         return found
 
     def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
@@ -209,8 +229,20 @@ def _line_of(error: IntegrityError | InvalidInput) -> str:
 
 
 def _with_output(name: str, commit: Commit, line: str) -> str:
-    where = f"s3://{commit.output.bucket}/{commit.output.key}" if commit.output else ""
+    where = _where(commit)
     return f"{name}: {line}" if where in line else f"{name}: {where}: {line}"
+
+
+def _where(commit: Commit) -> str:
+    return f"s3://{commit.output.bucket}/{commit.output.key}" if commit.output else ""
+
+
+def _seen(one: Finding) -> str:
+    shown = ", ".join(map(visible, one.sources[:_SHOWN_KEYS]))
+    more = len(one.sources) - _SHOWN_KEYS
+    keys = f"{shown} and {more:,} more" if more > 0 else shown
+    counts = f"{one.records_in:,} records in, {one.records_out:,} out"
+    return f"{one.kind}: {counts}: {one.detail} ({keys}); compactor repair mends it"
 
 
 def _show(checked: Checked) -> None:

@@ -9,10 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
 from compactor import errors
+from compactor.confirming import doubt
 from compactor.errors import IntegrityError, SourceChanged, TransientStoreError, UnreadableSource
+from compactor.formats.first_record import ambiguous
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 from spark.columnar.context import ColumnarContext
-from spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader
+from spark.columnar.pin import given_schema
+from spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader, delimiter_of
 
 #: What sorts records as their sources have them.
 ORDER = ("__source", "__block", "__place")
@@ -34,6 +37,21 @@ class Kind:
     header: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Headed:
+    """One source's part in confirming a header.
+
+    Attributes:
+        number: of the source.
+        evidence: mask of the columns that speak for it; 0 for a source without records.
+        again: the header stands among the records, too.
+    """
+
+    number: int
+    evidence: int
+    again: bool
+
+
 @dataclass(slots=True)
 class Accounts:
     """What became of each source, by its number.
@@ -43,12 +61,14 @@ class Accounts:
         quarantined: why it was left alone.
         changed: the sources that are not what was listed.
         kinds: what kinds of records there are.
+        headed: the sources whose header other sources must confirm, by their kind.
     """
 
     records: dict[int, int] = field(default_factory=dict)
     quarantined: dict[int, Quarantined] = field(default_factory=dict)
     changed: dict[int, SourceChanged] = field(default_factory=dict)
     kinds: list[Kind] = field(default_factory=list)
+    headed: dict[Kind, list[Headed]] = field(default_factory=dict)
 
 
 def read_blocks(
@@ -57,7 +77,9 @@ def read_blocks(
     """The records of these sources, as :data:`spark.columnar.records.BLOCK_SCHEMA` has them."""
     numbered = list(enumerate(sources))
     slices = min(_MOST_SLICES, -(-len(numbered) // _FEWEST_SOURCES))
-    reader = RecordReader(context.settings, context.open_store, context.requests)
+    text = context.settings.parquet_schema
+    columns = None if text is None else tuple(given_schema(session, text).names)
+    reader = RecordReader(context.settings, context.open_store, context.requests, columns)
     found = session.sparkContext.parallelize(numbered, slices).mapPartitions(reader)
     return session.createDataFrame(found, BLOCK_SCHEMA, verifySchema=False)
 
@@ -70,7 +92,15 @@ def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
     """
     counted = F.coalesce(F.size("records"), F.lit(0))
     columns = ("source", "kind", "header", "error", "reason", "detail")
-    found = blocks.groupBy(*columns).agg(F.sum(counted).alias("counted")).orderBy(*columns)
+    found = (
+        blocks.groupBy(*columns)
+        .agg(
+            F.sum(counted).alias("counted"),
+            F.max("evidence").alias("evidence"),
+            F.max("again").alias("again"),
+        )
+        .orderBy(*columns)
+    )
     accounts = Accounts()
     for row in found.collect():
         source = sources[row.source]
@@ -80,17 +110,62 @@ def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
         elif row.error == SourceChanged.__name__:
             accounts.changed[row.source] = SourceChanged(source.key, source.etag, row.reason)
         elif row.error:
-            kind = getattr(errors, row.error, None)
-            raise (kind if kind in _PASSED_ON else TransientStoreError)(row.detail)
+            raised = getattr(errors, row.error, None)
+            raise (raised if raised in _PASSED_ON else TransientStoreError)(row.detail)
         else:
             accounts.records[row.source] = int(row.counted)
             if row.kind:
-                accounts.kinds.append(Kind(row.kind, tuple(row.header or ())))
-    for number in (*accounts.quarantined, *accounts.changed):
-        # Some of its blocks came before the damage.
-        accounts.records.pop(number, None)
-    accounts.kinds = list(dict.fromkeys(accounts.kinds))
+                kind = Kind(row.kind, tuple(row.header or ()))
+                accounts.kinds.append(kind)
+                if row.evidence is not None:
+                    one = Headed(row.source, row.evidence, row.again)
+                    accounts.headed.setdefault(kind, []).append(one)
+    _forget_unread(accounts)
     return accounts
+
+
+def _forget_unread(accounts: Accounts) -> None:
+    """Take out what came of sources before their damage."""
+    gone = {*accounts.quarantined, *accounts.changed}
+    for number in gone:
+        accounts.records.pop(number, None)
+    for kind, headed in accounts.headed.items():
+        accounts.headed[kind] = [one for one in headed if one.number not in gone]
+    accounts.kinds = list(dict.fromkeys(accounts.kinds))
+
+
+def leave_unconfirmed(
+    accounts: Accounts, sources: Sequence[SourceObject], known: Sequence[str] = ()
+) -> None:
+    """Leave the sources alone of whose first record it is not certain that it is their header.
+
+    A header that becomes the names of columns needs more than one that stays what it was: a
+    single source does not confirm its own, unless the columns have these names already.
+
+    Args:
+        accounts: what was found in the sources.
+        sources: by their numbers.
+        known: names of the columns that the outputs have, or will have.
+    """
+    names = {name.lower() for name in known}
+    for kind, headed in accounts.headed.items():
+        if names.issuperset(name.lower() for name in kind.header):
+            continue
+        masks = [one.evidence for one in headed if one.evidence]
+        fault = doubt(masks, seen_again=any(one.again for one in headed))
+        if not fault:
+            continue
+        accounts.kinds.remove(kind)
+        for one in headed:
+            accounts.records.pop(one.number, None)
+            detail = ambiguous(fault, delimiter_of(kind.kind).join(_encoded(kind.header))).detail
+            accounts.quarantined[one.number] = Quarantined(
+                sources[one.number], QuarantineReason.AMBIGUOUS_HEADER, detail
+            )
+
+
+def _encoded(names: Sequence[str]) -> list[bytes]:
+    return [name.encode() for name in names]
 
 
 def readable(blocks: DataFrame, accounts: Accounts) -> DataFrame:

@@ -11,12 +11,20 @@ from compactor.manifest import ManifestRow
 from compactor.model import ObjectGroup
 from compactor.pending import PendingOutput
 from compactor.restoring import SliceFacts
-from spark.columnar.blocks import ORDER, REASON, Accounts, accounts_of, read_blocks, readable
+from spark.columnar.blocks import (
+    ORDER,
+    REASON,
+    Accounts,
+    accounts_of,
+    leave_unconfirmed,
+    read_blocks,
+    readable,
+)
 from spark.columnar.context import ColumnarContext
 from spark.columnar.infer import columns_of, json_fields
 from spark.columnar.output import Rows, stage_rows, store_output
 from spark.columnar.parse import DATA, parse
-from spark.columnar.pin import pinned_schema
+from spark.columnar.pin import known_schema, pinned_schema
 from spark.columnar.rejects import refuse_all, store_rejects
 from spark.columnar.staging import Workspace
 
@@ -39,6 +47,9 @@ def convert(
         accounts = accounts_of(blocks, group.sources)
         for changed in accounts.changed.values():
             raise changed
+        if accounts.headed:
+            known = known_schema(session, context.settings, context.store)
+            leave_unconfirmed(accounts, group.sources, known.names if known is not None else ())
         output = None
         if any(accounts.records.values()):
             rows = _rows(session, readable(blocks, accounts), accounts, group, context)

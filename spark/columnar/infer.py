@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from spark.columnar.blocks import Kind, texts_of
-from spark.columnar.records import CSV, JSON
+from spark.columnar.records import JSON, TSV, delimiter_of
 from spark.columnar.schema import SchemaClash, nullable, widened
 from spark.columnar.session import quoted
 
@@ -40,9 +40,9 @@ def csv_options(kind: str, corrupt: str) -> dict[str, str]:
     return {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": corrupt,
-        "sep": "," if kind == CSV else "\t",
-        "quote": '"' if kind == CSV else "\0",
-        "escape": '"' if kind == CSV else "\0",
+        "sep": delimiter_of(kind).decode(),
+        "quote": "\0" if kind == TSV else '"',
+        "escape": "\0" if kind == TSV else '"',
         "dateFormat": "yyyy-MM-dd",
         "maxCharsPerColumn": "-1",
         "maxColumns": "100000",

@@ -44,7 +44,9 @@ def pinned_schema(
             was given and none can be found out.
         TransientStoreError: the store says that there is a pin, and shows none.
     """
-    given = None if settings.parquet_schema is None else _given(session, settings.parquet_schema)
+    given = (
+        None if settings.parquet_schema is None else given_schema(session, settings.parquet_schema)
+    )
     for _ in range(_MOST_RACES):
         sequence, pinned = _load(settings, store)
         if pinned is not None and given in {None, pinned}:
@@ -63,7 +65,25 @@ def pinned_schema(
     raise TransientStoreError(f"{_MOST_RACES} other schemas came first below {prefix}")
 
 
-def _given(session: SparkSession, text: str) -> StructType:
+def known_schema(
+    session: SparkSession, settings: Settings, store: ObjectStore
+) -> StructType | None:
+    """The columns that are given or pinned; None where they are still to be found out.
+
+    Raises:
+        InvalidInput: the given schema is none.
+    """
+    if settings.parquet_schema is not None:
+        return given_schema(session, settings.parquet_schema)
+    return _load(settings, store)[1]
+
+
+def given_schema(session: SparkSession, text: str) -> StructType:
+    """What a DDL string says.
+
+    Raises:
+        InvalidInput: it is no schema.
+    """
     try:
         schema = nullable(session.createDataFrame([], text).schema)
         # One output may not have names that differ in case alone.

@@ -14,6 +14,7 @@ from pyspark import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from compactor.conditions import StoreTraits
 from compactor.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
@@ -24,7 +25,7 @@ from spark.columnar.groups import compact_columnar
 from spark.columnar.sample import pin_by_sample
 from spark.columnar.session import columnar_session
 from spark.rounds import POLL_SECONDS, first_line
-from spark.tasks import OpenStore, answer_for
+from spark.tasks import OF_AWS, OpenStore, answer_for
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -60,16 +61,24 @@ class ParquetRounds:
         settings: of the run.
         run_id: of the run.
         client: serves the driver's own requests.
+        traits: the ways that are safe at the store.
     """
 
     def __init__(
-        self, session: SparkSession, settings: Settings, run_id: str, client: S3Client
+        self,
+        session: SparkSession,
+        settings: Settings,
+        run_id: str,
+        client: S3Client,
+        *,
+        traits: StoreTraits = OF_AWS,
     ) -> None:
         self._session = session
         self._settings = settings
         self._run_id = run_id
         self._client = client
-        self._open_store = OpenStore.of(settings, client.meta.region_name)
+        self._traits = traits
+        self._open_store = OpenStore.of(settings, client.meta.region_name, traits)
         at_once = min(_MOST_GROUPS_AT_ONCE, max(1, session.sparkContext.defaultParallelism))
         self._at_once = at_once
 
@@ -89,7 +98,7 @@ class ParquetRounds:
         if self._settings.format == "parquet" or not tasks:
             return
         # Its requests belong to no partition.
-        context = self._context(tasks[0], S3Store(self._client))
+        context = self._context(tasks[0], self._new_store())
         session = columnar_session(self._session)
         with suppress(Exception):
             # Whatever is wrong, every group finds it again, and tells it as its own failure.
@@ -97,12 +106,15 @@ class ParquetRounds:
 
     def _answer(self, task: GroupTask) -> Answer:
         # A store of its own, so that its requests are counted apart.
-        store = S3Store(self._client)
+        store = self._new_store()
         nothing: Counter[str] = Counter()
         elsewhere = self._session.sparkContext.accumulator(nothing, RequestsParam())
         context = replace(self._context(task, store), requests=elsewhere)
         answer = answer_for(task, self._run_id, store, lambda: self._stored(task, context))
         return replace(answer, requests=answer.requests + elsewhere.value)
+
+    def _new_store(self) -> S3Store:
+        return S3Store(self._client).with_traits(self._traits)
 
     def _context(self, task: GroupTask, store: ObjectStore) -> ColumnarContext:
         return ColumnarContext(

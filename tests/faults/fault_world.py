@@ -118,13 +118,23 @@ class FaultWorld:
 
     def must_not_be_doubled(self) -> None:
         """Whatever a run came to, a reader of the destination sees no record twice."""
+        wanted, found = self._records()
+        assert not found - wanted, "records are doubled, or new"
+
+    def must_be_complete(self) -> None:
+        """What plain boto3 reads, which compares checksums, is every record once."""
+        wanted, found = self._records()
+        assert found == wanted
+
+    def _records(self) -> tuple[Counter[str], Counter[str]]:
+        """Those of the sources, and those in the destination."""
         wanted: Counter[str] = Counter()
         for key, body in self.sources.items():
             wanted.update(records(key, body))
         found: Counter[str] = Counter()
         for key in self.keys(self.lake, "compacted/"):
             found.update(records(key, self.body(key)))
-        assert not found - wanted, "records are doubled, or new"
+        return wanted, found
 
     def must_be_proven(self, *, left_alone: int = 0) -> Proof:
         """A run without faults succeeds; then verify and an audit find every record once."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
+from compactor.conditions import StoreTraits
 from compactor.errors import SourceChanged, TransientStoreError
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import (
@@ -153,6 +155,19 @@ class Client:
 
     def _page(self, bucket: str, prefix: str, after: str) -> Sequence[SourceObject]:
         return next(self._s3.list_objects(bucket, prefix, start_after=after), ())
+
+    @property
+    def endpoint_url(self) -> str:
+        return self._s3.endpoint_url
+
+    @property
+    def traits(self) -> StoreTraits:
+        return self._s3.traits
+
+    def with_traits(self, traits: StoreTraits) -> Self:
+        store = copy.copy(self)
+        store._s3 = self._s3.with_traits(traits)
+        return store
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         whole = self._request(

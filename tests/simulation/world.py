@@ -115,7 +115,7 @@ class World:
         if name.endswith(".json"):
             return "".join(f'{{"id": "{number}"}}\n' for number in numbers).encode()
         if name.endswith(".csv"):
-            return ("id\n" + "\n".join(numbers)).encode()
+            return ("id,n\n" + "\n".join(f"{one},{n}" for n, one in enumerate(numbers))).encode()
         packed = gzip.compress("\n".join(numbers).encode(), 0, mtime=0)
         return packed[:-3] if name.startswith("broken") else packed
 

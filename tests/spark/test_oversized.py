@@ -17,7 +17,7 @@ from spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed, MemoryStore
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 
 PAGES = MemoryStore.__init__.__kwdefaults__ or {}
 
@@ -162,7 +162,7 @@ def test_another_run_may_do_everything_between_two_requests(number):
     made.store.hooks.after.append(made.check)
 
     def intrude() -> None:
-        made.add("aa.json", "{}")
+        made.add("aa.json", LOG_LINE)
         World.run(made)
 
     made.store.hooks.before.append(at_call(number, intrude))
@@ -231,7 +231,7 @@ def test_a_store_that_does_not_answer_is_asked_in_three_rounds():
 
 def test_a_source_that_keeps_changing_ends_the_partition_after_many_rounds():
     made = DriverWorld()
-    made.add("a.json", "{}")
+    made.add("a.json", LOG_LINE)
     made.add("b.csv", "10.0.0.1,{}")
     versions = iter(range(10_000, 20_000))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql.types import StructType
 from compactor.columnar import Columnar
 from compactor.commit_log import Commit
 from compactor.errors import InvalidInput, SourceChanged
+from compactor.model import QuarantineReason
 from compactor.verify import check_commit
 from spark.columnar.groups import compact_columnar
 from tests.spark.row_world import RowWorld
@@ -214,7 +216,7 @@ def test_objects_that_are_damaged_or_have_no_fields_are_quarantined(rows: Rows) 
 
 
 def test_a_group_without_a_single_record_is_committed_without_an_output(rows: Rows) -> None:
-    world = rows(output_format="parquet")
+    world = rows(output_format="parquet", csv_header="present")
     world.put("1.csv", b"id,name\n")
     (commit,) = world.run()
     assert commit.output is None
@@ -233,7 +235,7 @@ def test_a_source_that_changed_since_it_was_listed_leaves_nothing_behind(rows: R
 
 
 def test_csv_columns_go_by_the_names_in_each_header(rows: Rows) -> None:
-    world = rows(output_format="parquet")
+    world = rows(output_format="parquet", csv_header="present")
     world.put("1.csv", b'id,name,zip\n1,"O""Brien, Pat",01234\n2,"two\r\n\r\nlines",00001\r\n')
     world.put("2.csv", b"name,id,share,on\nthree,3,0.5,true\n,4,,false\n")
     world.run()
@@ -254,7 +256,8 @@ def test_csv_columns_go_by_the_names_in_each_header(rows: Rows) -> None:
 
 
 def test_csv_records_that_do_not_fit_are_kept_with_the_reason(rows: Rows) -> None:
-    world = rows(output_format="parquet", parquet_schema="id INT, name STRING, list ARRAY<INT>")
+    schema = "id INT, name STRING, list ARRAY<INT>"
+    world = rows(output_format="parquet", parquet_schema=schema, csv_header="present")
     world.put("1.csv", b"id,name\n1,one\nx,two\n3\n4,four,4\n5,\xff\n")
     world.put("2.csv", b"id,other\n6,six\n")
     world.put("3.csv", b"id,list\n7,8\n")
@@ -274,7 +277,48 @@ def test_csv_records_that_do_not_fit_are_kept_with_the_reason(rows: Rows) -> Non
 
 
 def test_tsv_has_no_quotes(rows: Rows) -> None:
-    world = rows(output_format="parquet")
-    world.put("1.tsv", b'id\tname\n1\t"half\n2\ttwo"\n')
+    world = rows(output_format="parquet", csv_header="present")
+    world.put("1.tsv", b'id\tname\n1\t"one"\n2\ttwo"\n')
     world.run()
-    assert [(r.id, r.name) for r in world.output().collect()] == [(1, '"half'), (2, 'two"')]
+    assert [(r.id, r.name) for r in world.output().collect()] == [(1, '"one"'), (2, 'two"')]
+
+
+def test_only_what_several_sources_confirm_becomes_the_names_of_columns(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    for number in range(3):
+        world.put(f"{number}.csv", b"id,name\n%d,a\n" % number)
+        world.put(f"{number}.tsv", b"size\tplace\n%d\tb\n" % number)
+        world.put(f"{number}-semicolons.csv", b"id;name\n%d;c\n" % (10 + number))
+    world.put("alone.csv", b"city,people\nrome,3\n")
+    world.put("rows.csv", b"10.0.0.1,GET\n10.0.0.2,PUT\n")
+    world.put("text.csv", b"alice,paris\nbob,rome\n")
+    commits = world.run()
+    found = world.output()
+    assert sorted(found.columns) == ["id", "name", "place", "size"]
+    pairs = Counter((r.id, r.name, r.size, r.place) for r in found.collect())
+    expected = [(n, "a", None, None) for n in range(3)] + [(None, None, n, "b") for n in range(3)]
+    expected += [(n, "c", None, None) for n in range(10, 13)]
+    assert pairs == Counter(expected)
+    left = {q.source.key.rpartition("/")[2]: q.reason for one in commits for q in one.quarantined}
+    assert left == dict.fromkeys(
+        ["alone.csv", "rows.csv", "text.csv"], QuarantineReason.AMBIGUOUS_HEADER
+    )
+    # By now the columns have names: a single source that begins with them has rows below.
+    world.put("later.csv", b"id,name\n99,z\n")
+    world.run()
+    assert world.output().where("id = 99").count() == 1
+
+
+def test_health_checks_with_equal_first_rows_lose_none_of_them(rows: Rows) -> None:
+    schema = "ip STRING, verb STRING, path STRING"
+    world = rows(output_format="parquet", parquet_schema=schema)
+    world.put("1.csv", b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n")
+    world.put("2.csv", b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n")
+    world.run()
+    assert [r.path for r in world.output().collect()] == ["/health", "/a", "/health", "/b"]
+    plain = rows(output_format="parquet", csv_header="absent")
+    plain.put("1.csv", b"web-1,OK\n")
+    plain.put("2.csv", b"web-1,OK\n")
+    plain.run()
+    assert [tuple(r) for r in plain.output().collect()] == [("web-1", "OK")] * 2
+    assert plain.output().columns == ["_c0", "_c1"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from pyspark import Accumulator
 
 from compactor.errors import UnreadableSource
+from compactor.model import QuarantineReason
 from compactor.ports import SourceBody
 from spark.columnar import records as reading
 from spark.columnar.records import Block, RecordReader, blocks_of
@@ -21,7 +23,8 @@ def blocks(name: str, content: bytes, **given: object) -> list[Block]:
 
 
 def records(name: str, content: bytes, **given: object) -> list[bytes]:
-    return [one for block in blocks(name, content, **given) for one in block.records or ()]
+    found = blocks(name, content, csv_header="present", **given)
+    return [one for block in found for one in block.records or ()]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,8 @@ def records(name: str, content: bytes, **given: object) -> list[bytes]:
         ("a.csv", b'h,i\nx"y,"open\nz"\n3,4', [b'x"y,"open\nz"', b"3,4"]),
         ("a.csv", b'"h\nh",i\n1,2\n', [b"1,2"]),
         ("a.csv", b"h,i\n", []),
-        ("a.tsv", b'h\ti\n"1\t2\n', [b'"1\t2']),
+        ("a.csv", b"h;i\n1;'2,'\n3;\"4;\n\"\n", [b"1;'2,'", b'3;"4;\n"']),
+        ("a.tsv", b'h\ti\n"1"\t2"\n', [b'"1"\t2"']),
     ],
 )
 def test_each_record_is_given_once_and_whole(
@@ -52,12 +56,57 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
         ("a.csv", b"h,\n1,2\n", "a nameless column"),
         ("a.csv", b"h,\xff\n1,2\n", "its header is not UTF-8"),
+        ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on behind the line"),
         ("a.log", b"plain text\n", "text has no named fields"),
     ],
 )
 def test_what_cannot_be_cut_into_records_is_refused(name: str, content: bytes, told: str) -> None:
     with pytest.raises(UnreadableSource, match=told):
-        blocks(name, content)
+        blocks(name, content, csv_header="present")
+
+
+def names(
+    name: str, content: bytes, columns: tuple[str, ...] | None = None, **given: object
+) -> Any:
+    given_ = settings(**given)
+    return next(blocks_of(0, SourceBody(source(name), content), given_, columns)).header
+
+
+def test_rows_without_names_are_named_by_the_schema_or_as_spark_does() -> None:
+    content = b"10.0.0.1;GET;/health\n10.0.0.2;GET;/a\n"
+    assert names("a.csv", content, ("ip", "verb", "path")) == ["ip", "verb", "path"]
+    assert names("a.csv", content, csv_header="absent") == ["_c0", "_c1", "_c2"]
+    assert names("a.csv", b"a,b\n", ("x", "y"), csv_header="absent") == ["x", "y"]
+    with pytest.raises(UnreadableSource, match=r"its columns have no names; .*set parquet_schema"):
+        names("a.csv", content)
+    with pytest.raises(UnreadableSource, match="has 3 fields, parquet_schema has 2 columns"):
+        names("a.csv", content, ("ip", "verb"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"web-1,OK,healthy\n",
+        b"I,alice,paris\nU,bob,rome\n",
+        b'"bucket","key"\n"bucket","other"\n',
+        b"01/01/2026,alice\n02/01/2026,bob\n",
+        b"host,2024,2025\nweb,1,2\n",
+        b"\nid,name\n1,alice\n",
+    ],
+)
+def test_what_may_be_a_row_names_no_columns(content: bytes) -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        blocks("a.csv", content)
+    assert caught.value.reason == QuarantineReason.AMBIGUOUS_HEADER
+
+
+def test_a_block_tells_what_speaks_for_its_header() -> None:
+    (block,) = blocks("a.csv", b"id,name\n1,a\n")
+    assert (block.header, block.evidence, block.again) == (["id", "name"], 1, False)
+    (block,) = blocks("a.csv", b"id,name\n1,a\nid,name\r\n2,b\n")
+    assert (block.evidence, block.again) == (1, True)
+    (block,) = blocks("a.csv", b"id,name\n1,a\n", csv_header="present")
+    assert block.evidence is None
 
 
 def test_a_long_source_is_given_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:

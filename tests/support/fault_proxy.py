@@ -22,6 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from urllib.parse import urlsplit
 
+from compactor.conditions import Condition
+from tests.support.dropped import without
 from tests.support.faults import IN_ANSWER, REFUSALS, Fault, Request, Rule, flipped
 
 Act = Callable[[Request, Random], bool]
@@ -46,11 +48,13 @@ class FaultProxy:
         endpoint_url: where it listens.
         counts: faults that happened, by kind.
         silence_seconds: how long the connection stays open when no answer comes.
+        drops: conditions that are taken out of every request, until they are set anew.
     """
 
     def __init__(self, upstream: str, acts: Mapping[Fault, Act]) -> None:
         self.counts: Counter[Fault] = Counter()
         self.silence_seconds = _SILENCE_SECONDS
+        self.drops: frozenset[Condition] = frozenset()
         self._acts = acts
         self._upstream = urlsplit(upstream).netloc
         self._lock = threading.Lock()
@@ -177,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is Fault.KILLED_BEFORE and proxy.act(fault, request, dice):
             self.close_connection = True
             return
-        answer, content = self._ask(body)
+        answer, content = self._ask(request, body)
         if fault is Fault.KILLED_AFTER:
             proxy.act(fault, request, dice)
         if fault is Fault.LOST_ANSWER:
@@ -185,9 +189,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._answer(answer, content, fault, dice)
 
-    def _ask(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
-        with contextlib.closing(self.server.proxy.connect()) as upstream:
+    def _ask(self, request: Request, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        proxy = self.server.proxy
+        with contextlib.closing(proxy.connect()) as upstream:
             headers = {n: v for n, v in self.headers.items() if n.lower() not in _HOP}
+            if proxy.drops:
+                target = f"http://{upstream.host}:{upstream.port}{self.path}"
+                headers, body = without(proxy.drops, request, target, headers, body)
             upstream.request(self.command, self.path, body or None, headers)
             answer = upstream.getresponse()
             return answer, answer.read()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
+from compactor.conditions import Condition, StoreTraits
 from compactor.errors import IntegrityError, InvalidInput, ObjectArchived, UnreadableSource
 from compactor.model import QuarantineReason, SourceObject
 from compactor.ports import Clock
@@ -16,6 +20,7 @@ from tests.support.memory_hooks import Call, Hooks
 from tests.support.memory_upload import MAX_PART_BYTES
 
 MIB = 1024 * 1024
+AWS_ENDPOINT = "https://s3.us-east-1.amazonaws.com"
 _KINDS = {
     "list_objects": "LIST",
     "list_level": "LIST",
@@ -44,7 +49,12 @@ class ManualClock:
 
 
 class MemoryBase:
-    """Buckets, hooks and counts of :class:`tests.support.memory_store.MemoryStore`."""
+    """Buckets, hooks and counts of :class:`tests.support.memory_store.MemoryStore`.
+
+    Attributes:
+        ignores: conditions that it takes and does not keep, as some servers do.
+        endpoint_url: one of AWS, unless a test has it otherwise.
+    """
 
     def __init__(
         self,
@@ -69,8 +79,17 @@ class MemoryBase:
         self._chunk_bytes = chunk_bytes
         self._buckets: dict[str, Bucket] = {}
         self._moved: Counter[str] = Counter()
-        self._started = 0
+        self._started = itertools.count(1)
+        self.traits = StoreTraits()
+        self.ignores: set[Condition] = set()
+        self.endpoint_url = AWS_ENDPOINT
         self._lock = threading.RLock()
+
+    def with_traits(self, traits: StoreTraits) -> Self:
+        """The same buckets, hooks and counts."""
+        store = copy.copy(self)
+        store.traits = traits
+        return store
 
     # What tests arrange and look at; none of this is a request.
 
@@ -157,9 +176,16 @@ class MemoryBase:
             raise InvalidInput("bucket", name, "a bucket that exists")
         return self._buckets[name]
 
-    def _pinned(self, source: SourceObject) -> Stored:
-        """A source as If-Match and this role's rights give it."""
-        one = self._bucket(source.bucket).pinned(source)
+    def _pinned(self, source: SourceObject, condition: Condition = Condition.READ) -> Stored:
+        """A source as this role's rights give it: as it was listed, where the condition is kept.
+
+        Where it is not, a client that knows of it compares the answer to a GET.
+        """
+        there = self._bucket(source.bucket)
+        compares = condition is Condition.READ and not self.traits.reads_if_match
+        if condition in self.ignores and not compares and source.key in there.objects:
+            source = there.objects[source.key].listed(source.bucket, source.key)
+        one = there.pinned(source)
         reason = self.unreadable.get((source.bucket, source.key))
         if reason is not None:
             raise UnreadableSource(reason, f"{source.key}: {reason}")

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
+from compactor.conditions import Condition
 from compactor.errors import (
     AlreadyExists,
     IntegrityError,
@@ -57,6 +59,8 @@ class MemoryStore(MemoryBase):
         while True:
             with self._request("list_objects", bucket, prefix) as there:
                 page, more = there.page(prefix, after, self.page_size)
+            if Condition.LIST in self.ignores:
+                return
             yield page
             if not more:
                 return
@@ -108,6 +112,8 @@ class MemoryStore(MemoryBase):
     def head(self, bucket: str, key: str) -> ObjectHead | None:
         with self._request("head", bucket, key) as there:
             one = there.objects.get(key)
+            if one is not None and Condition.HEAD_CHECKSUM in self.ignores:
+                one = replace(one, crc32=None)
             return one.head(self.clock.now()) if one else None
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
@@ -117,7 +123,7 @@ class MemoryStore(MemoryBase):
 
     def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
         with self._request("create", bucket, key) as there:
-            if key in there.objects:
+            if key in there.objects and Condition.CREATE not in self.ignores:
                 raise AlreadyExists(f"s3://{bucket}/{key}")
             arrived = self._arrived("create", bucket, key, body)
             there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
@@ -131,8 +137,7 @@ class MemoryStore(MemoryBase):
         metadata: Mapping[str, str] | None = None,
     ) -> str:
         with self._request("create_upload", bucket, key) as there:
-            self._started += 1
-            upload_id = f"upload-{self._started}"
+            upload_id = f"upload-{next(self._started)}"
             began = self.clock.now()
             there.uploads[upload_id] = Upload(
                 key, content_type, began, self._max_part_bytes, dict(metadata or {})
@@ -158,7 +163,8 @@ class MemoryStore(MemoryBase):
     ) -> StoredPart:
         with self._request("copy_part", bucket, key) as there:
             upload = there.upload(key, upload_id)
-            body = self._pinned(source).body
+            body = self._pinned(source, Condition.COPY).body
+            upload.copied = True
             assert start >= 0, "InvalidRange"
             assert 0 < length <= len(body) - start, "InvalidRange"
             return upload.add(number, body[start : start + length])
@@ -183,7 +189,7 @@ class MemoryStore(MemoryBase):
             self._hooked(self.hooks.during, call)
             with self._lock:
                 there.upload(key, upload_id)
-                if key in there.objects:
+                if key in there.objects and Condition.PUBLISH not in self.ignores:
                     raise _conflict(there, key, upload_id)
                 there.set(key, one)
                 del there.uploads[upload_id]
@@ -204,13 +210,15 @@ class MemoryStore(MemoryBase):
         where = f"s3://{there.name}/{key}"
         if key in there.completing:
             raise _conflict(there, key, upload_id)
-        if key in there.objects:
+        if key in there.objects and Condition.PUBLISH not in self.ignores:
             # The upload stays, as it does on S3, until somebody aborts it.
             raise AlreadyExists(where)
         body, etag = upload.assemble(parts, self._min_part_bytes)
         found = zlib.crc32(body)
-        if crc32 not in (None, found):
+        if crc32 not in (None, found) and Condition.WHOLE_CHECKSUM not in self.ignores:
             raise IntegrityError(f"BadDigest: {where}: CRC32 is {found}, expected {crc32}")
+        if upload.copied and Condition.COPIED_CHECKSUM in self.ignores:
+            found ^= 1
         # S3 dates an object from the start of its upload.
         return Stored(
             body, etag, upload.began, "STANDARD", found, upload.content_type, upload.metadata
@@ -236,7 +244,7 @@ class MemoryStore(MemoryBase):
                 one = there.objects.get(source.key)
                 if one is None:
                     continue
-                if one.etag != source.etag:
+                if one.etag != source.etag and self._compares_on_delete():
                     refused.append(Refused(source.key, "PreconditionFailed", final=True))
                 else:
                     markers += there.remove(source.key)
@@ -245,6 +253,13 @@ class MemoryStore(MemoryBase):
     def _read(self, source: SourceObject) -> bytes:
         with self._request("read_source", source.bucket, source.key):
             return self._sent(self._pinned(source).body)
+
+    def _compares_on_delete(self) -> bool:
+        """True when an overwritten source stays: by the condition, or by HEAD just before."""
+        many, one = Condition.DELETE_MANY, Condition.DELETE_ONE
+        if self.traits.deletes_many:
+            return many not in self.ignores
+        return one not in self.ignores or not self.traits.deletes_one
 
 
 def _range_of(body: bytes, start: int, length: int) -> bytes:

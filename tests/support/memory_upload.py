@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -34,6 +35,7 @@ class Upload:
     began: float
     max_part_bytes: int = MAX_PART_BYTES
     metadata: Mapping[str, str] = field(default_factory=dict)
+    copied: bool = False
     parts: dict[int, _Part] = field(default_factory=dict)
 
     def add(self, number: int, body: bytes) -> StoredPart:
@@ -41,7 +43,7 @@ class Upload:
         assert len(body) <= self.max_part_bytes, f"EntityTooLarge: {len(body)} bytes"
         digest = md5(body)
         self.parts[number] = _Part(body, digest)
-        return StoredPart(number, digest.hex(), len(body))
+        return StoredPart(number, digest.hex(), len(body), zlib.crc32(body))
 
     def assemble(self, listed: Sequence[StoredPart], min_part_bytes: int) -> Assembled:
         """These parts as one object, under S3's rules for CompleteMultipartUpload."""

@@ -21,6 +21,8 @@ from compactor.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
+# A line of a log around a record.
+LOG_LINE = "2026-01-02T03:04:05Z {}"
 _RECORD = re.compile(rb"record-(\d+)")
 
 
@@ -75,9 +77,9 @@ class World:
         self.put("d.csv", b"id,value\nrecord-900,1\nrecord-901,2")
         self.put("e.csv", b"id,other\nrecord-902,1\n")
         self.records |= {900, 901, 902}
-        self.add("f.log.gz", "{}", packed=True)
+        self.add("f.log.gz", LOG_LINE, packed=True)
         self.put("g.log.gz", gzip.compress(b"never read " * 50, mtime=0)[:-9])
-        self.add("h.log.gz", "{}", packed=True)
+        self.add("h.log.gz", LOG_LINE, packed=True)
 
     def check(self, call: Call | None = None) -> None:
         """No record twice in the destination, none in neither place."""

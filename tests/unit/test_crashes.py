@@ -11,7 +11,7 @@ import pytest
 from compactor.errors import IntegrityError, TransientStoreError
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed, MemoryStore
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 
 DAY = 86_400
 
@@ -156,7 +156,7 @@ def test_a_second_worker_may_do_everything_at_any_request_of_the_first(number, l
     def intrude() -> None:
         # With late arrivals the second worker's groups overlap the first one's.
         for name in late:
-            made.add(name, "{}", packed=name.endswith(".gz"))
+            made.add(name, LOG_LINE, packed=name.endswith(".gz"))
         made.run()
 
     made.store.hooks.before.append(at_call(number, intrude))
@@ -171,8 +171,8 @@ def test_a_second_worker_that_dies_in_between_does_no_harm(first, second):
     made.store.hooks.after.append(made.check)
 
     def intrude() -> None:
-        made.add("aa.json", "{}")
-        made.add("z.log.gz", "{}", packed=True)
+        made.add("aa.json", LOG_LINE)
+        made.add("z.log.gz", LOG_LINE, packed=True)
         with death(made, second):
             made.run()
 

@@ -29,9 +29,14 @@ BOM = b"\xef\xbb\xbf"
 
 
 def found(
-    head: bytes, key: str = "logs/x", *, complete: bool = True, forced: Format | None = None
+    head: bytes,
+    key: str = "logs/x",
+    *,
+    complete: bool = True,
+    forced: Format | None = None,
+    csv_header: str = "auto",
 ) -> Detected:
-    detected = detect(head, key, complete=complete, forced=forced)
+    detected = detect(head, key, complete=complete, forced=forced, csv_header=csv_header)
     assert detected is not None
     return detected
 
@@ -85,7 +90,8 @@ def test_format_is_told_by_the_bytes(head: bytes, key: str, expected: Format) ->
     ],
 )
 def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> None:
-    assert found(b"name,city\tage\r\nx,y\tz\r\n", key) == Detected(expected, b"name,city\tage")
+    content = b"name,city\tage\r\nx,y\tz\r\n"
+    assert found(content, key, csv_header="present") == Detected(expected, b"name,city\tage")
 
 
 @pytest.mark.parametrize(
@@ -104,17 +110,51 @@ def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> No
 def test_a_csv_header_is_the_first_record_without_bom_and_line_end(
     content: bytes, header: bytes
 ) -> None:
-    assert found(content, "x.csv") == Detected(Format.CSV, header)
+    assert found(content, "x.csv", csv_header="present") == Detected(Format.CSV, header)
 
 
 @pytest.mark.parametrize(
-    "first", [b"1,x,y", b"x,2024-01-01T00:00:00Z", b'a,"-1.5e3"', b"", b",,", b'"",""']
+    ("first", "dialect"),
+    [
+        (b"1,x,1.5", b",3"),
+        (b"x;2024-01-01T00:00:00Z;z", b";3"),
+        (b"a|b|'-1.5e3'|-1.5e3", b"|4"),
+        (b"10.0.0.1", b",1"),
+    ],
 )
-def test_a_csv_that_starts_with_data_is_plain_lines_so_that_no_record_is_dropped(
-    first: bytes,
-) -> None:
-    assert found(first + b"\nx,y,z\n", "x.csv") == Detected(Format.TEXT)
-    assert found(first + b"\nx,y,z\n", "x", forced=Format.CSV) == Detected(Format.CSV, first)
+def test_a_csv_that_starts_with_a_certain_row_has_no_header(first: bytes, dialect: bytes) -> None:
+    content = first + b"\n" + first + b"\n"
+    assert found(content, "x.csv") == Detected(Format.CSV, b"", dialect)
+    assert found(content, "x", forced=Format.CSV) == Detected(Format.CSV, b"", dialect)
+    assert found(content, "x", forced=Format.CSV, csv_header="absent") == Detected(Format.CSV)
+    present = found(content, "x", forced=Format.CSV, csv_header="present")
+    assert present == Detected(Format.CSV, first)
+
+
+def test_what_may_be_a_header_or_a_row_is_refused_unless_a_setting_tells() -> None:
+    for content in (b"1,x,y\nx,y,z\n", b"a,b\nc,d\n", b",,\na,b,c\n"):
+        assert refusal(content, "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
+        assert found(content, "x.csv", csv_header="absent") == Detected(Format.CSV)
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b"id,name,size\n1,x,2\n3,y,\n", 0b101),
+        (b"id,name\n1,2\n3,x\n", 0b01),
+        (b"when,who\n2026-01-01,x\n2026-01-02,y\n", 0b01),
+        (b"who,ok\nx,true\ny,false\n", 0b10),
+        (b"id,name\n", 0),
+    ],
+)
+def test_columns_of_values_are_evidence_for_a_header(content: bytes, columns: int) -> None:
+    assert found(content, "x.csv").evidence == columns
+
+
+def test_the_last_records_are_looked_at_for_evidence_as_well() -> None:
+    content = b"id,name\n" + b"1,x\n" * 2_000
+    assert found(content, "x.csv").evidence == 1
+    assert refusal(content + b"Total,5\n", "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
 
 
 def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> None:
@@ -122,7 +162,8 @@ def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> No
     assert len(header) > 65_536
     assert refusal(header[:65_536], "x.csv", complete=False) == QuarantineReason.MALFORMED
     assert found(header, "x.csv").header == header
-    assert found(header + b"\nrow\n", "x.csv", complete=False).header == header
+    row = b"\n" + b"1," * 8999 + b"1\n"
+    assert found(header + row + row, "x.csv", complete=False).header == header
 
 
 def test_flow_logs_are_told_by_their_field_names_in_any_order() -> None:
@@ -260,7 +301,8 @@ def test_a_forced_format_is_not_questioned(forced: Format) -> None:
     head = b"#a,b 1\nc,d\n"
     headed = {Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
     header = b"#a,b 1" if forced in headed else b""
-    assert found(head, TRAIL_KEY, forced=forced) == Detected(forced, header)
+    detected = found(head, TRAIL_KEY, forced=forced, csv_header="present")
+    assert detected == Detected(forced, header)
 
 
 def test_a_forced_header_that_is_not_there_is_refused() -> None:

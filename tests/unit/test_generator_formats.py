@@ -11,6 +11,8 @@ from itertools import pairwise
 
 import pytest
 
+from compactor.formats import detect
+from compactor.model import Format
 from scripts.generator import CompressionChoice, GeneratedObject, GeneratorSpec, LogFormat, generate
 from scripts.generator.network import HEADER
 from scripts.generator.orders import COLUMNS, NEW_COLUMN
@@ -233,3 +235,24 @@ def test_strings_hold_what_a_careless_splitter_trips_over() -> None:
     assert "\\n" in text
     assert '\\"' in text
     assert not text.isascii()
+
+
+SEEN_AS = {
+    LogFormat.JSON: Format.JSON_LINES,
+    LogFormat.CLOUDTRAIL: Format.CLOUDTRAIL,
+    LogFormat.ALB: Format.TEXT,
+    LogFormat.VPC: Format.VPC_FLOW,
+    LogFormat.TEXT: Format.TEXT,
+    LogFormat.UNDELIMITED: Format.UNDELIMITED_JSON,
+}
+
+
+@pytest.mark.parametrize("log_format", SEEN_AS)
+def test_what_is_generated_is_certain(log_format: LogFormat) -> None:
+    seen = Counter[Format | None]()
+    for one, text in made(log_format, empty_rate=0.0):
+        found = detect(text.encode(), one.key, complete=True, forced=None)
+        seen[found.format if found else None] += 1
+    # One object on one line is a line.
+    alone = seen.pop(Format.JSON_LINES, 0) if log_format is LogFormat.UNDELIMITED else 0
+    assert seen == {SEEN_AS[log_format]: OBJECTS - alone}

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from compactor.errors import InvalidInput
+from compactor.formats.characters import Reading
 from compactor.formats.cloudtrail import CloudTrailFramer
 from compactor.formats.columns import ColumnsFramer
-from compactor.formats.detect import Detected, Reading, detect
+from compactor.formats.detect import Detected, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.headed import HeadedFramer
 from compactor.formats.lines import LineFramer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from compactor.errors import UnreadableSource
 from compactor.formats.refusal import refused
@@ -81,6 +82,19 @@ _MAGIC = (
 )  # fmt: skip
 _ANY_MAGIC = re.compile(b"|".join(b"(%s)" % pattern for _, pattern in _MAGIC), re.DOTALL)
 _TAR = slice(257, 262)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How bytes are to be taken that are not plain text in UTF-8.
+
+    Attributes:
+        single_byte: bytes above 127 are characters of their own, such as those of Latin-1.
+        keep_nuls: NUL is a character like others.
+    """
+
+    single_byte: bool = False
+    keep_nuls: bool = False
 
 
 def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:

@@ -40,21 +40,18 @@ from dataclasses import dataclass, field
 
 from compactor.errors import UnreadableSource
 from compactor.formats import characters, json_lines, log_lines
+from compactor.formats.characters import Reading
 from compactor.formats.cloudtrail import OPENING
+from compactor.formats.ends import refuse_end
 from compactor.formats.first_record import LONGEST_HEADER, first_record
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.model import Compression, Format, QuarantineReason, Signature
 
 _BLANKS = b" \t\r\n"
-_CR = 13
-_ABOVE_ASCII = 128
-_SHOWN_END = 40
 _OBJECT = re.compile(rb"[ \t\r\n]*\{")
 _LOOKED_AT_FOR_ROWS = 8 << 10
 _SAMPLED_ROWS = 20
-# Their framers prove the whole source.
-_PROVEN = frozenset({Format.CLOUDTRAIL, Format.UNDELIMITED_JSON, Format.PARQUET})
 _BINARY = frozenset({Format.PARQUET})
 _CLOUDFRONT = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
 _COMMENT = re.compile(rb"\n(#[^\r\n]*)")
@@ -98,19 +95,6 @@ class Detected:
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
         return Signature(self.format, compression, self.header, self.dialect)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How bytes are to be taken that are not plain text in UTF-8.
-
-    Attributes:
-        single_byte: bytes above 127 are characters of their own, such as those of Latin-1.
-        keep_nuls: NUL is a character like others.
-    """
-
-    single_byte: bool = False
-    keep_nuls: bool = False
 
 
 _PLAIN_READING = Reading()
@@ -192,27 +176,6 @@ def _is_structured_log(head: bytes, *, complete: bool, reading: Reading) -> bool
     if complete:
         log_lines.refuse_open_quote(text, structured=structured)
     return structured
-
-
-def refuse_end(end: bytes, format: Format, *, forced: bool, reading: Reading) -> None:
-    """Raise UnreadableSource (OPEN_END) for an end that would reach into what follows it.
-
-    Args:
-        end: of a source, or all of it.
-        format: of the source.
-        forced: the caller insists on the format, so that the lines are not proven.
-        reading: what the caller takes for characters.
-    """
-    if format in _PROVEN:
-        return
-    last = end[-1]
-    if last == _CR:
-        raise refused(QuarantineReason.OPEN_END, "it ends between CR and LF", end[-_SHOWN_END:])
-    if last >= _ABOVE_ASCII and not reading.single_byte and characters.ends_within_character(end):
-        seen = "it ends within a UTF-8 character"
-        raise refused(QuarantineReason.OPEN_END, seen, end[-_SHOWN_END:])
-    if forced and format is Format.JSON_LINES:
-        json_lines.refuse_open_line(end)
 
 
 def _json_format(head: bytes, key: str, *, complete: bool, reading: Reading) -> Format:

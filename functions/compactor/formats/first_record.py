@@ -32,6 +32,7 @@ from compactor.model import Format, QuarantineReason
 
 # It is held for each output under way, and split to see whether it is one.
 LONGEST_HEADER = 1 << 20
+_USUAL = {Format.CSV: b",", Format.TSV: b"\t"}
 _SAMPLED_ROWS = 20
 _LAST_ROWS = 5
 _SAMPLED_BYTES = 4 << 10
@@ -54,7 +55,8 @@ class FirstRecord(NamedTuple):
 
     Attributes:
         header: the record without its line end; empty where it is a row.
-        dialect: delimiter and number of fields, for rows without names: others do not mix.
+        dialect: delimiter and number of fields, for rows without names: others do not mix. Below
+            a header, the delimiter, unless it is the usual one of the format.
         evidence: bit mask of the columns whose values show that this is a header, 0 where there
             are no rows; None for what needs no confirmation.
     """
@@ -91,10 +93,16 @@ def first_record(head: bytes, format: Format, csv_header: str, *, complete: bool
     if csv_header == "present":
         if len(set(records.values())) > 1:
             raise ambiguous("where its first record ends hangs on the delimiter", head)
-        return FirstRecord(records[delimiters[0]])
+        most = max(delimiters, key=line.count)
+        return FirstRecord(records[most], _told(most, format))
     if _COMMENT.match(line):
         raise ambiguous("it starts with a comment", head)
-    return _certain(head, records, complete=complete)
+    found = _certain(head, records, complete=complete)
+    return found if not found.header else found._replace(dialect=_told(found.dialect, format))
+
+
+def _told(delimiter: bytes, format: Format) -> bytes:
+    return b"" if delimiter == _USUAL[format] else delimiter
 
 
 def delimiters_of(line: bytes, format: Format) -> tuple[bytes, ...]:
@@ -169,7 +177,7 @@ def _certain(head: bytes, records: dict[bytes, bytes], *, complete: bool) -> Fir
         last = _last_rows(head, len(record), delimiter) if complete else []
         evidence = _evidence(first, rows, last)
         if evidence or not rows:
-            found.append(FirstRecord(record, b"", evidence))
+            found.append(FirstRecord(record, delimiter, evidence))
         else:
             fault = "it has no column whose values tell rows from names"
     if len(found) != 1:

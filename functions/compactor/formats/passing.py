@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from compactor.formats import characters, detect, log_lines
+from compactor.formats import characters, log_lines
+from compactor.formats.ends import refuse_end
 from compactor.formats.json_text import PassingJsonLines
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
@@ -25,7 +26,7 @@ class PassingCheck:
     """
 
     def __init__(
-        self, format: Format, header: bytes, *, forced: bool, reading: detect.Reading
+        self, format: Format, header: bytes, *, forced: bool, reading: characters.Reading
     ) -> None:
         self._format = format
         self._forced = forced
@@ -58,7 +59,7 @@ class PassingCheck:
         """
         tail = self._tail
         if tail:
-            detect.refuse_end(tail, self._format, forced=self._forced, reading=self._reading)
+            refuse_end(tail, self._format, forced=self._forced, reading=self._reading)
         if self._forced:
             return
         if self._format is Format.TEXT:

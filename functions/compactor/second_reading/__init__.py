@@ -15,19 +15,33 @@ them, ``judging`` chooses the reader, ``reading`` is the readers.
 
 from __future__ import annotations
 
-from compactor.second_reading.comparing import Difference, Frame, Kept, differences
+from compactor.second_reading.cells import may_be_header
+from compactor.second_reading.comparing import Difference, Frame, Kept, differences, header_of
 from compactor.second_reading.judging import Declared, judge
-from compactor.second_reading.kinds import Kind, Reading
+from compactor.second_reading.kinds import HEADED, WHOLE, Columns, Kind, Reading, Seen, Tally, tally
+from compactor.second_reading.reading import read
 from compactor.second_reading.sampling import Sample
+from compactor.second_reading.unpacking import NotReadable, plain_pieces
 
 __all__ = [
+    "HEADED",
+    "WHOLE",
+    "Columns",
     "Declared",
     "Difference",
     "Frame",
     "Kept",
     "Kind",
+    "NotReadable",
     "Reading",
     "Sample",
+    "Seen",
+    "Tally",
     "differences",
+    "header_of",
     "judge",
+    "may_be_header",
+    "plain_pieces",
+    "read",
+    "tally",
 ]

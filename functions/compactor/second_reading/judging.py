@@ -161,7 +161,7 @@ def _text_kind(content: bytes, name: str) -> Kind:
         return Kind.TABLE
     if _is_markup(head.lstrip(_BLANKS)) or _is_sections(head) or _YAML.match(head):
         return Kind.DOCUMENT
-    return Kind.CR_TEXT if b"\r" in head and b"\n" not in head[:-1] else Kind.TEXT
+    return Kind.CR_TEXT if b"\r" in head.rstrip() and b"\n" not in head else Kind.TEXT
 
 
 def _names_flow_fields(head: bytes, name: str) -> bool:

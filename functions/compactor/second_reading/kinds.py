@@ -71,9 +71,10 @@ class Tally(NamedTuple):
     records: int = 0
     digest: int = 0
 
-    def plus(self, other: Tally) -> Tally:
-        """Both together."""
-        return Tally(self.records + other.records, (self.digest + other.digest) & _MASK)
+    def plus(self, other: Tally, times: int = 1) -> Tally:
+        """Both together, the other one so many times."""
+        digest = (self.digest + times * other.digest) & _MASK
+        return Tally(self.records + times * other.records, digest)
 
 
 _NONE = Tally()
@@ -111,6 +112,7 @@ class Seen:
         columns: of the rows below it.
         open_end: what is still open at the end, in words; empty when nothing is.
         fault: why such a reader cannot read this, in words; empty when it can.
+        glued: lines with more than one value, where one is wanted.
     """
 
     records: Tally = _NONE
@@ -118,6 +120,7 @@ class Seen:
     columns: Columns = field(default_factory=Columns)
     open_end: str = ""
     fault: str = ""
+    glued: int = 0
 
     def without(self, header: tuple[str, ...] | None) -> Tally:
         """The records, where this row is a header and no record."""

@@ -148,23 +148,26 @@ def _json_lines(reading: Reading, pieces: Iterable[bytes]) -> Seen:
             if is_value(record):
                 records.append(squeezed(record) if squeeze else record)
             else:
-                records += _of_odd_line(record, strict=strict or squeeze)
+                found = _of_odd_line(record)
+                if len(found) > 1 and (strict or squeeze):
+                    # A reader that wants one value a line takes the first, or none.
+                    seen.glued += 1
+                    found = [("more than one value on a line", line)]
+                records += found
         seen.records = seen.records.plus(tally(records))
     if last and last[0].lstrip()[:1] in (b"{", b"[") and not is_value(last[0]):
         seen.open_end = "within a JSON value" if looks_open(last[0]) else ""
     return seen
 
 
-def _of_odd_line(line: bytes, *, strict: bool) -> list[object]:
+def _of_odd_line(line: bytes) -> list[object]:
     """What stands in a line that is not one JSON value: several, or no JSON at all."""
     if line[:1] not in (b"{", b"["):
         return [line]
     try:
-        found: list[object] = list(values((line,)))
+        return list(values((line,)))
     except NotJson:
         return [line]
-    # A reader that wants one value a line takes the first, or none.
-    return [("more than one value on a line", line)] if strict else found
 
 
 def _json_stream(_: Reading, pieces: Iterable[bytes]) -> Seen:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from botocore.exceptions import ClientError
 
+from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
 from compactor.ports import Deadline
 from compactor.stores.bodies import TimeIsUp
@@ -45,6 +46,18 @@ class S3Base:
         self._limiter = Limiter(most_at_once, clock=patience.clock)
         self._retries = Retries(self._limiter, patience)
         self.requests = RequestCounter()
+        self.traits = StoreTraits()
+
+    @property
+    def endpoint_url(self) -> str:
+        """See the port."""
+        return self._client.meta.endpoint_url
+
+    def with_traits(self, traits: StoreTraits) -> Self:
+        """See the port; connections, counts, and what was learned of S3's patience are shared."""
+        store = copy.copy(self)
+        store.traits = traits
+        return store
 
     def within(self, deadline: Deadline) -> Self:
         """This very store for one invocation: it waits for nothing beyond the invocation's end.

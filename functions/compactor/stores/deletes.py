@@ -18,6 +18,7 @@ from compactor.stores.translate import refusal_of, worth_another_try
 
 DELETE_PER_REQUEST = 1_000
 HEADS_AT_ONCE = 32
+SINGLY_AT_ONCE = 16
 # Characters that no XML 1.0 document may hold, and so no body of DeleteObjects.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # S3 deletes 3,500 keys/s below a prefix and says so key by key, in an answer with status 200.
@@ -45,6 +46,7 @@ _NOT_A_REFUSAL = frozenset(
 _BAD_REQUEST, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 500, 501
 _GONE = frozenset({"NoSuchKey", "404"})
 _Error = Mapping[str, Any]
+_CHANGED: _Error = {"Code": "PreconditionFailed", "Message": "HEAD tells another ETag"}
 _UNTOLD: _Error = {"Code": "Untold", "Message": "the answer names neither its end nor an error"}
 
 
@@ -55,11 +57,27 @@ class S3Deletes(S3Objects):
         """See the port."""
         refused: list[Refused] = []
         markers = 0
+        if not self.traits.deletes_many:
+            return self._delete_singly(sources)
         for batch in _batches(sources):
             errors, put = self._delete(batch)
             refused += self._judged(batch, errors)
             markers += put
         return Deletion(tuple(refused), markers)
+
+    def _delete_singly(self, sources: Sequence[SourceObject]) -> Deletion:
+        """At a store that ignores the ETags of DeleteObjects: a request for each source."""
+
+        def delete(source: SourceObject) -> Deletion:
+            errors, put = self._delete([source])
+            return Deletion(self._judged([source], errors), put)
+
+        if not sources:
+            return Deletion()
+        with ThreadPoolExecutor(min(SINGLY_AT_ONCE, len(sources))) as pool:
+            done = list(pool.map(delete, sources))
+        refused = tuple(one for deletion in done for one in deletion.refused)
+        return Deletion(refused, sum(deletion.markers for deletion in done))
 
     def _delete(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
         """Errors by key, and markers put; keys that S3 was too busy for are asked again."""
@@ -91,11 +109,8 @@ class S3Deletes(S3Objects):
 
     def _request(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
         first = batch[0]
-        if _alone(first):
-            alone = self._client.delete_object(
-                Bucket=first.bucket, Key=first.key, IfMatch=f'"{first.etag}"'
-            )
-            return {}, int(bool(alone.get("DeleteMarker")))
+        if _alone(first) or not self.traits.deletes_many:
+            return self._request_one(first)
         objects: Any = [{"Key": one.key, "ETag": f'"{one.etag}"'} for one in batch]
         # Not Quiet: the answer tells which deletes only put a marker.
         answer = self._client.delete_objects(Bucket=first.bucket, Delete={"Objects": objects})
@@ -104,6 +119,17 @@ class S3Deletes(S3Objects):
         untold = [one.key for one in batch if one.key not in deleted and one.key not in errors]
         errors |= dict.fromkeys(untold, _UNTOLD)
         return errors, sum(bool(one.get("DeleteMarker")) for one in deleted.values())
+
+    def _request_one(self, source: SourceObject) -> tuple[dict[str, _Error], int]:
+        condition: Any = {"IfMatch": f'"{source.etag}"'}
+        if not self.traits.deletes_one:
+            # As near as it gets: what is written between this look and the delete is lost.
+            self.requests.add("HEAD")
+            head = self._client.head_object(Bucket=source.bucket, Key=source.key)
+            if head["ETag"].strip('"') != source.etag:
+                return {source.key: _CHANGED}, 0
+        answer = self._client.delete_object(Bucket=source.bucket, Key=source.key, **condition)
+        return {}, int(bool(answer.get("DeleteMarker")))
 
     def _judged(
         self, sources: Sequence[SourceObject], errors: Mapping[str, _Error]

@@ -21,7 +21,7 @@ from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
-from compactor.stores.fast_get import FastGet
+from compactor.stores.fast_get import FastGet, require_etag
 from compactor.stores.readahead import pieces_ahead, read_ahead
 from compactor.stores.retries import NEVER
 
@@ -130,7 +130,8 @@ class S3Sources(S3Base):
     def _fast_read(self, fast: FastGet, source: SourceObject, stopped: threading.Event) -> bytes:
         def once(seconds: float) -> bytes:
             self.requests.add("GET")
-            return (fast if seconds >= fast.timeout_seconds else fast.hurried).get(source)
+            asked = fast if seconds >= fast.timeout_seconds else fast.hurried
+            return asked.get(source, compare=not self.traits.reads_if_match)
 
         return self._retries.ask("get", source.bucket, source.key, once, stopped)
 
@@ -139,12 +140,15 @@ class S3Sources(S3Base):
     ) -> bytes:
         """One range; from no start, the whole object."""
         wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
+        compares = not self.traits.reads_if_match
+        if not compares:
+            wanted["IfMatch"] = f'"{source.etag}"'
 
         def request(time_is_up: TimeIsUp) -> bytes:
             with told_of_source("get", source.bucket, source.key):
-                answer = self._client.get_object(
-                    Bucket=source.bucket, Key=source.key, IfMatch=f'"{source.etag}"', **wanted
-                )
+                answer = self._client.get_object(Bucket=source.bucket, Key=source.key, **wanted)
+            if compares:
+                require_etag(source, answer.get("ETag"))
             body = read_body(answer, time_is_up)
             if start is not None:
                 require_range(answer, body, start, length)

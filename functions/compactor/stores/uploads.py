@@ -17,7 +17,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import OpenUpload
-from compactor.stores.base import S3Base, encoded_crc32, told_of_source
+from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, told_of_source
 from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
 from compactor.stores.translate import code_of
 
@@ -59,7 +59,7 @@ class S3Uploads(S3Base):
     ) -> StoredPart:
         """See the port."""
         self.requests.add("bytes_written", len(body))
-        crc32 = encoded_crc32(isal_zlib.crc32(body))
+        crc32 = isal_zlib.crc32(body)
 
         def request(time_is_up: TimeIsUp) -> str:
             answer = self._client.upload_part(
@@ -68,12 +68,12 @@ class S3Uploads(S3Base):
                 UploadId=upload_id,
                 PartNumber=number,
                 Body=SentBody(body, time_is_up),
-                ChecksumCRC32=crc32,
+                ChecksumCRC32=encoded_crc32(crc32),
             )
             return answer["ETag"].strip('"')
 
         etag = self._answer("PUT", "upload part", bucket, key, request)
-        return StoredPart(number, etag, len(body))
+        return StoredPart(number, etag, len(body), crc32)
 
     def copy_part(
         self,
@@ -87,7 +87,7 @@ class S3Uploads(S3Base):
     ) -> StoredPart:
         """See the port."""
 
-        def request(_: TimeIsUp) -> str:
+        def request(_: TimeIsUp) -> Any:
             with told_of_source("copy part", source.bucket, source.key):
                 answer = self._client.upload_part_copy(
                     Bucket=bucket,
@@ -98,15 +98,17 @@ class S3Uploads(S3Base):
                     CopySourceIfMatch=f'"{source.etag}"',
                     CopySourceRange=byte_range(start, length),
                 )
-            return answer["CopyPartResult"]["ETag"].strip('"')
+            return answer["CopyPartResult"]
 
         try:
-            etag = self._answer("PUT", "copy part", source.bucket, source.key, request)
+            made = self._answer("PUT", "copy part", source.bucket, source.key, request)
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
             raise SourceChanged(source.key, source.etag, "no object") from None
-        return StoredPart(number, etag, length)
+        # S3 tells it where the upload was begun with a checksum algorithm.
+        crc32 = decoded_crc32(made.get("ChecksumCRC32"))
+        return StoredPart(number, made["ETag"].strip('"'), length, crc32)
 
     def complete_upload(
         self,

@@ -1,0 +1,19 @@
+"""CRC32 of a whole from those of its parts, without the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isal import isal_zlib
+
+from compactor.model import StoredPart
+
+
+def parts_crc32(parts: Sequence[StoredPart]) -> int | None:
+    """The CRC32 of these parts, one after the other; None where that of one is not known."""
+    whole = 0
+    for part in parts:
+        if part.crc32 is None:
+            return None
+        whole = isal_zlib.crc32_combine(whole, part.crc32, part.size)
+    return whole

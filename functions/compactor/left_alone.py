@@ -1,0 +1,90 @@
+"""Sources left alone for what they hold: how many for which reason, and what would decide it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from compactor.model import QuarantineReason, Skipped, SkipReason
+
+#: Reasons that hang on the settings: under other ones such a source is tried again.
+BY_SETTINGS = frozenset(
+    {
+        QuarantineReason.UNKNOWN_FORMAT,
+        QuarantineReason.BINARY,
+        QuarantineReason.ENCODING,
+        QuarantineReason.OPEN_END,
+        QuarantineReason.OPEN_QUOTE,
+        QuarantineReason.AMBIGUOUS_HEADER,
+        QuarantineReason.MALFORMED,
+    }
+)
+#: What a person sets to have such sources joined; nothing where no setting can.
+REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        QuarantineReason.UNKNOWN_FORMAT: "format",
+        QuarantineReason.BINARY: 'nul_bytes: "keep", if it is text',
+        QuarantineReason.ENCODING: 'encoding: "single_byte", or convert it to UTF-8',
+        QuarantineReason.AMBIGUOUS_HEADER: "csv_header",
+        QuarantineReason.MALFORMED: "format",
+        QuarantineReason.BOMB: "max_expansion",
+        QuarantineReason.TOO_LARGE: "max_document_bytes",
+    }
+)
+_WORTH_A_HEADLINE = 1 / 2
+
+
+@dataclass(slots=True)
+class LeftAlone:
+    """The sources of a run that were left alone for one reason.
+
+    Attributes:
+        example: key of the first.
+        detail: what was seen of it, its first bytes escaped.
+        setting: what would decide it; empty where no setting would.
+    """
+
+    objects: int = 0
+    bytes: int = 0
+    example: str = ""
+    detail: str = ""
+    setting: str = ""
+
+    def plus(self, other: LeftAlone) -> LeftAlone:
+        """Both together, with the example of the first that has one."""
+        told = self if self.example else other
+        return replace(told, objects=self.objects + other.objects, bytes=self.bytes + other.bytes)
+
+
+def added_up(found: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:
+    """The sums by reason, the most frequent first."""
+    result: dict[str, LeftAlone] = {}
+    for one in found:
+        for reason, left in one.items():
+            # None are left of those whose commit was replaced.
+            if not left.objects:
+                continue
+            result[reason] = result.get(reason, LeftAlone()).plus(left)
+    return dict(sorted(result.items(), key=lambda item: (-item[1].objects, item[0])))
+
+
+def headline(compacted: int, left: Mapping[str, LeftAlone], skipped: Mapping[str, Skipped]) -> str:
+    """One line where at least half of the sources were left alone for what they hold.
+
+    Args:
+        compacted: sources that this run compacted.
+        left: what it left alone, the most frequent reason first.
+        skipped: what it did not look at; those that earlier runs left alone count as well.
+    """
+    now = sum(one.objects for one in left.values())
+    earlier = skipped.get(SkipReason.QUARANTINED, Skipped(0, 0)).objects
+    total = compacted + now + earlier
+    if not now + earlier or now + earlier < _WORTH_A_HEADLINE * total:
+        return ""
+    line = f"left alone: {now + earlier:,} of {total:,} sources"
+    if not left:
+        return f"{line}, all by earlier runs: see their reports"
+    reason, most = next(iter(left.items()))
+    setting = f": set {most.setting}" if most.setting else ""
+    return f"{line}, {'all' if most.objects == now + earlier else 'mostly'} {reason}{setting}"

@@ -1,0 +1,132 @@
+"""``compactor probe``: the table of what a store honours, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from compactor.conditions import Condition
+from compactor.ports import ObjectStore
+from scripts import cli
+from scripts.cli import clean_up, probe
+from tests.support.cleaning import left, old_world
+from tests.support.memory_store import MemoryStore
+from tests.support.world import World
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore()
+    store.add_bucket("lake")
+    store.endpoint_url = "http://127.0.0.1:9000"
+    return store
+
+
+@pytest.fixture
+def command(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    monkeypatch.setattr(probe, "open_store", lambda endpoint_url: store)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = cli.main(["probe", *words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_every_condition_has_a_row_with_its_verdict(command: Command) -> None:
+    code, out, err = command("s3://lake/compacted/")
+    assert (code, err) == (0, "")
+    rows = [line for line in out.splitlines() if "honoured" in line]
+    assert len(rows) == len(Condition)
+    assert "s3://lake/_compactor/compacted/probes/" in out
+
+
+def test_the_document_says_what_follows_from_each_condition(
+    command: Command, store: MemoryStore
+) -> None:
+    store.ignores = {Condition.DELETE_MANY}
+    code, out, _ = command("s3://lake/", "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["safe"]
+    assert document["state"] == "s3://lake/_compactor/"
+    (one,) = [one for one in document["conditions"] if one["verdict"] != "honoured"]
+    assert one["condition"] == Condition.DELETE_MANY
+    assert one["verdict"] == "ignored"
+    assert "one by one" in one["consequence"]
+
+
+def test_a_store_that_no_run_may_trust_fails_the_command_by_one_line(
+    command: Command, store: MemoryStore
+) -> None:
+    store.ignores = {Condition.CREATE}
+    code, out, err = command("s3://lake/compacted/", "--json")
+    assert code == 1
+    assert not json.loads(out)["safe"]
+    (line,) = err.splitlines()
+    assert "If-None-Match on PutObject: no run" in line
+
+
+def test_it_asks_anew_whatever_is_remembered_and_leaves_one_record(
+    command: Command, store: MemoryStore
+) -> None:
+    command("s3://lake/compacted/")
+    store.ignores = {Condition.READ}
+    _, out, _ = command("s3://lake/compacted/", "--json")
+    assert '"ignored"' in out
+    assert len(store.contents("lake")) == 1
+
+
+@pytest.fixture
+def old(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Past retention, at a store that is not AWS; one source was written again."""
+    world = old_world()
+    world.store.endpoint_url = "http://127.0.0.1:9000"
+    world.put("a.json", b'{"id": "written after"}\n')
+
+    def open_store(endpoint_url: str | None) -> ObjectStore:
+        return world.store
+
+    monkeypatch.setattr(clean_up, "open_store", open_store)
+    monkeypatch.setattr(clean_up, "SystemClock", lambda: world.clock)
+    return world
+
+
+WHERE = ["s3://source/logs/", "s3://lake/compacted/", "--retention-days", "7"]
+
+
+def test_clean_up_asks_before_it_deletes_at_a_store_that_ignores_etags(old: World) -> None:
+    old.store.ignores = {Condition.DELETE_MANY}
+    assert cli.main(["clean-up", *WHERE, "--yes"]) == 0
+    assert left(old) == ["a.json"]
+
+
+def test_a_dry_run_asks_nothing(old: World) -> None:
+    before = old.store.count("put", "create", "create_upload")
+    assert cli.main(["clean-up", *WHERE, "--dry-run"]) == 0
+    assert old.store.count("put", "create", "create_upload") == before
+
+
+def test_clean_up_at_a_store_that_no_run_may_trust_deletes_nothing(
+    old: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old.store.ignores = {Condition.CREATE}
+    assert cli.main(["clean-up", *WHERE, "--yes"]) == 2
+    assert left(old) == ["a.json", "b.json"]
+    assert "If-None-Match on PutObject" in capsys.readouterr().err
+
+
+def test_deletes_that_leave_a_moment_open_are_warned_of(
+    old: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old.store.ignores = {Condition.DELETE_MANY, Condition.DELETE_ONE}
+    assert cli.main(["clean-up", *WHERE, "--yes"]) == 0
+    assert left(old) == ["a.json"]
+    assert "HEAD is compared just before each delete" in capsys.readouterr().out
