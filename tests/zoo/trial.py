@@ -82,7 +82,7 @@ class Outcome:
         """In one word, or a few."""
         left = self.left or self.passed_over
         parts = {"joined": self.joined, "alone in its output": self.alone, "left alone": left}
-        return ", ".join(name for name, some in parts.items() if some) or "nothing to do"
+        return " and ".join(name for name, some in parts.items() if some) or "nothing to do"
 
     @property
     def reasons(self) -> str:
