@@ -12,7 +12,7 @@ CDK = PATH="$(CURDIR)/.venv/bin:$$PATH" CDK_DISABLE_CLI_TELEMETRY=true node_modu
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak fuzz check format lock clean
+.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak fuzz zoo check format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,9 @@ soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figure
 
 fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line has the figures
 	@PYTHONPATH=functions:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)
+
+zoo: set-up ## Show what becomes of each kind of source; ARGS="--write docs/zoo.md", "--fuzz 600", a name
+	@PYTHONPATH=functions:. .venv/bin/python -m tests.zoo $(ARGS)
 
 check: set-up ## Lint, formatting, types, import rules
 	@.venv/bin/ruff check --quiet .

@@ -306,6 +306,8 @@ class _Attempt:
             self._rows = rows
             self.abort()
             self._writer = None
+            # What is not written is not read a second time.
+            self._sample = None
 
     def _write_opening(self) -> None:
         if not self._opened and self._framer is not None:

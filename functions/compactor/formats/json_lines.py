@@ -31,10 +31,20 @@ def format_of_objects(head: bytes, *, complete: bool) -> Format:
     looked_at = head if complete else head[: head.rfind(b"\n") + 1]
     first = next(lines_of(looked_at), b"")
     if first and is_object(first) and are_json_lines(looked_at):
+        _refuse_lone_cr(looked_at)
         return Format.JSON_LINES
     if is_undelimited(head):
         return Format.UNDELIMITED_JSON
     raise _no_lines(head, complete=complete)
+
+
+def _refuse_lone_cr(lines: bytes) -> None:
+    """CR is a blank to JSON and ends a line to Hadoop's readers; the last one is told apart."""
+    if b"\r" not in lines:
+        return
+    whole = lines.removesuffix(b"\r")
+    if whole.count(b"\r") > whole.count(b"\r\n"):
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, "a CR stands alone within a line", lines)
 
 
 def is_undelimited(head: bytes) -> bool:

@@ -125,7 +125,7 @@ def _json_kind(content: bytes, *, complete: bool) -> Kind | None:
     line = text.partition(b"\n")[0]
     if is_value(line):
         return Kind.JSON_LINES
-    if starts_with_value(text):
+    if _JSON_START.match(text) and starts_with_value(text):
         return Kind.JSON_STREAM
     return _unfinished_kind(text, complete=complete)
 

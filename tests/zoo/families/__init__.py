@@ -1,0 +1,35 @@
+"""The families of the zoo: importing this package fills :func:`tests.zoo.kinds.found`."""
+
+from __future__ import annotations
+
+from tests.zoo.families import (
+    applications,
+    aws_access,
+    aws_json,
+    aws_tables,
+    binaries,
+    databases,
+    documents,
+    json_kinds,
+    spreadsheets,
+    syslog,
+    web,
+)
+from tests.zoo.kinds import found
+
+__all__ = ["KINDS"]
+
+_FAMILIES = (
+    aws_access,
+    aws_json,
+    aws_tables,
+    web,
+    syslog,
+    applications,
+    databases,
+    spreadsheets,
+    json_kinds,
+    documents,
+    binaries,
+)
+KINDS = found()

@@ -1,0 +1,126 @@
+"""Every kind of the zoo goes through the product, and its own reader counts afterwards."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tests.zoo.encodings import ENCODINGS
+from tests.zoo.families import KINDS
+from tests.zoo.fuzz import fuzz, schedule, shrunk
+from tests.zoo.kinds import Verdict
+from tests.zoo.readers import blob, document, json_lines, lines, records_document, table
+from tests.zoo.table import DOCUMENT
+from tests.zoo.table import table as table_of
+from tests.zoo.trial import Source, judged, sources_of, tried
+
+_OTHER_ENCODINGS = [name for name in ENCODINGS if name not in ("plain", "gzip")]
+# One kind of each frame goes through every way to store it.
+_STORED = ("nginx access", "JSON lines", "Undelimited JSON", "CloudTrail", "CSV with a header",
+           "VPC flow", "CloudFront v1", "XML", "Random bytes, 48 of them", "TSV with a header",
+           "CSV of one equal row", "syslog, RFC 5424", "Empty objects")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_its_reader_sees_every_record_and_no_other(name):
+    assert judged(KINDS[name]).faults == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_its_reader_sees_them_in_gzip_too(name):
+    assert judged(KINDS[name], "gzip", seed=1).faults == []
+
+
+@pytest.mark.parametrize("encoding", _OTHER_ENCODINGS)
+@pytest.mark.parametrize("name", _STORED)
+def test_its_reader_sees_them_however_they_are_stored(name, encoding):
+    assert judged(KINDS[name], encoding).faults == []
+
+
+def test_all_kinds_in_one_partition_do_not_touch_each_other():
+    sources = [
+        Source(f"{number:03}-{one.name}", one.plain, one.reader, one.kind, one.encoding, one.loose)
+        for number, kind in enumerate(KINDS.values())
+        if not kind.given
+        for one in sources_of(kind, seed=2)
+    ]
+    assert tried(sources).faults == []
+
+
+def test_the_zoo_has_the_kinds_that_the_product_is_for_and_those_it_must_not_touch():
+    verdicts = [kind.verdict for kind in KINDS.values()]
+    assert len(verdicts) >= 190
+    assert verdicts.count(Verdict.JOINED) >= 100
+    assert verdicts.count(Verdict.LEFT) >= 100
+
+
+def test_the_document_says_what_becomes_of_each_kind_today():
+    made = table_of({kind.name: judged(kind) for kind in KINDS.values()}, KINDS)
+    assert DOCUMENT.read_text(encoding="utf-8") == made, "make zoo ARGS='--write docs/zoo.md'"
+
+
+def test_every_kind_says_where_its_shape_is_documented():
+    assert all(
+        kind.page and kind.url.startswith(("https://", "http://")) for kind in KINDS.values()
+    )
+    assert not [kind.name for kind in KINDS.values() if "?utm" in kind.url]
+
+
+def test_sources_are_the_same_each_time_and_no_reader_sees_anything_in_nothing():
+    for kind in KINDS.values():
+        assert kind.sources(3) == kind.sources(3)
+        assert kind.reader(b"") == document(b"")
+
+
+def test_a_few_seconds_of_fuzzing_find_nothing():
+    out = io.StringIO()
+    status = fuzz(60, seed=1, schedules=300, out=out)
+    assert status == 0, out.getvalue()
+    assert out.getvalue().endswith(", 0 others\n")
+
+
+# The zoo itself: what it must notice.
+
+
+def source(name, plain, reader):
+    return Source(name, plain, reader, "a kind")
+
+
+@pytest.mark.parametrize(
+    ("reader", "sources", "joined"),
+    [
+        (lines, [b"a\n", b"b"], b"a\n"),
+        (lines, [b"a\n", b"b"], b"ab"),
+        (lines, [b"a\n", b"b"], b"a\nb\nb\n"),
+        (table(), [b"a,b\n1,2\n", b"a,b\n3,4\n"], b"a,b\n1,2\na,b\n3,4\n"),
+        (table(header=False), [b"x,y\n1,2\n", b"x,y\n3,4\n"], b"x,y\n1,2\n3,4\n"),
+        (table(), [b'a,b\n1,"2', b"a,b\n3,4\n"], b'a,b\n1,"2\n3,4\n'),
+        (json_lines, [b'{"a":1}', b'{"a":2}'], b'{"a":1}{"a":2}'),
+        (records_document, [b'{"Records":[1]}', b'{"Records":[2]}'], b'{"Records":[1]}'),
+        (document, [b"<a/>", b"<b/>"], b"<a/>\n<b/>\n"),
+        (blob, [b"\x01", b"\x02"], b"\x01\n\x02\n"),
+    ],
+)
+def test_a_reader_tells_a_wrong_output_from_its_sources(reader, sources, joined):
+    assert sum((reader(one) for one in sources), start=type(reader(b""))()) != reader(joined)
+
+
+def test_what_fails_is_made_small_and_fails_still():
+    plain = b"".join(b"line %d\n" % n for n in range(20))
+    sources = [source(f"{n}.log", plain, blob) for n in range(4)]
+    outcome = tried(sources, format="text")
+    assert outcome.faults, "text is joined where the caller says so, and a blob may not be"
+    assert outcome.joined == {one.name for one in sources}
+
+
+def test_schedules_are_the_same_each_time_and_change_sources():
+    assert schedule(7) == schedule(7)
+    kept = {plain for kind in KINDS.values() for plain in kind.sources()}
+    changed = [one for seed in range(50) for one in schedule(seed) if one.plain not in kept]
+    assert changed
+
+
+def test_a_schedule_that_holds_is_not_made_smaller():
+    sources = schedule(7)
+    assert shrunk(sources, type(tried([]))()) == sources
