@@ -119,7 +119,8 @@ class World:
             return "".join(f'{{"id": "{number}"}}\n' for number in numbers).encode()
         if name.endswith(".csv"):
             return ("id,n\n" + "\n".join(f"{one},{n}" for n, one in enumerate(numbers))).encode()
-        packed = gzip.compress("\n".join(numbers).encode(), 0, mtime=0)
+        lines = "\n".join(f"2026-01-02T03:04:05Z {number}" for number in numbers)
+        packed = gzip.compress(lines.encode(), 0, mtime=0)
         return packed[:-3] if name.startswith("broken") else packed
 
     @property

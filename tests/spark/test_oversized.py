@@ -101,7 +101,7 @@ def add_many(world: World, sources: int) -> None:
     """Sources of two formats by key, many of which are something else inside."""
     for number in range(sources):
         if number % 5 == 3:
-            world.put(f"{number:03}.json", b'a,b\n1,"record-%d"\n' % (9_000 + number))
+            world.put(f"{number:03}.json", LOG_LINE.format(f"record-{9_000 + number}").encode())
             world.records.add(9_000 + number)
         elif number % 7 == 6:
             world.add(f"{number:03}.csv", '{{"id": "{}"}}', 2)
@@ -239,7 +239,7 @@ def test_a_source_that_keeps_changing_ends_the_partition_after_many_rounds():
 
     def change(call: Call) -> None:
         if call.name == "read_source" and call.key.endswith("/a.json"):
-            made.put("a.json", b"record-%d" % next(versions))
+            made.put("a.json", b"2026-01-02T03:04:05Z record-%d" % next(versions))
 
     made.store.hooks.before.append(change)
     receipt = made.run()
