@@ -103,11 +103,11 @@ def kind_of(field: str) -> str | None:
 
 def are_values(fields: Sequence[str]) -> bool:
     """Whether every field reads as a value or is empty, and one at least is no word for nothing."""
-    if not _MARK.search(fields[0]) and kind_of(fields[0]) is None:
-        return False
     text = "\n".join(fields)
     if _USUAL_VALUES.fullmatch(text):
         return bool(text.strip("\n"))
+    if kind_of(fields[0]) is None:
+        return False
     kinds = {kind_of(field) for field in fields}
     return None not in kinds and not kinds <= {EMPTY, "word"}
 
