@@ -197,7 +197,7 @@ def _certain(head: bytes, records: dict[bytes, bytes], *, complete: bool) -> Fir
 @lru_cache(256)
 def _first(record: bytes, delimiter: bytes) -> _First:
     # Sources of one kind start with the same record, or with different ones of a few dozen bytes.
-    (fields,) = _parsed(_text(record), delimiter, 1) or ([],)
+    (fields,) = _parsed(_text(record), delimiter.decode(), 1) or ([],)
     kinds = [kind_of(field) for field in fields]
     certain = tuple((n, kind) for n, kind in enumerate(kinds) if kind in CERTAIN)
     same = len({kind for kind in kinds[1:] if kind != EMPTY}) == 1
@@ -272,7 +272,7 @@ def _rows(head: bytes, start: int, delimiter: bytes, *, complete: bool) -> list[
         window = head[start : start + size]
         whole = complete and start + size >= len(head)
         # The first of them is what the line end of the first record leaves.
-        rows = _parsed(window.decode("latin-1"), delimiter, _SAMPLED_ROWS + 1)
+        rows = _parsed(window.decode("latin-1"), delimiter.decode(), _SAMPLED_ROWS + 1)
         if len(rows) <= _SAMPLED_ROWS and not whole:
             del rows[-1:]
         rows = list(filter(None, rows))
@@ -291,9 +291,15 @@ def _last_rows(head: bytes, start: int, delimiter: bytes) -> list[list[str]]:
     return [line.decode("latin-1").rstrip("\r").split(by) for line in lines if line]
 
 
-def _parsed(text: str, delimiter: bytes, most: int) -> list[list[str]]:
+def _parsed(text: str, by: str, most: int) -> list[list[str]]:
     """As many records as Python's reader finds before what it cannot take."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter.decode())
+    if '"' not in text and "\r" not in text:
+        # What the reader would do, in a third of its time.
+        lines = text.split("\n", most)[:most]
+        if not lines[-1]:
+            lines.pop()
+        return [line.split(by) if line else [] for line in lines]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=by)
     try:
         return list(islice(reader, most))
     except csv.Error:
