@@ -44,7 +44,7 @@ _BOOLEANS = frozenset({"yes", "no", "y", "n", "t", "f", "on", "off"})
 _NAME = re.compile(r"[^\W\d][\w .:/()\[\]#%&+$@*?'<>\u00b0-]{0,127}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 #: Rows of each source whose cells are looked at.
-LOOKED_AT_ROWS = 100
+LOOKED_AT_ROWS = 40
 
 # Fields of VPC flow logs, as the AWS documentation lists them (versions 2 to 5).
 _FLOW_NAMES = frozenset(

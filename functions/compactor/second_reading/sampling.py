@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 from compactor.second_reading.comparing import Difference, Frame, Kept, differences
@@ -35,7 +36,8 @@ class Sample:
         self._count = 0
         self._first: dict[int, Kept] = {}
         self._hashed: dict[int, Kept] = {}
-        self._last: dict[int, Kept] = {}
+        self._last: deque[tuple[int, Kept]] = deque(maxlen=2)
+        self._stretch: dict[int, Kept] = {}
         self._least = b""
         self._bytes = 0
         self._found: list[Difference] = []
@@ -72,9 +74,10 @@ class Sample:
     def differences(self) -> Sequence[Difference]:
         """What is wrong, once every source was placed."""
         if self._everything:
-            self._compare(self._last)
+            self._compare(self._stretch)
         else:
-            self._compare({**self._first, **self._hashed, **self._last})
+            # Two that do not follow each other are one that was last before a gap, and the last.
+            self._compare({**self._first, **self._hashed, **dict(self._last)})
         return self._found
 
     def _choose(self, one: Kept, identity: bytes) -> None:
@@ -85,15 +88,14 @@ class Sample:
             self._least, self._hashed = identity, {place: one}
         elif place - 1 in self._hashed and len(self._hashed) == 1:
             self._hashed[place] = one
-        before = self._last.get(place - 1)
-        self._last = {place: one} if before is None else {place - 1: before, place: one}
+        self._last.append((place, one))
 
     def _follow(self, one: Kept) -> None:
-        self._last[self._count] = one
+        self._stretch[self._count] = one
         self._bytes += len(one.raw) + sum(map(len, one.pieces))
-        if self._bytes > _STRETCH_BYTES or len(self._last) >= _STRETCH_SOURCES:
-            self._compare(self._last)
-            self._last, self._bytes = {self._count: one}, 0
+        if self._bytes > _STRETCH_BYTES or len(self._stretch) >= _STRETCH_SOURCES:
+            self._compare(self._stretch)
+            self._stretch, self._bytes = {self._count: one}, 0
 
     def _compare(self, kept: Mapping[int, Kept]) -> None:
         stretches: list[tuple[list[Kept], bool]] = []
