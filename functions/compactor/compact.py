@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,7 +21,7 @@ from compactor.model import (
     Signature,
     SourceObject,
 )
-from compactor.packing import output_compression
+from compactor.packing import as_learned, output_compression
 from compactor.pending import Destination, OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
@@ -33,7 +32,6 @@ from compactor.twice import sample_for
 # What one manifest may keep of its sources beside a row each. It is held as Python objects, and
 # once more as JSON while the commit is written.
 MAX_KEPT_BYTES = 32 << 20
-_LONG_HEADER_BYTES = 64
 
 
 def compact(
@@ -147,7 +145,7 @@ class _Attempt:
         if self._signature is None:
             self._open_output(signature, source)
         if signature != self._signature:
-            self._misfits[source.identity] = _as_learned(signature)
+            self._misfits[source.identity] = as_learned(signature)
             return
         self._frame(source, content, body.content)
 
@@ -245,7 +243,7 @@ class _Attempt:
         # Told apart from what they will be together with otherwise; that they are of this very
         # signature is a guess, and corrected like any other.
         header = self._signature.header + self._overflow.identity
-        learned = _as_learned(replace(self._signature, header=header))
+        learned = as_learned(replace(self._signature, header=header))
         for source in sources[sources.index(self._overflow) :]:
             self._misfits[source.identity] = learned
 
@@ -288,14 +286,6 @@ class _Attempt:
         if writer is None:
             return Tally()
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
-
-
-def _as_learned(signature: Signature) -> Signature:
-    """What the next plan must know to tell this signature from others: no more of its header."""
-    if len(signature.header) <= _LONG_HEADER_BYTES:
-        return signature
-    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
-    return replace(signature, header=digest)
 
 
 def _row(

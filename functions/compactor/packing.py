@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings import MIB, Settings
@@ -20,6 +20,7 @@ ASSUMED_RATIO = 5
 MAX_SOURCES_PER_GROUP = 50_000
 # Part of every group id: to be raised by any change to the bytes an output gets.
 BYTES_VERSION = "1"
+_LONG_HEADER_BYTES = 64
 
 _COMPRESSION_SUFFIXES = {
     ".gz": Compression.GZIP,
@@ -65,6 +66,14 @@ def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
         if pattern.search(stem):
             return PackingClass(kind, compression)
     return PackingClass("unknown", compression)
+
+
+def as_learned(signature: Signature) -> Signature:
+    """What the next plan must know to tell this signature from others: no more of its header."""
+    if len(signature.header) <= _LONG_HEADER_BYTES:
+        return signature
+    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
+    return replace(signature, header=digest)
 
 
 def output_compression(settings: Settings, source: Compression) -> Compression:
