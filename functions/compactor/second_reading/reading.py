@@ -8,7 +8,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 
-from compactor.second_reading.cells import LOOKED_AT_ROWS, look_at
+from compactor.second_reading.cells import look_at
 from compactor.second_reading.json_text import (
     NotJson,
     elements,
@@ -229,28 +229,27 @@ def _table(reading: Reading, pieces: Iterable[bytes]) -> Seen:
         newline="",
     )
     rows = map(tuple, csv.reader(chain(wrapped, (_MARK,)), delimiter=reading.delimiter))
-    looked_at = 0
     last: tuple[str, ...] = ()
     while batch := list(islice(rows, _BATCH)):
         # The last row of all is looked at when it is known to be no row.
         found = [row for row in (last, *batch[:-1]) if row]
         last = batch[-1]
-        looked_at = _take_rows(seen, found, looked_at)
+        _take_rows(seen, found)
     if last != (_MARK,):
         # The mark behind the end went into a field.
         seen.open_end = "within a quoted field"
-        _take_rows(seen, [last], looked_at)
+        _take_rows(seen, [last])
     return seen
 
 
-def _take_rows(seen: Seen, rows: list[tuple[str, ...]], looked_at: int) -> int:
+def _take_rows(seen: Seen, rows: list[tuple[str, ...]]) -> None:
     if seen.first is None and rows:
         seen.first = rows.pop(0)
     seen.records = seen.records.plus(tally(rows))
     seen.columns.again = seen.columns.again or seen.first in rows
-    for row in rows[: LOOKED_AT_ROWS - looked_at]:
-        look_at(seen.columns, row)
-    return min(LOOKED_AT_ROWS, looked_at + len(rows))
+    for row in rows:
+        if not look_at(seen.columns, row):
+            return
 
 
 def _without_separator_line(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -12,6 +12,8 @@ from compactor.second_reading.judging import Declared
 SAMPLED_BYTES = 2 << 20
 _STRETCH_BYTES = 8 << 20
 _STRETCH_SOURCES = 256
+# Of sources of a header alone, while none with rows has come.
+_MOST_BYTES = 32 << 20
 
 
 class Sample:
@@ -38,6 +40,8 @@ class Sample:
         self._hashed: dict[int, Kept] = {}
         self._last: deque[tuple[int, Kept]] = deque(maxlen=2)
         self._stretch: dict[int, Kept] = {}
+        # The first with more than a header, which tells what is one; others may be empty.
+        self._filled: dict[int, Kept] = {}
         self._least = b""
         self._bytes = 0
         self._found: list[Difference] = []
@@ -62,10 +66,16 @@ class Sample:
         self._count += 1
         if raw is None:
             return
+        size = sum(map(len, pieces))
+        if not self._everything and (len(raw) > SAMPLED_BYTES or size > SAMPLED_BYTES):
+            return
+        one = Kept(name, raw, separator, pieces)
+        if size and not self._filled:
+            self._filled[self._count] = one
         if self._everything:
-            self._follow(Kept(name, raw, separator, pieces))
-        elif len(raw) <= SAMPLED_BYTES and sum(map(len, pieces)) <= SAMPLED_BYTES:
-            self._choose(Kept(name, raw, separator, pieces), identity)
+            self._follow(one, size)
+        else:
+            self._choose(one, identity)
 
     def pass_over(self) -> None:
         """A source of the output that is not at hand, such as one that S3 copied."""
@@ -90,22 +100,23 @@ class Sample:
             self._hashed[place] = one
         self._last.append((place, one))
 
-    def _follow(self, one: Kept) -> None:
+    def _follow(self, one: Kept, size: int) -> None:
         self._stretch[self._count] = one
-        self._bytes += len(one.raw) + sum(map(len, one.pieces))
-        if self._bytes > _STRETCH_BYTES or len(self._stretch) >= _STRETCH_SOURCES:
+        self._bytes += len(one.raw) + size
+        full = self._bytes > _STRETCH_BYTES or len(self._stretch) >= _STRETCH_SOURCES
+        if full and (self._filled or self._bytes > _MOST_BYTES):
             self._compare(self._stretch)
             self._stretch, self._bytes = {self._count: one}, 0
 
     def _compare(self, kept: Mapping[int, Kept]) -> None:
         stretches: list[tuple[list[Kept], bool]] = []
         before = -1
-        for place, one in sorted(kept.items()):
+        for place, one in sorted({**self._filled, **kept}.items()):
             if place != before + 1:
                 stretches.append(([], True))
             stretches[-1][0].append(one)
             before = place
         if before == self._count and stretches:
             stretches[-1] = (stretches[-1][0], False)
-        alone = self._count == 1 and len(kept) == 1
+        alone = self._count == 1
         self._found += differences(stretches, self._frame, self._declared, alone=alone)
