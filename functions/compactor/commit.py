@@ -130,7 +130,9 @@ class CommitLog:
                     f"but has {sequence}: it was changed by hand"
                 )
             key = commits[sequence]
-            state.add(read_entry(self._store, self._bucket, key, sequence))
+            commit = read_entry(self._store, self._bucket, key, sequence)
+            state.add(commit)
+            state.foreign.add(commit.rows)
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
@@ -144,3 +146,6 @@ class CommitLog:
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
+        # The same content may have come under two ETags, one for either run.
+        if draft.replaces is None and state.foreign.has_key_of(draft.rows):
+            raise CommitConflict("other content of the same keys was committed meanwhile")

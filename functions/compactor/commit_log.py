@@ -191,6 +191,7 @@ class LogState:
             denied: every run tries them again, and none writes them down a second time.
         contents: what was compacted of which key, as far as entries tell that were written since
             it is remembered.
+        foreign: what entries name that others wrote since the last plan, or since before it.
         written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
             arrived later, and is committed, was put again after its commit. Infinite where there
             is no entry, or it is not known.
@@ -207,6 +208,7 @@ class LogState:
     quarantined: set[bytes] = field(default_factory=set)
     passing: set[bytes] = field(default_factory=set)
     contents: Contents = field(default_factory=Contents)
+    foreign: Contents = field(default_factory=Contents)
     written_at: float = inf
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)

@@ -34,7 +34,7 @@ def mark_of(plain_bytes: int | None, crc32: int | None) -> int:
     """Sixteen bits that equal contents have in common."""
     if plain_bytes is None or crc32 is None:
         return UNREAD_MARK
-    return (crc32 ^ crc32 >> _MARK_BITS ^ plain_bytes) & _MASK
+    return (crc32 ^ crc32 >> _MARK_BITS ^ plain_bytes) & _MASK or 1
 
 
 class Contents:
@@ -67,6 +67,10 @@ class Contents:
                 found.append(level[at] & _MASK)
                 at += 1
         return frozenset(found)
+
+    def has_key_of(self, rows: Iterable[ManifestRow]) -> bool:
+        """True when anything was compacted of one of these keys."""
+        return bool(self._levels) and any(self.marks(row.source) for row in rows)
 
     def held_by(self, group: ObjectGroup, unlike: Container[bytes]) -> ObjectGroup:
         """The group with the marks of what was compacted of its keys.

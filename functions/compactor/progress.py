@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from compactor.commit_log import Commit, LogState
+from compactor.contents import Contents
 from compactor.delivered_again import found_in, put_again
 from compactor.errors import (
     CommitConflict,
@@ -86,8 +87,7 @@ class Progress:
         self._rebuild = rebuild
         self._setbacks = 0
         self._aside: set[bytes] = set()
-        # What only looks like the content of a commit.
-        self._unlike: set[bytes] = set()
+        self._unlike: set[bytes] = set()  # what only looks like the content of a commit
         self._earlier_calls = replace(state.totals(run.run_id))
 
     def settle(self) -> bool:
@@ -123,6 +123,7 @@ class Progress:
             written_at=inf if window.listed else state.written_at,
         )
         self._note_returned(listing.returned)
+        state.foreign = Contents()
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
