@@ -71,11 +71,32 @@ def _keep_no_record() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _know_no_contents() -> Iterator[None]:
+    with patch("compactor.contents.Contents.marks", lambda *_: frozenset()):
+        yield
+
+
+@contextmanager
+def _forget_what_others_wrote() -> Iterator[None]:
+    with patch("compactor.contents.Contents.has_key_of", lambda *_: False):
+        yield
+
+
+@contextmanager
+def _never_look_back() -> Iterator[None]:
+    with patch("compactor.progress.Progress._note_returned", lambda *_: None):
+        yield
+
+
 MUTATIONS: Mapping[str, Mutation] = {
     **{guard.value: Mutation(frozenset({guard})) for guard in Guard},
     "commit before publish": Mutation(applied=_publish_before_commit),
     "HEAD before delete": Mutation(applied=_delete_without_look),
     "comparison with the log on commit": Mutation(applied=_commit_without_comparing),
     "S3's clock for retention": Mutation(applied=_trust_our_clock),
+    "comparison with what was compacted of a key": Mutation(applied=_know_no_contents),
+    "comparison with what others compacted meanwhile": Mutation(applied=_forget_what_others_wrote),
+    "look at what came back": Mutation(applied=_never_look_back),
     "record of what was cleaned up": Mutation(applied=_keep_no_record),
 }

@@ -181,6 +181,7 @@ class _Schedule:
             "an hour passes": partial(self._pass, 3_600.0),
             "retention passes": partial(self._pass, (RETENTION_DAYS + 1) * DAY),
             "clock jumps": self._jump,
+            "delivered again": self._deliver_again,
             "uploads dropped": lambda: self.tell(world.drop_uploads()),
         }
         if world.names:
@@ -197,6 +198,9 @@ class _Schedule:
 
     def _some_source(self) -> str:
         return self._choices.one_of(self.world.names)
+
+    def _deliver_again(self) -> None:
+        self.tell(self.world.deliver_again(self._choices.one_of(self.world.delivered)))
 
     def _start_worker(self) -> None:
         self._start(self.world.worker())
@@ -270,6 +274,16 @@ class _Schedule:
         self._verify()
         if not self._changed_by_hand:
             self._check_rest(cleaned)
+            self._bring_back()
+
+    def _bring_back(self) -> None:
+        """What clean-up deleted comes once more, with the ETag it had: it is deleted once more."""
+        for name in sorted(set(self.world.delivered) - set(self.world.names)):
+            self.tell(self.world.bring_back(name))
+        self.world.clock.advance(DAY)
+        self._come_to_rest()
+        self.world.clock.advance((RETENTION_DAYS + 4) * DAY)
+        self._check_rest(self._clean_up())
 
     @property
     def _changed_by_hand(self) -> bool:

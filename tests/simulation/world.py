@@ -82,6 +82,8 @@ class World:
         self.damaged: dict[str, bytes] = {}
         self._without = without
         self._next_record = 0
+        self._delivered: dict[str, list[bytes]] = {}
+        self._deliveries = 0
         self._started: Counter[str] = Counter()
 
     # Producers.
@@ -92,6 +94,7 @@ class World:
         body = self._content(name)
         self.ledger.removing(key)
         self.ledger.written(body)
+        self._delivered.setdefault(name, []).append(body)
         self.s3.seed(SOURCE, key, body)
         self.ledger.producer_acted()
         return f"a producer puts {name}: records {list(records_in(body))}"
@@ -101,6 +104,30 @@ class World:
         key = PARTITION.prefix + name
         self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
         return f"a producer puts {name} once more, unchanged"
+
+    def deliver_again(self, name: str) -> str:
+        """An object is put as it was at some time before, as a multipart upload would put it."""
+        key = PARTITION.prefix + name
+        body = self.choices.one_of(self._delivered[name])
+        self._deliveries += 1
+        self.ledger.removing(key)
+        self.s3.seed(SOURCE, key, body, etag=f"{self._deliveries:032x}-1")
+        self.ledger.producer_acted()
+        return f"a producer delivers {name} again, with another ETag: {list(records_in(body))}"
+
+    def bring_back(self, name: str) -> str:
+        """An object is put as it was first, with the ETag that it had."""
+        key = PARTITION.prefix + name
+        body = self._delivered[name][0]
+        self.ledger.removing(key)
+        self.s3.seed(SOURCE, key, body)
+        self.ledger.producer_acted()
+        return f"a producer puts {name} back, with the ETag it had"
+
+    @property
+    def delivered(self) -> list[str]:
+        """Names of whatever was put there at any time."""
+        return list(self._delivered)
 
     def withdraw(self, name: str) -> str:
         """A producer deletes an object."""
