@@ -21,11 +21,13 @@ from cdk.grants import (
     may_delete,
     may_list,
     may_list_uploads,
+    may_look_for,
     may_read,
     may_write,
     own_role,
 )
 from cdk.storage import Storage
+from compactor.log_identity import marker_keys, states_around, states_of_source
 from scripts.bundling import Machine
 from scripts.spark_bundle import REPOSITORY
 
@@ -109,6 +111,7 @@ class Functions(Construct):
         may_list(role, self._storage.destination)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
+        may_look_around(role, self._storage)
 
     def _add_compact_partition(self) -> None:
         role = self._add(
@@ -150,6 +153,7 @@ class Functions(Construct):
             reserved=self._config.worker_reserved_concurrency,
         )
         may_compact(role, self._storage)
+        may_look_around(role, self._storage)
         self._may_clean_up(role)
 
     def _may_clean_up(self, role: iam.Role) -> None:
@@ -208,3 +212,10 @@ def may_compact(role: Role, storage: Storage) -> None:
     may_write(role, storage.destination)
     may_read(role, storage.state)
     may_write(role, storage.state)
+
+
+def may_look_around(role: Role, storage: Storage) -> None:
+    """Ask whether the state lies in that of another destination, and the source in one."""
+    source, state = storage.source, storage.state
+    may_look_for(role, source.bucket, marker_keys(states_of_source(source.prefix)))
+    may_look_for(role, state.bucket, marker_keys(states_around(state.prefix)))

@@ -8,7 +8,7 @@ from compactor import plain
 from compactor.commit_log import Commit
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.manifest import ManifestRow
-from compactor.model import QuarantineReason
+from compactor.model import Again, QuarantineReason
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings import Settings
 
@@ -46,8 +46,9 @@ class SourceCheck:
 def check_sources(commit: Commit, settings: Settings, store: ObjectStore) -> SourceCheck:
     """Read the sources of a commit again, each with the ETag it had then."""
     result = SourceCheck()
-    bodies = store.read_sources(row.source for row in commit.rows)
-    for row, body in zip(commit.rows, bodies, strict=True):
+    rows = [*commit.rows, *map(_row_of, commit.again)]
+    bodies = store.read_sources(row.source for row in rows)
+    for row, body in zip(rows, bodies, strict=True):
         if isinstance(body.error, SourceChanged):
             result.changed += 1
         elif isinstance(body.error, UnreadableSource):
@@ -62,6 +63,11 @@ def check_sources(commit: Commit, settings: Settings, store: ObjectStore) -> Sou
         else:
             result.equal += 1
     return result
+
+
+def _row_of(again: Again) -> ManifestRow:
+    """What came again is to have the bytes that the manifest of an earlier commit tells."""
+    return ManifestRow(again.source, 0, 0, again.plain_bytes, again.crc32, None)
 
 
 def _fault(row: ManifestRow, body: SourceBody, settings: Settings) -> str:

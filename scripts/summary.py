@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.report_html import human_bytes
+from compactor.shown import visible
 from scripts.console import counted, print_line, print_table
 
 _SHOWN_WARNINGS = 5
@@ -31,6 +32,8 @@ class Summary:
         report_uri: where the whole report is.
         clean_up: clean-up's part of the report; None where the run has none.
         warnings: what the store does not promise, and what is done instead.
+        overwritten: objects that were compacted beside other content of the same key, such as
+            ``overwritten_example``.
     """
 
     run_id: str
@@ -52,11 +55,15 @@ class Summary:
     report_uri: str = ""
     clean_up: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    overwritten: int = 0
+    overwritten_example: str = ""
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
         """The numbers of ``report.json``."""
         totals = report["totals"]
+        # Reports of earlier versions have none.
+        overwritten = report.get("overwritten") or {"objects": 0, "examples": ()}
         return cls(
             run_id=report["run_id"],
             status=report["status"],
@@ -79,6 +86,8 @@ class Summary:
             # Reports of earlier versions have none.
             clean_up=report.get("clean_up"),
             warnings=tuple(report.get("warnings", ())),
+            overwritten=overwritten["objects"],
+            overwritten_example=next(iter(overwritten["examples"]), ""),
         )
 
     @property
@@ -119,6 +128,11 @@ def print_summary(summary: Summary) -> None:
     )
     print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
     _print_left_alone(summary)
+    if summary.overwritten:
+        print_line(
+            f"overwritten: {counted(summary.overwritten, 'object')} at keys compacted before, such"
+            f" as {visible(summary.overwritten_example)}: the new content stands beside the old"
+        )
     for path in summary.spark:
         print_line(f"by Spark: {path or '(root)'}")
     if summary.rejected:

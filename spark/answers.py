@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from pyspark.accumulators import AccumulatorParam
 
+from compactor.destination import Destination
 from compactor.model import ObjectGroup, Signature
-from compactor.pending import Destination
 
 
 @dataclass(frozen=True, slots=True)

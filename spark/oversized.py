@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from compactor.destination import Destination
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -22,7 +23,6 @@ from compactor.log_entries import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.orphans import abort_losers
 from compactor.partition_run import PartitionRun
-from compactor.pending import Destination
 from compactor.progress import Progress, Window
 from compactor.receipts import Counts, Receipt
 from compactor.recording import Elsewhere, Recorder

@@ -200,7 +200,7 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
     # Of another source's objects in the same commit nobody knows here what becomes of them.
-    all_ours = len(found.sources) == len(commit.rows) or not found.sources
+    all_ours = len(found.sources) == len(commit.sources) or not found.sources
     if all_ours and not deleted.left:
         record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
         write_record(run.store, log.state.bucket, log.record_key_of(commit.sequence), record)

@@ -9,12 +9,12 @@ from compactor import cleanup, layout, proof
 from compactor.clean_up_work import partition_at
 from compactor.cleanup import Entry, Survey
 from compactor.commit_log import Commit, Output, output_digest
+from compactor.destination import Destination
 from compactor.errors import IntegrityError
 from compactor.log_identity import require_identity
 from compactor.model import Partition, SourceObject
 from compactor.old_rules import is_doubtful
 from compactor.passed_records import has_passed
-from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.settings import Settings
 from compactor.stored_logs import (
@@ -149,7 +149,7 @@ def examine(run: CleanUpRun, log: StoredLog, entry: Entry) -> Examined | None:
     if commit.commit_id != entry.commit_id:
         raise _by_hand(log, entry)
     sources = cleanup.own_sources(commit, run.settings.source) if entry.valid else ()
-    if entry.valid and commit.rows and not sources:
+    if entry.valid and commit.sources and not sources:
         return Examined(commit, elsewhere=True)
     return _examine_output(run, log, entry, Examined(commit, sources))
 
@@ -168,9 +168,11 @@ def _examine_output(
         return None
     if found.sources and _is_held(run, found.commit):
         return Examined(found.commit, held=True)
-    if output is not None:
+    if found.sources:
         try:
-            _prove(run, found.commit, output, head)
+            if output is not None:
+                _prove(run, found.commit, output, head)
+            _prove_origins(run, log, found.commit)
         except IntegrityError as error:
             where = f"{run.path or '(root)'} commit {entry.sequence}"
             return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
@@ -192,6 +194,24 @@ def _prove(run: CleanUpRun, commit: Commit, output: Output, head: ObjectHead | N
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
     proven = run.only[commit.sequence] if run.only is not None else ""
     proof.prove(commit, output, head, run.store, proven)
+
+
+def _prove_origins(run: CleanUpRun, log: StoredLog, commit: Commit) -> None:
+    """What came again goes only while the output that has its content is proven as well."""
+    for sequence in sorted({one.of for one in commit.again}):
+        if sequence not in log.entries:
+            raise IntegrityError(f"commit {sequence}, which has the content of sources, is gone")
+        origin = read_entry(run.store, log.state.bucket, log.key_of(sequence), sequence)
+        held = {(row.source.key, row.plain_bytes, row.crc32) for row in origin.rows}
+        again = [one for one in commit.again if one.of == sequence]
+        if any((one.source.key, one.plain_bytes, one.crc32) not in held for one in again):
+            raise IntegrityError(f"commit {sequence} does not have what came again")
+        if origin.output is not None:
+            output = origin.output
+            head = run.store.head(output.bucket, output.key)
+            if head is None:
+                raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+            proof.prove(origin, output, head, run.store)
 
 
 def _head_of(run: CleanUpRun, log: StoredLog, entry: Entry) -> ObjectHead:

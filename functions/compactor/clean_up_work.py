@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from compactor import layout
 from compactor.errors import InvalidInput
+from compactor.log_identity import refuse_states_around
 from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings import CleanUpMode, Settings
@@ -68,11 +69,12 @@ def find_due(settings: Settings, store: ObjectStore, now: float) -> tuple[DueWor
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: the state cannot be listed.
+        InvalidInput: the state cannot be listed, or contains another one, or lies in it.
     """
     if settings.clean_up is not CleanUpMode.DELETE:
         return ()
     with blaming("s3_state_uri", settings):
+        refuse_states_around(settings, store, logs_only=True)
         logs = all_logs(settings.state, store)
     found = (DueWork(log.path, len(_past(log, settings, now))) for log in logs)
     return tuple(work for work in found if work.entries)

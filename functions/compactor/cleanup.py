@@ -152,11 +152,11 @@ def has_passed(since: float, settings: Settings, at: float) -> bool:
 
 
 def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, ...]:
-    """The sources of a commit that lie in this source, by its wildcards, too.
+    """The sources of a commit, and those that came again, that lie in this source.
 
     Runs over other sources, which may be to be kept, can share a destination.
     """
-    return tuple(row.source for row in commit.rows if _lies_in(row.source, source))
+    return tuple(one for one in commit.sources if _lies_in(one, source))
 
 
 def _lies_in(one: SourceObject, source: SourceLocation) -> bool:
@@ -172,7 +172,7 @@ def is_cloudtrail(commit: Commit) -> bool:
     """True when ``aws cloudtrail validate-logs`` would want the sources."""
     if commit.output is not None and commit.output.format is Format.CLOUDTRAIL:
         return True
-    return bool(commit.rows) and _CLOUDTRAIL in commit.rows[0].source.key
+    return any(_CLOUDTRAIL in one.key for one in commit.sources[:1])
 
 
 def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 from compactor import layout
 from compactor.commit_log import Commit, LogState, output_digest
+from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.log_entries import encode_checkpoint, encode_commit
 from compactor.log_identity import claim_identity, require_identity
 from compactor.manifest import identities
 from compactor.model import Partition, SourceObject
-from compactor.pending import Destination
 from compactor.ports import ObjectStore
 from compactor.schemes import remember_scheme
 from compactor.settings import Settings
@@ -41,13 +42,14 @@ class CommitLog:
             IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
                 the checkpoint covers, or the state is not the one that they name.
         """
-        commits, checkpoints = self._names("")
+        commits, checkpoints, written_at = self._names("")
         state = LogState(path=self._partition.path)
         require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, checkpoints)
         if checkpoints:
             through, key = max(checkpoints.items())
             state = read_checkpoint(self._store, self._bucket, key, self._partition.path)
             commits = {n: key for n, key in commits.items() if n > through}
+        state.written_at = written_at
         self._take(state, commits)
         if state.log_id:
             require_identity(self._settings, self._store, state.log_id)
@@ -59,7 +61,7 @@ class CommitLog:
 
         Raises:
             IntegrityError: the state is not the one that the log's entries name.
-            InvalidInput: the state contains another one, or lies in it.
+            InvalidInput: the state is that of another destination.
         """
         if not state.claimed:
             found = claim_identity(self._settings, self._store)
@@ -78,7 +80,7 @@ class CommitLog:
         Raises:
             IntegrityError: an output is there that no entry names.
         """
-        unnamed = self._unnamed(state)
+        unnamed = self.unnamed(state)
         if not unnamed:
             return
         # Whoever published them meanwhile has committed them before.
@@ -95,7 +97,8 @@ class CommitLog:
         if unnamed:
             raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
 
-    def _unnamed(self, state: LogState) -> list[SourceObject]:
+    def unnamed(self, state: LogState) -> list[SourceObject]:
+        """The outputs that are there, and that no entry names as far as ``state`` tells."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
         place = Destination(bucket, prefix, self._settings.output_stem)
         return [one for one in outputs_there(self._store, place) if not _names_output(state, one)]
@@ -107,7 +110,9 @@ class CommitLog:
             IntegrityError: one of them cannot be decoded, or one is missing.
         """
         after = layout.commit_key(self._settings, self._partition, state.last)[1]
-        commits, _ = self._names(after)
+        commits, _, written_at = self._names(after)
+        if commits:
+            state.written_at = written_at
         self._take(state, {n: key for n, key in commits.items() if n > state.last})
 
     def append(self, state: LogState, draft: Commit) -> Commit:
@@ -117,8 +122,7 @@ class CommitLog:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
                 the commit it wants to replace or undo. The log state is up to date then.
             IntegrityError: the log is not what it was.
-            InvalidInput: the destination was made of other partitions, or the state may not be
-                where it is.
+            InvalidInput: the destination was made of other partitions.
             TransientStoreError: others were first a thousand times.
         """
         log_id = self.claim(state)
@@ -163,7 +167,7 @@ class CommitLog:
         Raises:
             IntegrityError: an entry cannot be decoded; nothing older is given.
         """
-        commits, _ = self._names("")
+        commits, _, _ = self._names("")
         found = every_entry(self._store, self._bucket, commits)
         return (commit for commit, valid in found if valid or not valid_only)
 
@@ -173,16 +177,20 @@ class CommitLog:
             remember_scheme(self._settings, self._store)
             state.scheme_kept = True
 
-    def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str]]:
+    def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str], float]:
+        """Entries and checkpoints by sequence, and when the newest entry was written."""
         commits: dict[int, str] = {}
         checkpoints: dict[int, str] = {}
+        written: dict[int, float] = {}
         for page in self._store.list_objects(self._bucket, self._prefix, start_after=start_after):
             for entry in page:
                 match = _NAME.match(entry.key, len(self._prefix) - 1)
                 if match:
                     found = checkpoints if match[2] else commits
                     found[int(match[1])] = entry.key
-        return commits, checkpoints
+                if match and not match[2]:
+                    written[int(match[1])] = entry.last_modified
+        return commits, checkpoints, max(written.values(), default=inf)
 
     def _take(self, state: LogState, commits: dict[int, str]) -> None:
         for sequence in sorted(commits):
@@ -207,13 +215,16 @@ class CommitLog:
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
+        if draft.group_id:
+            # Otherwise they were put again after the commit that names them.
+            wanted |= {one.source.identity for one in draft.again}
         if draft.freed:
             if draft.replaces in state.replaced:
                 raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
         elif draft.replaces is not None:
             if draft.replaces not in state.unpublished:
                 raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
-            wanted -= identities(state.unpublished[draft.replaces].rows)
+            wanted -= {one.identity for one in state.unpublished[draft.replaces].sources}
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")

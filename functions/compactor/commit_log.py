@@ -11,25 +11,31 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import msgspec
 
 from compactor import manifest
 from compactor.columnar import Columnar
+from compactor.contents import Contents
 from compactor.errors import IntegrityError
 from compactor.left_alone import BY_SETTINGS, REMEDIES, LeftAlone
 from compactor.manifest import ManifestRow
 from compactor.model import (
     PASSING_REASONS,
+    Again,
     Compression,
     Format,
     Quarantined,
+    Skipped,
+    SourceObject,
     StoredPart,
 )
 
 SHOWN_QUARANTINED = 100
+NOTHING = Skipped(0, 0)
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
 #: By which rules sources are joined; raised when an earlier version joined what it should not
@@ -81,6 +87,9 @@ class Commit:
         freed: identities, one behind the other, of the sources of a published commit that this
             entry makes void; they are candidates again.
         why: of such an entry, in one line.
+        again: sources whose content an earlier commit has, and that this one has not compacted.
+        overwritten: of the sources of this commit those at whose key other content was compacted
+            before.
     """
 
     sequence: int
@@ -98,11 +107,24 @@ class Commit:
     freed: bytes = b""
     why: str = ""
     decided_by: str = ""
+    again: tuple[Again, ...] = ()
+    overwritten: Skipped = NOTHING
+
+    @classmethod
+    def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
+        """The entry that says of sources of commits that they were put again; UNIX seconds."""
+        return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
 
     @property
     def empty(self) -> bool:
         """True when there is nothing in it that a log need say."""
-        return not self.rows and not self.quarantined and self.replaces is None
+        told = self.rows or self.quarantined or self.again
+        return not told and self.replaces is None
+
+    @property
+    def sources(self) -> tuple[SourceObject, ...]:
+        """Everything whose content an output holds: what is compacted, and what came again."""
+        return (*(row.source for row in self.rows), *(one.source for one in self.again))
 
     def voided(self, run_id: str) -> Commit:
         """The entry that makes this commit void without a successor."""
@@ -116,6 +138,8 @@ class Commit:
             replaces=self.sequence,
             rules=RULES,
             decided_by="",
+            again=(),
+            overwritten=NOTHING,
         )
 
     def undone(self, run_id: str, now: float, why: str) -> Commit:
@@ -169,6 +193,8 @@ class RunTotals:
     rejected: int = 0
     quarantined: int = 0
     quarantined_bytes: int = 0
+    again: Skipped = NOTHING
+    overwritten: Skipped = NOTHING
     lines: list[QuarantineLine] = field(default_factory=list)
     left_alone: dict[str, LeftAlone] = field(default_factory=dict)
 
@@ -176,6 +202,10 @@ class RunTotals:
         """Add a commit, or with -1 take one away that was replaced."""
         self.sources += sign * len(commit.rows)
         self.source_bytes += sign * sum(row.source.size for row in commit.rows)
+        again = _skipped(commit.again)
+        self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
+        over = commit.overwritten
+        self.overwritten = self.overwritten.plus(over) if sign > 0 else self.overwritten.less(over)
         lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
         self.quarantined += sign * len(lasting)
         self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
@@ -238,6 +268,11 @@ def same_log(log_id: str, commit: Commit) -> str:
     return log_id or commit.log_id
 
 
+def _skipped(again: Sequence[Again]) -> Skipped:
+    examples = (again[0].source.key,) if again else ()
+    return Skipped(len(again), sum(one.source.size for one in again), examples)
+
+
 @dataclass(slots=True)
 class LogState:
     """What is known of a partition's log so far.
@@ -250,6 +285,11 @@ class LogState:
         passing: identities of the sources left alone for a reason that may pass, such as access
             denied: every run tries them again, and none writes them down a second time.
         undecided: those of the quarantined that hang on the settings, by the settings in force.
+        contents: what was compacted of which key, as far as entries tell that were written since
+            it is remembered.
+        written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
+            arrived later, and is committed, was put again after its commit. Infinite where there
+            is no entry, or it is not known.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the entries after the checkpoint, by sequence.
@@ -270,6 +310,8 @@ class LogState:
     quarantined: set[bytes] = field(default_factory=set)
     passing: set[bytes] = field(default_factory=set)
     undecided: dict[str, set[bytes]] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
+    written_at: float = inf
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)
     runs: dict[str, RunTotals] = field(default_factory=dict)
@@ -301,12 +343,19 @@ class LogState:
         totals.count(commit)
         self.runs[commit.run_id] = totals
         compacted = manifest.identities(commit.rows)
+        self.contents.add(commit.rows)
+        compacted |= {one.source.identity for one in commit.again}
         self.committed |= compacted
         self.passing -= compacted
         for one in commit.quarantined:
             known = self.passing if one.reason in PASSING_REASONS else self.quarantined
             known.add(one.source.identity)
         self._note_undecided(commit)
+
+    @property
+    def published(self) -> Collection[int]:
+        """Sequences of the commits whose output is readable, or that have none."""
+        return set(range(1, self.last + 1)).difference(self.unpublished)
 
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""
@@ -335,6 +384,7 @@ class LogState:
 
     def _take_back(self, replaced: Commit | None) -> None:
         if replaced is not None:
-            self.committed -= manifest.identities(replaced.rows)
+            self.committed -= {source.identity for source in replaced.sources}
+            self.contents.discard(replaced.rows)
             if replaced.run_id in self.runs:
                 self.runs[replaced.run_id].count(replaced, -1)

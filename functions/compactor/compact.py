@@ -10,14 +10,17 @@ from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
+from compactor.delivered_again import compared
 from compactor.denied import Denials
+from compactor.destination import Destination
 from compactor.detection import detect_source, passing_check
-from compactor.errors import UnreadableSource
+from compactor.errors import CopyRefused, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
 from compactor.formats.columns import ColumnsFramer
 from compactor.formats.framing import Framer
 from compactor.manifest import ManifestRow
 from compactor.model import (
+    Again,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
@@ -25,7 +28,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.packing import as_learned, output_compression
-from compactor.pending import CopyRefused, Destination, OutputWriter, PendingOutput, Tally
+from compactor.pending import OutputWriter, PendingOutput, Tally
 from compactor.ports import ObjectStore, SourceBody
 from compactor.restoring import Kept, SliceFacts
 from compactor.second_reading import Frame, Sample
@@ -102,6 +105,7 @@ class _Attempt:
         self._sample: Sample | None = None
         self._rows: list[ManifestRow] = []
         self._misfits: dict[bytes, Signature] = {}
+        self._again: list[Again] = []
         self._kept = Kept()
         self._headers = HeaderCase()
         # The first source of which the manifest cannot keep what gives it back.
@@ -137,6 +141,7 @@ class _Attempt:
             rows=tuple(self._rows),
             quarantined=tuple(self._quarantined.values()),
             misfits=self._misfits,
+            again=tuple(self._again),
             tally=self._tally(),
             sample=self._sample,
         )
@@ -152,15 +157,14 @@ class _Attempt:
         if self._copy_slice(source):
             return
         content = plain.read(body, self._settings)
-        settings = self._settings
-        try:
-            found = detect_source(content.head, source.key, settings, complete=content.complete)
-        except UnreadableSource:
-            self._headers.see(content.head)
-            raise
+        again, content = compared(body, content, self._group, self._settings, self._store)
+        if again is not None:
+            self._again.append(again)
+            return
+        found = self._detect(source, content)
         if found is None:
             self._end_copied()
-            self._rows.append(_row(source, content, SliceFacts(0, dropped_prefix=content.head)))
+            self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
             return
         signature = found.signature(content.compression)
         if self._signature is None:
@@ -172,6 +176,15 @@ class _Attempt:
         if self._overflow is None:
             self._headers.place(source, found)
 
+    def _detect(self, source: SourceObject, content: plain.PlainContent) -> Detected | None:
+        try:
+            return detect_source(
+                content.head, source.key, self._settings, complete=content.complete
+            )
+        except UnreadableSource:
+            self._headers.see(content.head)
+            raise
+
     def _pass_over(
         self, source: SourceObject, content: plain.PlainContent, found: Detected
     ) -> None:
@@ -182,7 +195,10 @@ class _Attempt:
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        found = copied_signature(source, self._settings, self._store) if self.copies else None
+        # Of what was compacted before, its bytes are to be compared.
+        if not self.copies or source.identity in self._group.held:
+            return False
+        found = copied_signature(source, self._settings, self._store)
         if found is None:
             return False
         signature, ended = found
@@ -262,7 +278,7 @@ class _Attempt:
         offset = start + len(framed.separator)
         length = self._writer.plain_bytes - offset
         self._frame_bytes += len(framed.separator)
-        self._rows.append(_row(source, content, self._kept.take(framed), offset, length))
+        self._rows.append(content.row(source, self._kept.take(framed), offset, length))
         if self._sample is not None:
             whole = raw if streaming is None else None
             self._sample.place(source.key, source.identity, whole, framed.separator, framed.slice)
@@ -332,13 +348,3 @@ class _Attempt:
         if writer is None:
             return Tally()
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
-
-
-def _row(
-    source: SourceObject,
-    content: plain.PlainContent,
-    facts: SliceFacts,
-    offset: int = 0,
-    length: int = 0,
-) -> ManifestRow:
-    return ManifestRow(source, offset, length, content.size, content.crc32, facts)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from compactor.codecs import detect_compression, encoder
 from compactor.commit_log import Output
+from compactor.destination import Destination
 from compactor.detection import detect_source, passing_check
 from compactor.errors import UnreadableSource
 from compactor.manifest import ManifestRow
@@ -26,7 +27,6 @@ from compactor.packing import packing_class
 from compactor.pending import (
     COPY_SLICE_BYTES,
     PART_BYTES,
-    Destination,
     OutputWriter,
     PendingOutput,
     copy_ranges,

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
-from compactor.log_identity import check_new_state, read_identity, refuse_outputs_as_sources
 from compactor.model import Partition, Skipped, SourceObject
 from compactor.partitioning import expand, matches
+from compactor.places_check import check_places, refuse_named_levels
 from compactor.ports import ObjectStore
-from compactor.schemes import check_scheme
 from compactor.settings import Settings
-from compactor.stored_logs import some_entries
-from compactor.whole_logs import not_whole
 from compactor.work import Discovery, WorkItem, WorkLists, blaming, to_items_json, write_work
 from compactor.worker_speed import speed_for
 
@@ -42,7 +37,6 @@ MAX_KEY_BYTES = 1024
 LONGEST_NAME = 170
 # Enough submitted tasks to keep every thread busy, few enough to keep a long window small.
 _AHEAD_PER_WORKER = 4
-_PAGES_LOOKED_AT = 10
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -73,7 +67,7 @@ def discover(
         IntegrityError: the log of what is in the destination is gone, or elsewhere.
     """
     dates = _dates(settings, now)
-    _check_access(settings, store)
+    check_places(settings, store)
     count = _Count(settings, store, committed)
     with _Parallel(workers) as parallel:
         search = _Search(settings, store, parallel)
@@ -90,41 +84,6 @@ def _dates(settings: Settings, now: float) -> tuple[str, ...] | None:
     if window is None or settings.date_format is None:
         return None
     return expand(settings.date_format, *window)
-
-
-def _check_access(settings: Settings, store: ObjectStore) -> None:
-    """Ask each bucket once, so that a mistake in a URI ends the run before anything is done."""
-    for field, place in (
-        ("s3_source_uri", settings.source.root),
-        ("s3_destination_uri", settings.destination),
-    ):
-        with blaming(field, settings):
-            next(iter(store.list_level(place.bucket, place.prefix)), None)
-    with blaming("s3_state_uri", settings):
-        check_scheme(settings, store)
-        known = read_identity(settings, store) is not None
-        if not known:
-            check_new_state(settings, store)
-    with blaming("s3_source_uri", settings):
-        refuse_outputs_as_sources(settings, store)
-    if not known and not any(some_entries(settings.state, store)):
-        with blaming("s3_destination_uri", settings):
-            _refuse_unknown_outputs(settings, store)
-
-
-def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
-    """A state without a log, and outputs that only a log can have named: it is gone, or elsewhere.
-
-    Only the first pages are looked at: each partition is, before its first commit.
-    """
-    place = settings.destination
-    name = re.compile(
-        rf"(?:.*/)?{re.escape(settings.output_stem)}-[0-9a-f]{{32}}(?:\.[^/]*)?", re.S
-    )
-    for page in islice(store.list_objects(place.bucket, place.prefix), _PAGES_LOOKED_AT):
-        for one in page:
-            if name.fullmatch(one.key, len(place.prefix)):
-                raise not_whole(settings.s3_state_uri, 0, [one])
 
 
 class _Parallel:
@@ -265,8 +224,11 @@ class _Count:
 
     def _tally(self, partition: Partition, known: Container[bytes] | None) -> _Counted:
         objects, size, seconds, oversized = 0, 0, 0.0, False
+        below = len(partition.prefix)
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_objects(partition.bucket, partition.prefix):
+                if any("=" in one.key[below:] for one in page):
+                    refuse_named_levels(self._settings, partition, page)
                 fresh = [one for one in page if known is None or one.identity not in known]
                 page_size = sum(one.size for one in fresh)
                 objects += len(fresh)

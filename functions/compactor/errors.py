@@ -87,6 +87,10 @@ class NothingReadable(CompactorError):
         self.reason = reason
 
 
+class CopyRefused(CompactorError):
+    """S3 does not copy a source: read it instead, or leave it alone."""
+
+
 class AlreadyExists(CompactorError):
     """A create-if-absent request found the key taken."""
 

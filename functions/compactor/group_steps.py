@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from compactor.commit_log import Commit, Output
 from compactor.compact import compact
+from compactor.destination import Destination
 from compactor.errors import CommitConflict, IntegrityError, ObjectMissing
 from compactor.model import ObjectGroup
-from compactor.pending import Destination, PendingOutput
+from compactor.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 from compactor.twice import read_again

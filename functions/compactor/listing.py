@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from math import inf
 
 from compactor.model import Listing, Partition, SourceObject
 from compactor.ports import ObjectStore
@@ -17,6 +18,8 @@ def take_listing(
     committed: Container[bytes],
     start_after: str = "",
     until: str | None = None,
+    *,
+    written_at: float = inf,
 ) -> Listing:
     """List a partition, holding only what no commit names, at most ``LISTING_WINDOW`` of it.
 
@@ -28,10 +31,13 @@ def take_listing(
         partition: what to list.
         committed: identities of sources that commits name; they are only counted.
         start_after: list from behind this key on; empty for the start.
+        written_at: when the newest commit was written, by the store's clock; UNIX seconds. What
+            one names, and is younger, was put again.
         until: the last key to list, however many there are before it; None for as many as a
             listing may hold.
     """
     fresh: list[SourceObject] = []
+    returned: list[SourceObject] = []
     committed_objects = committed_bytes = 0
     newest = 0.0
     complete = True
@@ -39,10 +45,17 @@ def take_listing(
     for source in _objects(store, partition, start_after):
         if until is not None and source.key > until:
             break
+        held = len(fresh) + len(returned)
         if source.identity in committed:
-            committed_objects += 1
-            committed_bytes += source.size
-        elif until is None and len(fresh) >= LISTING_WINDOW:
+            if source.last_modified <= written_at:
+                committed_objects += 1
+                committed_bytes += source.size
+            elif until is None and held >= LISTING_WINDOW:
+                complete = False
+                break
+            else:
+                returned.append(source)
+        elif until is None and held >= LISTING_WINDOW:
             complete = False
             break
         else:
@@ -52,7 +65,14 @@ def take_listing(
     if until is not None:
         complete, last_key = False, until
     return Listing(
-        partition, tuple(fresh), committed_objects, committed_bytes, newest, complete, last_key
+        partition,
+        tuple(fresh),
+        committed_objects,
+        committed_bytes,
+        newest,
+        complete,
+        last_key,
+        tuple(returned),
     )
 
 

@@ -9,10 +9,19 @@ import msgspec
 from isal import igzip
 
 from compactor import manifest
-from compactor.commit_log import KEPT_RUNS, Commit, LogState, Output, RunTotals, split_digests
+from compactor.commit_log import (
+    KEPT_RUNS,
+    NOTHING,
+    Commit,
+    LogState,
+    Output,
+    RunTotals,
+    split_digests,
+)
+from compactor.contents import Contents
 from compactor.decoding import decoder
 from compactor.manifest import Columns
-from compactor.model import Quarantined, QuarantineReason, SourceObject
+from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
 LOG_VERSION = 1
 
@@ -40,6 +49,9 @@ class _Entry(msgspec.Struct):
     why: str = ""
     # Entries of earlier versions have none.
     decided_by: str = ""
+    # Both since version 1 was first written.
+    again: list[tuple[str, str, int, int, int | None, int | None]] = []
+    overwritten: Skipped = NOTHING
 
     def __post_init__(self) -> None:
         split_digests(self.freed)
@@ -56,13 +68,14 @@ class _Checkpoint(msgspec.Struct):
     committed: bytes
     quarantined: bytes
     runs: dict[str, RunTotals]
-    # Since version 1 was first written.
+    # Both since version 1 was first written.
     passing: bytes = b""
     log_id: str = ""
     # None in checkpoints that were written before logs had an identity.
     path: str | None = None
     outputs: bytes | None = None
     undecided: dict[str, bytes] = {}
+    contents: bytes = b""
 
 
 _decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
@@ -85,6 +98,11 @@ def encode_commit(commit: Commit) -> bytes:
         "rules": commit.rules,
         **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
         "decided_by": commit.decided_by,
+        "again": [
+            [a.source.key, a.source.etag, a.source.size, a.of, a.plain_bytes, a.crc32]
+            for a in commit.again
+        ],
+        "overwritten": msgspec.to_builtins(commit.overwritten),
     }
     return _pack(document)
 
@@ -107,6 +125,11 @@ def decode_commit(body: bytes) -> Commit:
         freed=entry.freed,
         why=entry.why,
         decided_by=entry.decided_by,
+        again=tuple(
+            Again(SourceObject(bucket, key, etag, size, 0.0), of, plain_bytes, crc32)
+            for key, etag, size, of, plain_bytes, crc32 in entry.again
+        ),
+        overwritten=entry.overwritten,
     )
 
 
@@ -117,6 +140,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "through": state.last,
         "committed": b"".join(sorted(state.committed)),
         "quarantined": b"".join(sorted(state.quarantined)),
+        "contents": state.contents.to_bytes(),
         "passing": b"".join(sorted(state.passing)),
         "undecided": {
             name: b"".join(sorted(found))
@@ -141,6 +165,7 @@ def decode_checkpoint(body: bytes) -> LogState:
         quarantined=split_digests(document.quarantined),
         passing=split_digests(document.passing),
         undecided={name: split_digests(found) for name, found in document.undecided.items()},
+        contents=Contents.from_bytes(document.contents),
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,

@@ -13,16 +13,17 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from compactor.destination import LOG_METADATA
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
 from compactor.layout import FIRST_SCHEME_NAME, IDENTITY_NAME, PARTITIONS, identity_key
+from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings import STATE_ROOT, Settings
 from compactor.stored_logs import some_entries
-from compactor.uris import S3Uri
 
 #: What to do about a log that is not whole; ends the errors that say so.
 WAY_OUT = (
@@ -34,6 +35,7 @@ _VERSION = 1
 _OTHER_STATE = re.compile(r"(.+/)(?:identity\.json|schemes/\d{20}\.json)", re.DOTALL)
 # Enough to meet one: a new state holds the records of few runs.
 _PAGES_LOOKED_AT = 10
+_OUTPUTS_LOOKED_AT = 20
 # A role need not be allowed to look at the places of others, some of which are in other hands.
 _NOT_FOR_US = frozenset({"permission", "bucket", "region"})
 
@@ -78,23 +80,52 @@ def require_identity(settings: Settings, store: ObjectStore, log_id: str) -> Non
         raise IntegrityError(f"s3://{bucket}/{key} {what}, entries name log {log_id}: {WAY_OUT}")
 
 
-def claim_identity(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdentity:
+def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
     """The identity of a run's state, made where it has none yet.
-
-    Args:
-        settings: of the run.
-        store: where the state is.
-        log_id: the identity to give it; empty for a new one.
 
     Raises:
         IntegrityError: there is none, and yet entries name one.
-        InvalidInput: the state contains another one, or lies in it.
+        InvalidInput: the state is that of another destination.
     """
     bucket, key = identity_key(settings)
     found = read_identity(settings, store) if store.head(bucket, key) is not None else None
     if found is not None:
         return found
-    check_new_state(settings, store)
+    _refuse_lost_marker(settings, store)
+    return _make(settings, store)
+
+
+def restore_identity(
+    settings: Settings, store: ObjectStore, outputs: Sequence[SourceObject]
+) -> LogIdentity:
+    """Give a state that lost its marker the identity that its entries and outputs name.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        outputs: some of its outputs; the first are looked at.
+
+    Raises:
+        IntegrityError: they name more than one.
+        InvalidInput: the state is that of another destination.
+    """
+    found = read_identity(settings, store)
+    if found is not None:
+        return found
+    heads = [store.head(one.bucket, one.key) for one in outputs[:_OUTPUTS_LOOKED_AT]]
+    named = {head.metadata.get(LOG_METADATA, "") for head in heads if head is not None}
+    named |= {commit.log_id for commit in some_entries(settings.state, store)}
+    named.discard("")
+    if len(named) > 1:
+        raise IntegrityError(
+            f"what is in {settings.s3_destination_uri} was written for the logs"
+            f" {', '.join(sorted(named))}: one state cannot be that of several"
+        )
+    return _make(settings, store, *named)
+
+
+def _make(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdentity:
+    bucket, key = identity_key(settings)
     made = LogIdentity(log_id or uuid.uuid4().hex, settings.s3_destination_uri)
     try:
         store.create(bucket, key, _encode(made), content_type="application/json")
@@ -105,7 +136,7 @@ def claim_identity(settings: Settings, store: ObjectStore, log_id: str = "") -> 
 
 
 def check_new_state(settings: Settings, store: ObjectStore) -> None:
-    """Look around before a state gets its identity.
+    """Look around before a run works with a state that has no identity yet.
 
     Raises:
         IntegrityError: entries name an identity already, so that the marker was lost.
@@ -115,27 +146,49 @@ def check_new_state(settings: Settings, store: ObjectStore) -> None:
     # Versions before identities gave nested destinations nested states. These go on, unless the
     # logs of one would be taken for those of the other.
     grown = exists(store, state.bucket, state.prefix + FIRST_SCHEME_NAME)
-    for place in states_around(store, state):
-        inside = state.prefix.removeprefix(place)
-        if not grown or inside.startswith(PARTITIONS):
-            raise _nested(settings, f"s3://{state.bucket}/{place}")
+    refuse_states_around(settings, store, logs_only=grown)
     if not grown:
         _refuse_states_below(settings, store)
     _refuse_lost_marker(settings, store)
 
 
-def states_around(store: ObjectStore, place: S3Uri) -> Iterator[str]:
-    """The prefixes above a place that are the state of some destination."""
-    segments = place.prefix.split("/")[:-1]
-    for count in range(len(segments)):
-        prefix = "".join(f"{segment}/" for segment in segments[:count])
-        if is_state(store, place.bucket, prefix):
-            yield prefix
+def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: bool) -> None:
+    """Refuse a state that lies in another one.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        logs_only: only where its logs would be taken for those of the other.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    state = settings.state
+    for place in states_around(state.prefix):
+        among_logs = state.prefix.removeprefix(place).startswith(PARTITIONS)
+        if (among_logs or not logs_only) and is_state(store, state.bucket, place):
+            raise _nested(settings, f"s3://{state.bucket}/{place}")
+
+
+def marker_keys(prefixes: Iterable[str]) -> list[str]:
+    """Keys by which a state below one of these prefixes is known."""
+    return [prefix + name for prefix in prefixes for name in (IDENTITY_NAME, FIRST_SCHEME_NAME)]
+
+
+def states_of_source(prefix: str) -> list[str]:
+    """Where the state of a destination lies by default that a source with this prefix lies in."""
+    return [STATE_ROOT + one for one in (*states_around(prefix), prefix) if one]
+
+
+def states_around(prefix: str) -> list[str]:
+    """Where states would lie that contain a state with this prefix; the whole bucket first."""
+    segments = prefix.split("/")[:-1]
+    return ["".join(f"{one}/" for one in segments[:count]) for count in range(len(segments))]
 
 
 def is_state(store: ObjectStore, bucket: str, prefix: str) -> bool:
     """True when the logs of some destination are known to lie below this prefix."""
-    return any(exists(store, bucket, prefix + name) for name in (IDENTITY_NAME, FIRST_SCHEME_NAME))
+    return any(exists(store, bucket, key) for key in marker_keys([prefix]))
 
 
 def exists(store: ObjectStore, bucket: str, key: str) -> bool:
@@ -157,16 +210,32 @@ def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
         InvalidInput: the source is, or lies in, the destination of another run.
     """
     root = settings.source.root
-    around = S3Uri(root.bucket, STATE_ROOT + root.prefix)
-    segments = root.prefix.split("/")[:-1]
-    for count in range(1, len(segments) + 1):
-        prefix = "".join(f"{segment}/" for segment in segments[:count])
-        if is_state(store, around.bucket, STATE_ROOT + prefix):
+    for prefix in states_of_source(root.prefix):
+        if is_state(store, root.bucket, prefix):
             accepted = (
-                f"a source that no run wrote; s3://{root.bucket}/{prefix} holds the outputs of"
-                f" the log in s3://{root.bucket}/{STATE_ROOT}{prefix}"
+                f"a source that no run wrote; s3://{root.bucket}/{prefix.removeprefix(STATE_ROOT)}"
+                f" holds the outputs of the log in s3://{root.bucket}/{prefix}"
             )
             raise InvalidInput("s3_source_uri", settings.s3_source_uri, accepted)
+
+
+def refuse_output_as_source(settings: Settings, store: ObjectStore, source: SourceObject) -> None:
+    """Refuse a source that says of itself that it is an output.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    try:
+        head = store.head(source.bucket, source.key)
+    except InvalidInput:
+        # One object that may not be looked at stops nobody.
+        return
+    if head is not None and LOG_METADATA in head.metadata:
+        accepted = (
+            f"a source that no run wrote; s3://{source.bucket}/{source.key} is an output of log"
+            f" {head.metadata[LOG_METADATA]}"
+        )
+        raise InvalidInput("s3_source_uri", settings.s3_source_uri, accepted)
 
 
 def _refuse_states_below(settings: Settings, store: ObjectStore) -> None:

@@ -50,6 +50,8 @@ class SkipReason(StrEnum):
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"
+    DEEPER_LEVEL = "in_a_named_level_below_its_partition"
+    AGAIN = "delivered_again"
 
 
 class QuarantineReason(StrEnum):
@@ -133,6 +135,7 @@ class Listing:
         newest: the latest arrival among all of them, UNIX seconds; 0.0 when there is none.
         complete: False when listing stopped before the end of the partition.
         last_key: the last key seen, committed ones included; empty when there was none.
+        returned: objects that the commit log names, and that were put again since.
     """
 
     partition: Partition
@@ -142,6 +145,7 @@ class Listing:
     newest: float = 0.0
     complete: bool = True
     last_key: str = ""
+    returned: tuple[SourceObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +171,14 @@ class ObjectGroup:
         id: hash of the ordered (key, ETag) pairs and of the options that shape the bytes.
         sources: in key order.
         copy: the one source is large enough to be copied server-side, byte for byte.
+        held: of sources at whose key something was compacted before, by identity: the marks of
+            that (:mod:`compactor.contents`).
     """
 
     id: str
     sources: tuple[SourceObject, ...]
     copy: bool = False
+    held: Mapping[bytes, frozenset[int]] = field(default_factory=dict, compare=False)
 
     @property
     def size(self) -> int:
@@ -186,6 +193,11 @@ class Skipped:
     objects: int
     bytes: int
     examples: tuple[str, ...] = ()
+
+    def less(self, other: Skipped) -> Skipped:
+        """This without the other; with its own examples while there is anything left."""
+        objects = self.objects - other.objects
+        return Skipped(objects, self.bytes - other.bytes, self.examples if objects else ())
 
     def plus(self, other: Skipped) -> Skipped:
         """Both together, with the examples of the first that has any."""
@@ -228,3 +240,19 @@ class Quarantined:
     source: SourceObject
     reason: QuarantineReason
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A source with the content that a commit of the same key has already.
+
+    Attributes:
+        source: what was delivered again.
+        of: sequence of that commit; 0 before it is known.
+        plain_bytes, crc32: of the content once decompressed, as that commit's manifest has them.
+    """
+
+    source: SourceObject
+    of: int
+    plain_bytes: int | None
+    crc32: int | None

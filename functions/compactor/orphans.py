@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 from compactor.commit_log import Commit
-from compactor.pending import Destination
+from compactor.destination import Destination
 from compactor.ports import ObjectStore, OpenUpload
 
 # No worker takes so long from the first part of an output to its commit.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from compactor import layout
 from compactor.commit import CommitLog
-from compactor.commit_log import Commit
+from compactor.commit_log import Commit, RunTotals
+from compactor.destination import Destination
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
-from compactor.pending import Destination
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings import Settings
 
@@ -44,6 +44,18 @@ class PartitionResult:
         if len(self.withheld) < 2:
             return "".join(self.withheld)
         return f"{self.withheld[0]}; and {len(self.withheld) - 1:,} more groups"
+
+    def leave_out(self, own: RunTotals) -> None:
+        """Count no source as skipped that earlier calls of this very run dealt with."""
+        for reason, objects, size in (
+            (SkipReason.COMMITTED, own.sources, own.source_bytes),
+            (SkipReason.COMMITTED, own.again.objects, own.again.bytes),
+            (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
+        ):
+            if reason in self.skipped:
+                left = self.skipped.pop(reason).less(Skipped(objects, size))
+                if left.objects > 0:
+                    self.skipped[reason] = left
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,23 @@ def _missing_directive(found: set[str]) -> str:
     return ""
 
 
+def named_level(key: str, start: int) -> str:
+    """The levels of a key below its partition that name a column, as ``region=eu``; or nothing.
+
+    Query engines take such levels for columns. Outputs lie directly below their partition, so
+    that its records would lose them.
+
+    Args:
+        key: of a source.
+        start: where its partition's prefix ends.
+    """
+    if key.find("=", start) < 0:
+        return ""
+    levels = key[start:].split("/")[:-1]
+    last = max((n for n, level in enumerate(levels) if level.find("=") > 0), default=-1)
+    return "/".join(levels[: last + 1])
+
+
 def wildcards_of(date_format: str) -> tuple[str, ...]:
     """The format's segments with ``*`` for each directive: what its prefixes look like."""
     return tuple(_DIRECTIVE.sub("*", date_format).split("/"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -14,9 +13,10 @@ from typing import Any, Protocol
 from isal import isal_zlib
 
 from compactor.commit_log import Commit, Output
-from compactor.errors import CompactorError, UnreadableSource
+from compactor.contents import overwritten
+from compactor.errors import CopyRefused, UnreadableSource
 from compactor.manifest import ManifestRow
-from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
+from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
 
@@ -28,17 +28,9 @@ MIN_PART_BYTES = 5 * MIB
 COPY_PART_BYTES = 5 * 1024 * MIB
 # Sources at least this large are copied into an output where their bytes need no change.
 COPY_SLICE_BYTES = 16 * MIB
-# The hex id of the group, and an extension.
-_NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
-#: Names of the metadata that outputs carry.
-LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
 _BLOCK_BYTES = MIB
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
-
-
-class CopyRefused(CompactorError):
-    """S3 does not copy a source: read it instead, or leave it alone."""
 
 
 class Encoder(Protocol):
@@ -77,6 +69,7 @@ class PendingOutput:
     Attributes:
         output: None when no source had any content.
         misfits: signatures of the sources that belong into another output, by identity.
+        again: sources that look like what a commit has already.
         sample: what is read a second time before the commit; None where nothing is.
     """
 
@@ -84,6 +77,7 @@ class PendingOutput:
     output: Output | None
     rows: tuple[ManifestRow, ...]
     quarantined: tuple[Quarantined, ...] = ()
+    again: tuple[Again, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     sample: Sample | None = field(default=None, compare=False, repr=False)
@@ -101,39 +95,9 @@ class PendingOutput:
             rows=self.rows,
             quarantined=self.quarantined,
             replaces=replaces,
+            again=self.again,
+            overwritten=overwritten(self.group, self.rows),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names.
-
-    Attributes:
-        log_id: identity of the log that will name the outputs; empty where nobody asks.
-    """
-
-    bucket: str
-    prefix: str
-    stem: str
-    log_id: str = ""
-
-    def key(self, group: ObjectGroup, extension: str) -> str:
-        """Key of a group's output; the same sources always give the same key."""
-        return f"{self.prefix}{self.stem}-{group.id}{extension}"
-
-    @property
-    def stem_prefix(self) -> str:
-        """What the keys of all outputs begin with; keys of others may, too."""
-        return f"{self.prefix}{self.stem}-"
-
-    def is_output(self, key: str) -> bool:
-        """True for keys as :meth:`key` makes them; what lies deeper belongs to other partitions."""
-        named = key.startswith(self.stem_prefix)
-        return named and _NAME_REST.fullmatch(key, len(self.stem_prefix)) is not None
-
-    def metadata(self, group: ObjectGroup) -> dict[str, str]:
-        """What an output says of itself: whose it is, and of which group."""
-        return {LOG_METADATA: self.log_id, GROUP_METADATA: group.id} if self.log_id else {}
 
 
 class OutputWriter:

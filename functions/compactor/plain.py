@@ -9,8 +9,10 @@ from isal import isal_zlib
 
 from compactor.codecs import Limits, decompress, decompress_stream, detect_compression
 from compactor.errors import UnreadableSource
-from compactor.model import Compression, QuarantineReason
+from compactor.manifest import ManifestRow
+from compactor.model import Compression, QuarantineReason, SourceObject
 from compactor.ports import SourceBody
+from compactor.restoring import SliceFacts
 from compactor.settings import Settings
 
 MIB = 1024 * 1024
@@ -66,6 +68,12 @@ class PlainContent:
                     f"max_document_bytes ({limit})",
                 )
         return whole.getvalue()
+
+    def row(
+        self, source: SourceObject, facts: SliceFacts, offset: int = 0, length: int = 0
+    ) -> ManifestRow:
+        """What the manifest says of the source, once all of it is consumed."""
+        return ManifestRow(source, offset, length, self.size, self.crc32, facts)
 
     def _count(self, data: bytes) -> None:
         self.size += len(data)

@@ -18,6 +18,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.packing import pack
+from compactor.partitioning import named_level
 from compactor.settings import Settings
 
 # GLACIER_IR is readable at once and so is not here.
@@ -53,7 +54,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     """
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
-    rules = _Rules(settings, known, now)
+    rules = _Rules(settings, known, now, listing.partition)
     candidates = []
     for source in listing.objects:
         reason = rules.reason_to_skip(source)
@@ -72,18 +73,21 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
 class _Rules:
     """Qualification of one source."""
 
-    def __init__(self, settings: Settings, known: Knowledge, now: float) -> None:
+    def __init__(
+        self, settings: Settings, known: Knowledge, now: float, partition: Partition
+    ) -> None:
         self._known = known
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
         self._root_length = len(settings.source.root.prefix)
+        self._partition_length = len(partition.prefix)
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
         self._rows = settings.columnar
         self._own = (settings.destination, settings.state)
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
-        return self._by_key(source) or self._by_state(source)
+        return self._by_key(source) or self._by_level(source) or self._by_state(source)
 
     def _by_key(self, source: SourceObject) -> SkipReason | None:
         relative = source.key[self._root_length :]
@@ -98,6 +102,10 @@ class _Rules:
         if any(g.match(relative) for g in self._exclude):
             return SkipReason.EXCLUDED
         return SkipReason.HIDDEN if self._rows and _HIDDEN.search(relative) else None
+
+    def _by_level(self, source: SourceObject) -> SkipReason | None:
+        deeper = named_level(source.key, self._partition_length)
+        return SkipReason.DEEPER_LEVEL if deeper else None
 
     def _by_state(self, source: SourceObject) -> SkipReason | None:
         identity = source.identity

@@ -1,19 +1,15 @@
 """Ask a store whether it honours what the promises stand on, before anything is trusted to it.
 
-Each condition is tried on objects of a random name below the state prefix, and judged by what
-stands there afterwards rather than by the answer, which may have been lost. Sources and outputs
-are not touched: that the server treats all its buckets alike is taken for granted.
+:mod:`compactor.questions` has the questions. They are asked below the state prefix; sources and
+outputs are not touched: that the server treats all its buckets alike is taken for granted.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
-
-from isal import isal_zlib
 
 from compactor import probe_records
 from compactor.conditions import (
@@ -25,22 +21,14 @@ from compactor.conditions import (
     require_safe,
     traits_of,
 )
-from compactor.errors import (
-    AlreadyExists,
-    CompactorError,
-    IntegrityError,
-    InvalidInput,
-    ObjectMissing,
-    SourceChanged,
-)
+from compactor.errors import AlreadyExists
 from compactor.layout import probe_prefix
-from compactor.model import SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.probe_records import ProbeRecord
+from compactor.questions import Questions
 from compactor.uris import S3Uri
 
 REMEMBERED_SECONDS = 86_400.0
-_NO_ETAG = "0" * 32
 # What is known of a store that was never asked, and shall not be: it may keep wrong checksums.
 _UNASKED = StoreTraits(copies=False, knows_copied_crc32=False)
 
@@ -111,7 +99,7 @@ def ask_and_record(
 ) -> Sequence[Finding]:
     """Ask for every condition now, and remember the answers, good or bad."""
     bucket, prefix = probe_prefix(state, uuid.uuid4().hex)
-    findings = tuple(_Questions(store, bucket, prefix).ask(deletes=deletes))
+    findings = tuple(Questions(store, bucket, prefix).ask(deletes=deletes))
     record = ProbeRecord(store.endpoint_url, bucket, now, findings)
     probe_records.write(record, state, store)
     return findings
@@ -134,200 +122,3 @@ def _write_twice(
             probe_records.write(record, state, store)
         return ()
     return ignored
-
-
-class _Upload(NamedTuple):
-    """A multipart upload of one small part, and what it will hold."""
-
-    key: str
-    upload_id: str
-    parts: Sequence[StoredPart]
-    size: int
-    crc32: int
-
-
-class _Questions:
-    """One round of questions below a prefix of its own; what it wrote is removed at the end."""
-
-    def __init__(self, store: ObjectStore, bucket: str, prefix: str) -> None:
-        # As AWS would be asked: conditions are sent, and nothing is compared in their stead.
-        self._store = store.with_traits(StoreTraits())
-        self._bucket = bucket
-        self._prefix = prefix
-
-    def ask(self, *, deletes: bool) -> Iterator[Finding]:
-        try:
-            yield self._create()
-            yield from self._list()
-            source = self._written("create")
-            yield self._read(source)
-            yield from self._publish()
-            yield from self._copy()
-            if deletes:
-                yield self._delete(Condition.DELETE_MANY, StoreTraits())
-                yield self._delete(Condition.DELETE_ONE, StoreTraits(deletes_many=False))
-        finally:
-            self._remove()
-
-    def _create(self) -> Finding:
-        key, first, second = self._prefix + "create", b"the first", b"the second"
-        words = _refusal(lambda: self._store.create(self._bucket, key, first))
-        if words:
-            self._store.put(self._bucket, key, first)
-            return Finding(Condition.CREATE, Verdict.REFUSED, words)
-        words = _refusal(lambda: self._store.create(self._bucket, key, second))
-        kept = self._store.get(self._bucket, key) == first
-        return _finding(Condition.CREATE, kept=kept)
-
-    def _list(self) -> Iterator[Finding]:
-        listed = {one.key for one in self._listed()}
-        yield _finding(Condition.LIST, kept=self._prefix + "create" in listed)
-
-    def _read(self, source: SourceObject) -> Finding:
-        def read(etag: str) -> bool:
-            try:
-                self._store.read_range(replace(source, etag=etag), 0, source.size)
-            except SourceChanged:
-                return False
-            return True
-
-        words = _refusal(lambda: read(source.etag))
-        if words or not read(source.etag):
-            detail = words or "the object that was listed is said to have changed"
-            return Finding(Condition.READ, Verdict.REFUSED, detail)
-        return _finding(Condition.READ, kept=not read(_NO_ETAG))
-
-    def _publish(self) -> Iterator[Finding]:
-        upload = self._upload("publish", b"the first")
-        _refusal(lambda: self._complete(upload, upload.crc32 ^ 1))
-        refuses_wrong = self._head("publish") is None
-        words = ""
-        if refuses_wrong:
-            # The refusal may have cost the upload.
-            upload = self._upload("publish", b"the first")
-            words = _refusal(lambda: self._complete(upload, upload.crc32))
-            if self._head("publish") is None:
-                words = words or "an upload with the right checksum is not published"
-                yield Finding(Condition.WHOLE_CHECKSUM, Verdict.REFUSED, words)
-                return
-        yield _finding(Condition.WHOLE_CHECKSUM, kept=refuses_wrong)
-        yield _finding(Condition.HEAD_CHECKSUM, kept=self._head("publish") == upload.crc32)
-        second = self._upload("publish", b"not the first")
-        _refusal(lambda: self._complete(second, second.crc32))
-        kept = self._written("publish").size == upload.size
-        self._store.abort_upload(self._bucket, second.key, second.upload_id)
-        yield _finding(Condition.PUBLISH, kept=kept)
-
-    def _copy(self) -> Iterator[Finding]:
-        """Of a range of an object with a CRC32 of its own: some stores take that for the part's."""
-        name = "create" if self._head("publish") is None else "publish"
-        source = self._written(name)
-        start, length = 1, source.size - 1
-        copied = self._store.get(self._bucket, source.key)[start:]
-        key = self._prefix + "copy"
-        upload_id = self._store.create_upload(self._bucket, key)
-        made: list[StoredPart] = []
-
-        def copy(etag: str) -> None:
-            pinned = replace(source, etag=etag)
-            part = self._store.copy_part(self._bucket, key, upload_id, 1, pinned, start, length)
-            made.append(part)
-
-        words = _refusal(lambda: copy(source.etag))
-        if words or not made:
-            self._store.abort_upload(self._bucket, key, upload_id)
-            yield Finding(Condition.COPY, Verdict.REFUSED, words or "a part was not copied")
-            return
-        right = made.pop()
-        _refusal(lambda: copy(_NO_ETAG))
-        yield _finding(Condition.COPY, kept=not made)
-        # A part that was copied again has the same bytes, and so the same ETag.
-        upload = _Upload(key, upload_id, (right,), length, isal_zlib.crc32(copied))
-        words = _refusal(lambda: self._complete(upload, None))
-        told = self._head("copy")
-        if words or told is None:
-            words = words or "an upload of a copied part is not published"
-            yield Finding(Condition.COPIED_CHECKSUM, Verdict.REFUSED, words)
-            return
-        # Where one is told of other outputs and none of these, no reader compares any.
-        none_kept = told == _NONE_TOLD and self._head("publish") not in (None, _NONE_TOLD)
-        yield _finding(Condition.COPIED_CHECKSUM, kept=none_kept or told == upload.crc32)
-
-    def _delete(self, condition: Condition, traits: StoreTraits) -> Finding:
-        name = condition.name.lower()
-        self._store.put(self._bucket, self._prefix + name, b"not to be deleted")
-        source = self._written(name)
-        store = self._store.with_traits(traits)
-        words = _refusal(lambda: store.delete_sources([replace(source, etag=_NO_ETAG)]))
-        if self._head(name) is None:
-            return Finding(condition, Verdict.IGNORED)
-        refused: list[str] = []
-
-        def delete() -> None:
-            refused.extend(one.reason for one in store.delete_sources([source]).refused)
-
-        words = _refusal(delete) or words
-        if self._head(name) is None:
-            return Finding(condition, Verdict.HONOURED)
-        return Finding(condition, Verdict.REFUSED, words or "; ".join(refused))
-
-    def _upload(self, name: str, body: bytes) -> _Upload:
-        key = self._prefix + name
-        upload_id = self._store.create_upload(self._bucket, key)
-        part = self._store.upload_part(self._bucket, key, upload_id, 1, body)
-        return _Upload(key, upload_id, (part,), len(body), isal_zlib.crc32(body))
-
-    def _complete(self, upload: _Upload, crc32: int | None) -> None:
-        self._store.complete_upload(
-            self._bucket, upload.key, upload.upload_id, upload.parts, crc32=crc32
-        )
-
-    def _head(self, name: str) -> int | None:
-        """The CRC32 that HEAD tells, or that it tells none; None where there is no object."""
-        head = self._store.head(self._bucket, self._prefix + name)
-        if head is None:
-            return None
-        return _NONE_TOLD if head.crc32 is None else head.crc32
-
-    def _written(self, name: str) -> SourceObject:
-        key = self._prefix + name
-        head = self._store.head(self._bucket, key)
-        if head is None:
-            raise IntegrityError(f"s3://{self._bucket}/{key} is gone, just written")
-        return SourceObject(self._bucket, key, head.etag, head.size, head.last_modified)
-
-    def _listed(self) -> list[SourceObject]:
-        pages = self._store.list_objects(self._bucket, self._prefix)
-        return [one for page in pages for one in page]
-
-    def _remove(self) -> None:
-        """As far as that is allowed; one by one, which more stores and roles take."""
-        with suppress(CompactorError):
-            for upload in list(self._store.list_uploads(self._bucket, self._prefix)):
-                self._store.abort_upload(self._bucket, upload.key, upload.upload_id)
-        with suppress(CompactorError):
-            self._store.with_traits(StoreTraits(deletes_many=False)).delete_sources(self._listed())
-
-
-_NONE_TOLD = -1
-
-
-def _finding(condition: Condition, *, kept: bool) -> Finding:
-    return Finding(condition, Verdict.HONOURED if kept else Verdict.IGNORED)
-
-
-def _refusal(act: Callable[[], object]) -> str:
-    """What a store says where it takes no such request at all; empty otherwise.
-
-    That a condition does not hold is no refusal; what became of it is seen afterwards.
-    """
-    try:
-        act()
-    except InvalidInput as error:
-        # Others speak of the bucket, the credentials or the role.
-        if error.field != "request":
-            raise
-        return str(error.value)
-    except (AlreadyExists, IntegrityError, ObjectMissing, SourceChanged):
-        return ""
-    return ""

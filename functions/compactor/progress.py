@@ -9,11 +9,14 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from compactor.commit_log import Commit, LogState
 from compactor.confirm import confirm
+from compactor.delivered_again import found_in, put_again
+from compactor.destination import Destination, like_output
 from compactor.detection import decided_by
 from compactor.errors import (
     CommitConflict,
@@ -28,6 +31,7 @@ from compactor.errors import (
 )
 from compactor.group_steps import draft_of, drop, store_group
 from compactor.listing import take_listing
+from compactor.log_identity import refuse_output_as_source
 from compactor.model import (
     CompactionPlan,
     ObjectGroup,
@@ -35,10 +39,9 @@ from compactor.model import (
     QuarantineReason,
     Signature,
     Skipped,
-    SkipReason,
+    SourceObject,
 )
 from compactor.partition_run import PartitionResult, PartitionRun
-from compactor.pending import Destination
 from compactor.plan import Knowledge, plan
 from compactor.publish import publish, withdraw
 from compactor.unread import known_as_denied, passing, require_readable, without_known
@@ -90,6 +93,9 @@ class Progress:
         self._setbacks = 0
         self._whole = False
         self._aside: set[bytes] = set()
+        self._no_outputs: set[bytes] = set()
+        # What only looks like the content of a commit.
+        self._unlike: set[bytes] = set()
         self._earlier_calls = replace(state.totals(run.run_id))
 
     def settle(self) -> bool:
@@ -116,8 +122,15 @@ class Progress:
         """List a window and choose its groups; what is left alone is counted the first time."""
         run, state = self.run, self.state
         listing = take_listing(
-            run.store, run.partition, state.committed, window.start_after, window.until
+            run.store,
+            run.partition,
+            state.committed,
+            window.start_after,
+            window.until,
+            # What this run itself commits is younger than the log was, too.
+            written_at=inf if window.listed else state.written_at,
         )
+        self._note_returned(listing.returned)
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
@@ -126,11 +139,22 @@ class Progress:
         decision = plan(listing, run.settings, known, run.clock.now())
         if decision.groups:
             self._require_whole_log()
+            self._refuse_outputs(decision.groups)
         if not window.listed:
             self._count_skips(decision)
             window.listed = True
             window.until = None if listing.complete else listing.last_key
-        return decision
+        held = self.state.contents.held_by
+        return replace(decision, groups=tuple(held(one, self._unlike) for one in decision.groups))
+
+    def _note_returned(self, sources: Sequence[SourceObject]) -> None:
+        """Write down what was put again after its commit, so that clean-up looks at it again."""
+        run = self.run
+        if sources:
+            found = found_in(map(put_again, sources), run.log.every_commit(), self.state.published)
+            note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
+            if found:
+                run.log.append(self.state, note)
 
     @property
     def destination(self) -> Destination:
@@ -172,8 +196,25 @@ class Progress:
         if draft is None:
             return None
         self._leave(passing(draft))
-        news = without_known(draft, self.state)
+        news = without_known(self._with_origin(draft), self.state)
         return None if news.empty else news
+
+    def _with_origin(self, draft: Commit) -> Commit:
+        """The draft with the commits that have the content of what came again.
+
+        Raises:
+            CommitConflict: some content only looked like that; the upload is aborted.
+        """
+        if not draft.again:
+            return draft
+        found = found_in(draft.again, self.run.log.every_commit(), self.state.published)
+        unlike = {one.source.identity for one in draft.again}
+        unlike -= {one.source.identity for one in found}
+        if unlike:
+            self._unlike |= unlike
+            drop(draft.output, self.run.store)
+            raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
+        return replace(draft, again=found)
 
     def leave_unread(self, group: ObjectGroup, reason: QuarantineReason, cause: str) -> None:
         """Set aside those of a group that are known as denied; it is planned again without them.
@@ -243,7 +284,8 @@ class Progress:
         """What was done, after the last window."""
         # Commits of other runs may have come in on the way.
         self.result.done = self.settle()
-        self._leave_out_earlier_calls()
+        # What earlier calls of this very run did, it did not skip.
+        self.result.leave_out(self._earlier_calls)
         require_readable(self.result.unread.values(), self.state)
         return self.result
 
@@ -258,23 +300,19 @@ class Progress:
             self.run.log.require_whole(self.state)
             self._whole = True
 
+    def _refuse_outputs(self, groups: Sequence[ObjectGroup]) -> None:
+        """Of sources that are called like outputs one in each group is looked at."""
+        for group in groups:
+            named = (one for one in group.sources if like_output(one.key))
+            suspect = next(named, None)
+            if suspect is not None and suspect.identity not in self._no_outputs:
+                refuse_output_as_source(self.run.settings, self.run.store, suspect)
+                self._no_outputs.add(suspect.identity)
+
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped
         for reason, one in decision.skipped.items():
             skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
-
-    def _leave_out_earlier_calls(self) -> None:
-        """What earlier calls of this very run committed or quarantined was not skipped by it."""
-        own = self._earlier_calls
-        for reason, objects, size in (
-            (SkipReason.COMMITTED, own.sources, own.source_bytes),
-            (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
-        ):
-            if reason in self.result.skipped:
-                before = self.result.skipped.pop(reason)
-                left = Skipped(before.objects - objects, before.bytes - size, before.examples)
-                if left.objects > 0:
-                    self.result.skipped[reason] = left
 
     def _repair(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""

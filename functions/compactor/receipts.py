@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.commit_log import LogState, QuarantineLine
+from compactor.commit_log import NOTHING, LogState, QuarantineLine
 from compactor.decoding import decoder
 from compactor.left_alone import LeftAlone
 from compactor.model import Partition, Skipped
@@ -27,7 +27,9 @@ class Counts:
     """Numbers of one partition in one run; bytes and seconds where the names say so.
 
     ``records`` leaves out the records of server-side copies, which nobody counted, and those
-    that were ``rejected`` because they do not fit the schema of a Parquet output.
+    that were ``rejected`` because they do not fit the schema of a Parquet output. Sources with
+    content that an earlier commit of their key has are ``delivered_again`` and not compacted;
+    those with other content are ``overwritten``, and compacted beside the old.
     """
 
     objects_in: int = 0
@@ -38,6 +40,8 @@ class Counts:
     copied: int = 0
     rejected: int = 0
     quarantined: int = 0
+    delivered_again: int = 0
+    overwritten: int = 0
     conflicts: int = 0
     changed: int = 0
     repaired: int = 0
@@ -55,6 +59,7 @@ class Receipt:
         error, cause: class name and text of what ended a failed partition.
         left_alone: what the quarantined sources are, by reason.
         skipped: objects not compacted, by reason, as the last plan saw them.
+        overwritten: of what was compacted, the objects at whose key there was other content before.
     """
 
     path: str
@@ -66,6 +71,7 @@ class Receipt:
     left_alone: dict[str, LeftAlone] = field(default_factory=dict)
     error: str = ""
     cause: str = ""
+    overwritten: Skipped = NOTHING
 
 
 _decode = decoder(Receipt)
@@ -82,6 +88,8 @@ def count_commits(counts: Counts, state: LogState, run_id: str) -> list[Quaranti
     counts.copied = totals.copied
     counts.rejected = totals.rejected
     counts.quarantined = totals.quarantined
+    counts.delivered_again = totals.again.objects
+    counts.overwritten = totals.overwritten.objects
     return totals.lines
 
 

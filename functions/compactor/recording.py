@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compactor.commit_log import SHOWN_QUARANTINED, LogState, QuarantineLine
+from compactor.model import SkipReason
 from compactor.partition_run import PartitionResult, PartitionRun
 from compactor.receipts import Counts, Receipt, add_requests, count_commits, write
 
@@ -62,6 +63,10 @@ class Recorder:
         """
         run, counts = self._run, self.receipt.counts
         if state is not None:
+            totals = state.totals(run.run_id)
+            self.receipt.overwritten = totals.overwritten
+            if totals.again.objects:
+                self.receipt.skipped[SkipReason.AGAIN.value] = totals.again
             lasting = count_commits(counts, state, run.run_id)
             # Those that earlier calls of this run left for a while were met again by this one.
             counts.quarantined += len(self._unread)

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from compactor import layout, receipts
 from compactor.clean_up_report import CleanUpReport, report_clean_up
+from compactor.commit_log import NOTHING
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
 from compactor.left_alone import LeftAlone, added_up, headline
@@ -73,6 +75,7 @@ class RunReport:
         headline: says so where most of the sources were; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
+        overwritten: objects that were compacted beside other content of the same key.
         clean_up: what clean-up did; None where the settings do not ask for it.
         warnings: what the store does not promise, and what is done instead.
     """
@@ -88,6 +91,7 @@ class RunReport:
     skipped: dict[str, Skipped] = field(default_factory=dict)
     left_alone: dict[str, LeftAlone] = field(default_factory=dict)
     headline: str = ""
+    overwritten: Skipped = NOTHING
     failure: str = ""
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
@@ -154,6 +158,7 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
         oversized=[item.path for item in left],
         spark=[item.path for item in spark],
         skipped=_all_skips(found, discovered.unpartitioned),
+        overwritten=reduce(Skipped.plus, (one.overwritten for one in found), NOTHING),
         failure=run.failure,
         left_alone=added_up(receipt.left_alone for receipt in found),
         spark_failure=spark_failure,

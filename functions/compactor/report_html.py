@@ -37,6 +37,7 @@ def render(report: Mapping[str, Any]) -> str:
         _skips(report["skipped"]),
         _left_alone(report["left_alone"]),
         _quarantined(report["partitions"]),
+        _overwritten(report["overwritten"]),
         _oversized(report["oversized"]),
         _clean_up(report["clean_up"]),
     ]
@@ -141,6 +142,14 @@ def _skips(skipped: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     heads = ("Reason", "Objects", "Bytes", "Such as")
     return f"<h2>Left alone by the rules</h2>{_table(heads, rows)}" if rows else ""
+
+
+def _overwritten(found: Mapping[str, Any]) -> str:
+    if not found["objects"]:
+        return ""
+    told = f"{found['objects']:,} objects ({human_bytes(found['bytes'])}), such as"
+    keys = escape(", ".join(found["examples"]))
+    return f"<h2>Compacted beside other content of the same key</h2><p>{told} {keys}</p>"
 
 
 def _quarantined(partitions: Iterable[Mapping[str, Any]]) -> str:

@@ -49,8 +49,20 @@ def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
         wanted: what to look for.
     """
     left = set(wanted.keys)
+    # What came again is where the commit is that its own commit points to.
+    pointed: dict[str, int] = {}
+
+    def _is_in(row: ManifestRow, commit: Commit) -> bool:
+        if row.source.key in pointed:
+            in_bucket = wanted.bucket in (None, row.source.bucket)
+            return in_bucket and pointed[row.source.key] == commit.sequence
+        return wanted.fits(row.source)
+
     for commit in commits:
-        rows = tuple(r for r in commit.rows if r.source.key in left and wanted.fits(r.source))
+        rows = tuple(r for r in commit.rows if r.source.key in left and _is_in(r, commit))
+        for one in commit.again:
+            if one.source.key in left and wanted.fits(one.source):
+                pointed.setdefault(one.source.key, one.of)
         if rows:
             yield Found(commit, rows)
         left.difference_update(row.source.key for row in rows)

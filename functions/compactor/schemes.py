@@ -10,9 +10,16 @@ refuses a run whose scheme contradicts it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
+from compactor.errors import (
+    AlreadyExists,
+    IntegrityError,
+    InvalidInput,
+    ObjectMissing,
+    TransientStoreError,
+)
 from compactor.layout import scheme_key, schemes_prefix
 from compactor.log_identity import WAY_OUT
 from compactor.partitioning import matches, wildcards_of
@@ -92,8 +99,16 @@ def check_scheme(settings: Settings, store: ObjectStore) -> bool:
     return scheme in known
 
 
-def remember_scheme(settings: Settings, store: ObjectStore) -> None:
+def remember_scheme(
+    settings: Settings, store: ObjectStore, *, paths: Sequence[str] | None = None
+) -> None:
     """Write a run's scheme beside the commit logs, unless it is there already.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        paths: of all partitions that have a log or outputs, to restore the scheme of a log that
+            lost it; None where the log is believed to be whole.
 
     Raises:
         InvalidInput: it contradicts one that is there, perhaps written a moment ago.
@@ -106,7 +121,9 @@ def remember_scheme(settings: Settings, store: ObjectStore) -> None:
         _refuse_contradiction(settings, scheme, known)
         if scheme in known:
             return
-        if not known and any(some_entries(settings.state, store)):
+        if paths is not None:
+            _require_fit(settings, scheme, paths)
+        elif not known and any(some_entries(settings.state, store)):
             # A first worker may have come in between: it writes its scheme before its commit.
             known = _load(settings, store)
             if not known:
@@ -155,7 +172,20 @@ def _load(settings: Settings, store: ObjectStore) -> list[Scheme]:
     for number, key in enumerate(keys, start=1):
         if key != scheme_key(settings, number)[1]:
             raise _lost(settings, number)
-    return [_decode(key, store.get(bucket, key)) for key in keys]
+    try:
+        return [_decode(key, store.get(bucket, key)) for key in keys]
+    except ObjectMissing as error:
+        raise IntegrityError(f"{error}: somebody deleted it just now") from None
+
+
+def _require_fit(settings: Settings, scheme: Scheme, paths: Sequence[str]) -> None:
+    for path in paths:
+        segments = path.split("/")[:-1]
+        fits = len(segments) == len(scheme.segments)
+        if not fits or not all(map(matches, scheme.segments, segments)):
+            field = "depth" if settings.date_format is None else "date_format"
+            accepted = f"what the outputs were made with; there are some of {path or '(root)'}"
+            raise InvalidInput(field, getattr(settings, field), accepted)
 
 
 def _lost(settings: Settings, number: int) -> IntegrityError:

@@ -12,7 +12,7 @@ import msgspec
 
 from compactor import layout
 from compactor.commit_log import Commit, LogState
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.log_entries import decode_checkpoint, decode_commit
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
@@ -24,6 +24,7 @@ _NAME = re.compile(
     r"((?:.*/)?)(?:commits/(\d{20})(\.checkpoint)?\.json\.gz|cleaned/(\d{20})\.json)", re.DOTALL
 )
 _LOGS_LOOKED_AT = 3
+OF_A_STATE = (f"/{layout.IDENTITY_NAME}", f"/{layout.FIRST_SCHEME_NAME}")
 # What decoding raises when the bytes are not those that were written.
 DAMAGE = (
     ValueError,
@@ -100,7 +101,11 @@ class StoredLog:
 
 
 def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
-    """Every log, in the order of paths."""
+    """Every log, in the order of paths.
+
+    Raises:
+        InvalidInput: another state lies among them, whose logs would be taken for these.
+    """
     logs = _collect(state, store.list_objects(state.bucket, state.prefix + layout.PARTITIONS))
     return [logs[path] for path in sorted(logs)]
 
@@ -171,9 +176,10 @@ def read_entry(store: ObjectStore, bucket: str, key: str, sequence: int) -> Comm
     """One entry of a log.
 
     Raises:
-        IntegrityError: it cannot be decoded, or was written under another number.
+        IntegrityError: it cannot be decoded, was written under another number, or is gone since
+            it was listed.
     """
-    body = store.get(bucket, key)
+    body = _get(store, bucket, key)
     try:
         commit = decode_commit(body)
     except DAMAGE as error:
@@ -187,9 +193,10 @@ def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> Log
     """The state of a partition's log as of a checkpoint.
 
     Raises:
-        IntegrityError: it cannot be decoded, or was written elsewhere.
+        IntegrityError: it cannot be decoded, was written elsewhere, or is gone since it was
+            listed.
     """
-    body = store.get(bucket, key)
+    body = _get(store, bucket, key)
     try:
         state = decode_checkpoint(body)
     except DAMAGE as error:
@@ -201,8 +208,22 @@ def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> Log
     return state
 
 
+def _get(store: ObjectStore, bucket: str, key: str) -> bytes:
+    try:
+        return store.get(bucket, key)
+    except ObjectMissing:
+        raise _damaged(bucket, key, "somebody deleted it just now") from None
+
+
 def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
     return IntegrityError(f"s3://{bucket}/{key} is damaged: {why}")
+
+
+def _refuse_other_state(state: S3Uri, key: str) -> None:
+    """Nothing below the partitions of a state is called like the marker of one."""
+    if key.endswith(OF_A_STATE):
+        accepted = f"a prefix without another state in it, as s3://{state.bucket}/{key} is of one"
+        raise InvalidInput("s3_state_uri", state.uri, accepted)
 
 
 def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str, StoredLog]:
@@ -212,6 +233,7 @@ def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str,
         for one in page:
             match = _NAME.fullmatch(one.key, start)
             if match is None:
+                _refuse_other_state(state, one.key)
                 continue
             log = logs.setdefault(match[1], StoredLog(match[1], state))
             if match[3]:

@@ -57,6 +57,7 @@ def _check_sources(pending: PendingOutput) -> None:
     named = [row.source.identity for row in pending.rows]
     named += [q.source.identity for q in pending.quarantined]
     named += list(pending.misfits)
+    named += [one.source.identity for one in pending.again]
     expected = [source.identity for source in pending.group.sources]
     if sorted(named) != sorted(expected):
         raise IntegrityError(

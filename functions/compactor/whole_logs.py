@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from compactor.destination import Destination
 from compactor.errors import IntegrityError
 from compactor.log_identity import WAY_OUT
 from compactor.model import SourceObject
-from compactor.pending import Destination
 from compactor.ports import ObjectStore
 
 

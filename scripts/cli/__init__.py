@@ -10,6 +10,7 @@
     restore    any source given back from its output        cli/restore.py
     repair     outputs of the version before, put right     cli/repair.py, scripts/repairing.py
     clean-up   sources past retention deleted               cli/clean_up.py, scripts/cleaning.py
+    adopt      a log that is gone built anew                cli/adopt.py
 
 and for a deployed stack, by scripts/deployed/:
 
@@ -48,6 +49,8 @@ exit codes: 0 done; 1 failed (what was committed stands, run it again), also whe
 something; 2 wrong usage or input, also a stack or run that does not exist; 130 interrupted.
 Errors are one line on standard error.
 """
+# An error quotes what was typed, which may be a document of megabytes.
+_LONGEST_LINE = 4_000
 _EXIT_CODES = "exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted"
 
 
@@ -143,6 +146,14 @@ COMMANDS: Mapping[str, Command] = {
   compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --lost-rows -o lost/
 """,
     ),
+    "adopt": Command(
+        "scripts.cli.adopt",
+        "build a commit log that is gone anew, as far as outputs and sources prove it",
+        """\
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+""",
+    ),
     "clean-up": Command(
         "scripts.cli.clean_up",
         "delete sources whose commits are past retention and whose outputs are proven",
@@ -229,17 +240,37 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    ended: SystemExit | None = None
     try:
+        code = _carry_out(arguments)
+    except SystemExit as error:
+        # Of argparse: after --help, or wrong usage.
+        ended, code = error, int(error.code or 0)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        _drop_output()
+        if not code and not isinstance(error, BrokenPipeError):
+            _tell(f"standard output: {error}")
+        return code or EXIT_FAILED
+    if ended is not None:
+        raise ended
+    return code
+
+
+def _carry_out(arguments: Sequence[str]) -> int:
+    try:
+        _require_streams()
+        _require_text(arguments)
         args = build_parser(arguments).parse_args(arguments)
         run: Callable[[argparse.Namespace], int] = args.run
-        code = run(args)
-        sys.stdout.flush()
+        return run(args)
     except KeyboardInterrupt:
         _tell("interrupted; what was committed stands")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; Python must not try to flush the rest at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_FAILED
     except Failure as failure:
         _tell(str(failure))
@@ -249,7 +280,47 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _tell(f"{type(error).__name__}: {error}")
         return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
-    return code
+
+
+def _require_streams() -> None:
+    """Where a standard stream is closed, Python has None for it, and its number is free.
+
+    Raises:
+        Failure: nobody could be told of anything.
+    """
+    # A file that is opened later must not become what somebody else prints to.
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
+    closed = sys.stdout is None
+    if closed:
+        os.open(os.devnull, os.O_WRONLY)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    if closed:
+        raise Failure("standard output is closed: nothing was done")
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    """Refuse what is no text: neither S3 nor JSON has it.
+
+    Raises:
+        InvalidInput: an argument is not UTF-8, or holds a NUL; or is an option with -- as its
+            value, of which argparse makes an empty list.
+    """
+    for one in arguments:
+        if one.startswith("-") and one.endswith("=--"):
+            raise InvalidInput("argument", one, "another value than --")
+        if "\0" in one or any("\ud800" <= character <= "\udfff" for character in one):
+            raise InvalidInput("argument", one, "UTF-8 without NUL characters")
+
+
+def _drop_output() -> None:
+    """Whoever read our output has gone; Python must not try to write the rest at its exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        # It is no file.
+        return
 
 
 def _expected(error: Exception) -> bool:
@@ -262,7 +333,10 @@ def _expected(error: Exception) -> bool:
 
 
 def _tell(line: str) -> None:
-    print(f"compactor: {visible(' '.join(line.split()))}", file=sys.stderr)
+    shown = visible(" ".join(line.split()))
+    if len(shown) > _LONGEST_LINE:
+        shown = f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"
+    print(f"compactor: {shown}", file=sys.stderr)
 
 
 def _version() -> str:

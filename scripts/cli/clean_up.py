@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """
     _check(args)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, settings.state.bucket)
     store = store.with_traits(recorded_traits(settings.state, store))
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(given)
     with embedded_s3() as server, _environment(server.environment):
         _sow(server, seed)
-        store = open_store(server.endpoint_url)
+        store = open_store(server.endpoint_url, BUCKET)
         machine = Machine(args.workers, server.endpoint_url, args.log)
         execution = execute(given, settings, store, machine)
         if execution.summary is None:

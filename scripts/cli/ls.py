@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = _pattern(args.pattern)
     since = _since(args.since, time.time())
     state = state_from(args)
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, state.bucket)
     found = _listed(all_logs(state, store), wanted, since, store)
     if args.json:
         _print_json(found)

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the input is at fault.
     """
     settings = Settings.from_input(options.fields_from(args))
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, settings.state.bucket)
     found = find(settings, store)
     forecasts = forecast(found.items, settings, store)
     if args.json:

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """
     _check(args)
     settings = Settings.from_input(options.fields_from(args))
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, settings.state.bucket)
     repairing = Repairing(
         settings,
         store,

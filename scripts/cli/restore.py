@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
         Failure: some sources below the prefix are in outputs that only hold their rows.
     """
     targets = _check(args)
-    store = open_store(args.endpoint_url)
     state = state_from(args)
+    store = open_store(args.endpoint_url, state.bucket)
     with progress("searching the commit logs"):
         search = _below if args.prefix else _named
         commits, rows_only = search(args, state, store)

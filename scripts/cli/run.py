@@ -12,6 +12,7 @@ from typing import Any
 from compactor.errors import InvalidInput
 from compactor.settings import Settings
 from scripts.cli import options
+from scripts.cli.documents import read_object
 from scripts.cli.store import open_store
 from scripts.cli.workflow import Execution, Machine, execute
 from scripts.console import print_line
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """
     given = input_from(args)
     settings = Settings.from_input(given)
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, settings.state.bucket)
     execution = execute(given, settings, store, Machine(args.workers, args.endpoint_url, args.log))
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
@@ -81,7 +82,8 @@ def input_from(args: argparse.Namespace) -> dict[str, Any]:
     """The input of a run, from a document or from options.
 
     Raises:
-        InvalidInput: both were given, or neither, or the document cannot be read.
+        InvalidInput: both were given, or neither, or the document cannot be read, or a key
+            stands in it twice.
     """
     fields = options.fields_from(args)
     if args.input is None:
@@ -90,15 +92,12 @@ def input_from(args: argparse.Namespace) -> dict[str, Any]:
         raise InvalidInput("--input", args.input, f"either a document or {', '.join(fields)}")
     try:
         text = sys.stdin.read() if args.input == "-" else Path(args.input).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InvalidInput("--input", args.input, f"{_INPUT_ACCEPTED} ({error})") from None
     try:
-        given = json.loads(text)
+        return read_object(text)
     except ValueError as error:
         raise InvalidInput("--input", args.input, f"{_INPUT_ACCEPTED} ({error})") from None
-    if not isinstance(given, dict):
-        raise InvalidInput("--input", args.input, _INPUT_ACCEPTED)
-    return given
 
 
 def _workers(text: str) -> int:

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         Failure: something is wrong; each finding was printed as one line.
     """
     settings = Settings.from_input(options.fields_from(args))
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, settings.state.bucket)
     checked = check(settings, store, sources=args.sources, deep=args.deep)
     if args.json:
         print(json.dumps(asdict(checked), indent=2))

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from compactor import layout
-from compactor.errors import InvalidInput, ObjectMissing
+from compactor.errors import InvalidInput, ObjectMissing, TransientStoreError
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
+from scripts.cli.endpoint import watched
 from scripts.cli.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from scripts.console import counted, progress
 from scripts.local.engine import run_workflow
 from scripts.local.model import EngineOptions, Progress, WorkflowResult
 from scripts.runs import message_of, new_run_id
 from scripts.summary import Summary
+
+_SUCCEEDED = "SUCCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Execution:
         Raises:
             Failure: says why it did not.
         """
-        if self.result.status == "SUCCEEDED":
+        if self.result.status == _SUCCEEDED:
             return
         error = self.result.error or self.result.status
         code = EXIT_USAGE if error == InvalidInput.__name__ else EXIT_FAILED
@@ -91,14 +94,15 @@ def execute(
                 done = at.partitions_done + at.partitions_failed
                 bar.show(done, at.partitions_total, _compacting(at))
 
-        result = run_workflow(
-            given,
-            run_name=run_id,
-            workers=machine.workers,
-            endpoint_url=machine.endpoint_url,
-            on_progress=show,
-            options=EngineOptions(log=machine.log),
-        )
+        with watched(machine.endpoint_url, settings.state.bucket):
+            result = run_workflow(
+                given,
+                run_name=run_id,
+                workers=machine.workers,
+                endpoint_url=machine.endpoint_url,
+                on_progress=show,
+                options=EngineOptions(log=machine.log),
+            )
     return Execution(run_id, result, _summary(run_id, result, settings, store))
 
 
@@ -125,5 +129,10 @@ def _summary(
         report = json.loads(store.get(bucket, key))
     except (ObjectMissing, InvalidInput):
         # A run whose bucket does not exist has no report either; its own error says so.
+        return None
+    except TransientStoreError:
+        if result.status == _SUCCEEDED:
+            raise
+        # It failed because nobody answers, and that is to be told, not what came of it.
         return None
     return Summary.of(report, result.seconds, f"s3://{bucket}/{key}")

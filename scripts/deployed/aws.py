@@ -16,6 +16,9 @@ from scripts.cli.failures import Failure
 _DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "KmsAccessDeniedException"}
 )
+_CONNECT_SECONDS = 5
+# The stack is looked up before everything else: where nobody answers, that is told soon.
+_TRIES = {"cloudformation": 3}
 
 
 class Aws:
@@ -46,7 +49,10 @@ class Aws:
         """
         if service not in self._clients:
             # Polling meets the request limits of Step Functions and CloudWatch sooner or later.
-            config = Config(retries={"mode": "standard", "total_max_attempts": 8})
+            config = Config(
+                connect_timeout=_CONNECT_SECONDS,
+                retries={"mode": "standard", "total_max_attempts": _TRIES.get(service, 8)},
+            )
             self._clients[service] = self._session.create_client(
                 service, region_name=self._region, config=config
             )

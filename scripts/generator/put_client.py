@@ -20,6 +20,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from compactor.errors import InvalidInput, TransientStoreError
 
 _CONNECT_SECONDS = 5
+_ANSWER_SECONDS = 10
 _REDIRECT = 301
 _FORBIDDEN = 403
 _BUCKET_ACCEPTED = "an existing bucket that these credentials may write to"
@@ -90,7 +91,9 @@ class FastPutClient:
 def _located(session: boto3.Session, bucket: str, endpoint_url: str | None) -> tuple[str, str]:
     """Endpoint and region of a bucket, from one HEAD request."""
     config = botocore.config.Config(
-        connect_timeout=_CONNECT_SECONDS, retries={"mode": "standard", "total_max_attempts": 3}
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_ANSWER_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": 2},
     )
     try:
         client: Any = session.client("s3", endpoint_url=endpoint_url, config=config)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pyspark import Accumulator
 
+from compactor.destination import Destination
 from compactor.model import Partition
-from compactor.pending import Destination
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 

@@ -191,6 +191,8 @@ class _Schedule:
             }
         if world.outputs:
             events["output tampered with"] = self._tamper
+        if world.state:
+            events["state damaged"] = self._damage
         return events
 
     def _some_source(self) -> str:
@@ -222,13 +224,30 @@ class _Schedule:
         self.tell(f"the clocks of all machines but S3's are {off / DAY:.2f} days off now")
 
     def _tamper(self) -> None:
-        # Rare: it ends what can be said of the end.
-        if self._choices.chance(0.2):
+        # Rare: it ends what can be said of the end. And nothing helps against whoever deletes an
+        # output just after it was proven.
+        proven = any(one.waiting and one.waiting.name == "delete_source" for one in self._processes)
+        if self._choices.chance(0.2) and not proven:
             key = self._choices.one_of(self.world.outputs)
             body = self._choices.one_of((None, b"other bytes", b""))
             if body == b"":
                 body = bytes(len(self.world.s3.contents(LAKE)[key]))
             self.tell(self.world.tamper(key, body))
+
+    def _damage(self) -> None:
+        """One object of the state is deleted or swapped; or brought back, once that was."""
+        world = self.world
+        # Rare: it ends what can be said of the end.
+        if world.damaged:
+            self.tell(world.restore(self._choices.one_of(sorted(world.damaged))))
+        elif self._choices.chance(0.2):
+            keys = list(world.state)
+            key, other = self._choices.one_of(keys), self._choices.one_of(keys)
+            self.tell(
+                world.lose(key)
+                if key == other or self._choices.chance(0.5)
+                else world.swap(key, other)
+            )
 
     # The end.
 
@@ -249,8 +268,13 @@ class _Schedule:
         self.world.clock.advance((RETENTION_DAYS + 4) * DAY + JUMP)
         cleaned = self._clean_up()
         self._verify()
-        if not self.world.tampered:
+        if not self._changed_by_hand:
             self._check_rest(cleaned)
+
+    @property
+    def _changed_by_hand(self) -> bool:
+        """Then a partition may stop for good, and all that counts is that nothing is lost."""
+        return bool(self.world.tampered or self.world.damaged)
 
     def _come_to_rest(self) -> None:
         for _ in range(_CALLS_TO_REST):
@@ -258,9 +282,9 @@ class _Schedule:
             if receipt is not None and receipt.status == "done" and not receipt.counts.objects_in:
                 break
         else:
-            if not self.world.tampered:
+            if not self._changed_by_hand:
                 raise Violation(f"still not at rest after {_CALLS_TO_REST} calls")
-        if self.world.tampered:
+        if self._changed_by_hand:
             return
         missing = self.world.ledger.missing()
         if missing:
@@ -284,12 +308,16 @@ class _Schedule:
         process = cleaner(self.world)
         self._processes.append(process)
         self._finish(process)
+        if self.world.damaged and isinstance(process.error, IntegrityError):
+            return CleanUpReceipt(PARTITION.path, process.name)
         if not isinstance(process.answer, CleanUpReceipt):
             raise Violation(f"clean-up came to no end: {process.error!r}")
         return process.answer
 
     def _verify(self) -> None:
         """Every valid commit's output holds its sources, unless somebody changed it."""
+        if self.world.damaged:
+            return
         s3 = self.world.s3
         outputs = s3.contents(LAKE, DATA)
         log = CommitLog(s3, self.world.settings, PARTITION)

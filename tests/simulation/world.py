@@ -30,6 +30,7 @@ SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
     settings(**_COMMON),
 )
+STATE = "_compactor/compacted/"
 NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
     *("g.csv", "h.dat"),
@@ -67,6 +68,7 @@ class World:
     Attributes:
         spoiled: something happened that a worker may answer with IntegrityError.
         tampered: outputs that somebody changed or deleted, as they were.
+        damaged: objects of the state that somebody deleted or swapped, as they were.
     """
 
     def __init__(self, choices: Choices, without: frozenset[Guard]) -> None:
@@ -81,6 +83,7 @@ class World:
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
         self.tampered: dict[str, bytes] = {}
+        self.damaged: dict[str, bytes] = {}
         self._without = without
         self._next_record = 0
         self._started: Counter[str] = Counter()
@@ -152,6 +155,36 @@ class World:
             return f"somebody deletes {thing(LAKE, key)}"
         self.s3.seed(LAKE, key, body)
         return f"somebody overwrites {thing(LAKE, key)}"
+
+    @property
+    def state(self) -> dict[str, bytes]:
+        """What outlives a run beside the outputs, by key."""
+        found = self.s3.contents(LAKE, STATE)
+        return {key: body for key, body in found.items() if not key.startswith(f"{STATE}runs/")}
+
+    def lose(self, key: str) -> str:
+        """Somebody deletes an object of the state."""
+        self._damage(key)
+        self.s3.remove(LAKE, key)
+        return f"somebody deletes {thing(LAKE, key)}"
+
+    def swap(self, key: str, other: str) -> str:
+        """Somebody swaps two objects of the state."""
+        bodies = self.state
+        for one in (key, other):
+            self._damage(one)
+        self.s3.seed(LAKE, key, bodies[other])
+        self.s3.seed(LAKE, other, bodies[key])
+        return f"somebody swaps {thing(LAKE, key)} and {thing(LAKE, other)}"
+
+    def restore(self, key: str) -> str:
+        """Somebody brings an object of the state back as it was, whatever stands there now."""
+        self.s3.seed(LAKE, key, self.damaged[key])
+        return f"somebody restores {thing(LAKE, key)}"
+
+    def _damage(self, key: str) -> None:
+        self.spoiled = True
+        self.damaged.setdefault(key, self.state[key])
 
     def skew(self, seconds: float) -> None:
         """Put the clocks of all machines so far off S3's."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from compactor import layout
+from compactor.destination import Destination
 from compactor.errors import InvalidInput, SourceChanged
 from compactor.model import SourceObject
 from compactor.packing import make_group
-from compactor.pending import Destination
 from compactor.settings import Settings
 from spark.columnar import staging
 from spark.columnar.context import ColumnarContext

@@ -190,7 +190,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "versitygw",
         Condition.COPIED_CHECKSUM,
-        "a wrong one is kept",
+        "a copied range gets that of its whole source",
         (
             "test_parts_may_be_ranges_of_a_source",
             "test_copied_and_uploaded_parts_make_one_output_with_one_checksum",

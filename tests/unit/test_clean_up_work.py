@@ -11,9 +11,9 @@ from compactor.clean_up_partition import record_clean_up
 from compactor.clean_up_receipts import CleanUpReceipt
 from compactor.clean_up_work import DueWork, find_due, read_due, write_due
 from compactor.commit import CommitLog
+from compactor.destination import Destination
 from compactor.errors import InvalidInput
 from compactor.orphans import find_orphans
-from compactor.pending import Destination
 from compactor.stored_logs import all_logs, one_log
 from tests.support.cleaning import DAY, LINE, compact_more, old_world, records
 from tests.support.examples import NOW, PARTITION

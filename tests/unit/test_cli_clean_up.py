@@ -35,7 +35,7 @@ def command(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     """Runs the command on the world; returns exit code, standard output and standard error."""
-    monkeypatch.setattr(clean_up, "open_store", lambda endpoint_url: world.store)
+    monkeypatch.setattr(clean_up, "open_store", lambda *_: world.store)
     monkeypatch.setattr(clean_up, "SystemClock", lambda: world.clock)
 
     def run(*words: str) -> tuple[int, str, str]:

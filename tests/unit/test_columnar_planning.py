@@ -33,11 +33,11 @@ def test_every_partition_of_a_run_that_writes_rows_goes_to_spark(given: dict[str
 
 @pytest.mark.parametrize("given", COLUMNAR)
 def test_what_query_engines_pass_over_is_left_alone(given: dict[str, Any]) -> None:
-    names = ("_delta_log/0001.checkpoint.parquet", ".hidden.parquet", "k=1/_SUCCESS", "k=1/a_b.c")
+    names = ("_delta_log/0001.checkpoint.parquet", ".hidden.parquet", "k/_SUCCESS", "k/a_b.c")
     decision = plan(listing(*map(source, names)), settings(**given), Knowledge(), NOW)
     assert decision.skipped[SkipReason.HIDDEN].objects == 3
     ((left,),) = [group.sources for group in decision.groups]
-    assert left.key.endswith("k=1/a_b.c")
+    assert left.key.endswith("k/a_b.c")
 
 
 def test_hidden_names_are_compacted_as_ever_where_bytes_are_joined() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compactor.commit import CommitLog
+from compactor.log_identity import claim_identity
 from compactor.pending import COPY_PART_BYTES, COPY_SLICE_BYTES, MIN_PART_BYTES, copy_ranges
+from compactor.schemes import remember_scheme
 from compactor.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.world import World
@@ -66,15 +68,18 @@ def test_of_a_copied_source_only_its_ends_are_read():
     assert made.store.count("read_source") > before
 
 
-def test_five_large_sources_become_one_output_in_twenty_requests():
+def test_five_large_sources_become_one_output_in_two_dozen_requests():
     made = world(*(lines(BIG, letter) for letter in (b"a", b"b", b"c", b"d", b"e")))
+    # What the first run of a destination does once is not counted.
+    claim_identity(made.settings, made.store)
+    remember_scheme(made.settings, made.store)
     receipt = made.run()
     assert len(made.store.contents("lake", "compacted/")) == 1
     asked = dict(receipt.counts.requests)
     assert asked.pop("bytes_read") < 10**6
     asked.pop("bytes_written")
     # Beside them the run writes its receipt and its checkpoint, however many sources there are.
-    assert sum(asked.values()) == 20
+    assert sum(asked.values()) == 25
 
 
 @pytest.mark.parametrize(

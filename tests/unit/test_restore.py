@@ -16,6 +16,7 @@ from tests.support.examples import PARTITION
 from tests.support.memory_store import Crashed
 from tests.support.world import World
 
+LOGS = "_compactor/compacted/partitions/"
 BOM = b"\xef\xbb\xbf"
 CONTENTS = {
     "a.json": b'{"id": 1}\n{"id": 2}',
@@ -208,7 +209,7 @@ def test_a_commit_replaced_again_and_again_counts_once(times: int) -> None:
     for _ in range(times):
         die_before_publishing(world)
     world.run()
-    assert world.store.count("create", prefix="_compactor/") == times + 2, "and a checkpoint"
+    assert world.store.count("create", prefix=LOGS) == times + 2, "and a checkpoint"
     (commit,) = newest_first(world)
     assert commit.sequence == times + 1
     assert check_commit(commit, world.store) == 2

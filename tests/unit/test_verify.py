@@ -13,6 +13,7 @@ import pytest
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit, Output
 from compactor.compact import compact
+from compactor.destination import Destination
 from compactor.errors import IntegrityError
 from compactor.manifest import ManifestRow
 from compactor.model import (
@@ -25,7 +26,7 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.packing import make_group
-from compactor.pending import Destination, PendingOutput
+from compactor.pending import PendingOutput
 from compactor.restoring import Edit, SliceFacts
 from compactor.verify import check_commit, check_pending
 from tests.support.examples import NOW, PARTITION, settings, source

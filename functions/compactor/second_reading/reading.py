@@ -33,7 +33,11 @@ def read(reading: Reading, pieces: Iterable[bytes]) -> Seen:
     Memory: a line, a row or a JSON value at a time; all of it for what is read as a whole.
     """
     ends = _Ends()
-    seen = _READERS[reading.kind](reading, _without_bom(ends.watched(pieces)))
+    watched = ends.watched(pieces)
+    seen = _READERS[reading.kind](reading, _without_bom(watched))
+    # A reader that came upon a fault left the rest.
+    for _ in watched:
+        continue
     seen.open_end = seen.open_end or ends.open(reading)
     return seen
 

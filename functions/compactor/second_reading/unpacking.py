@@ -7,11 +7,13 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO, cast
 
 import zstandard
 
 _PIECE_BYTES = 1 << 20
+_MAGIC_BYTES = 4
 _ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE_ZSTD = b"\x2a\x4d\x18"
@@ -51,8 +53,11 @@ def plain_pieces(stored: Iterable[bytes]) -> Iterator[bytes]:
     Raises:
         NotReadable: while iterating, when the stored bytes do not decompress.
     """
-    source = io.BufferedReader(Stream(stored), _PIECE_BYTES)
-    opened = _opened(source)
+    waiting, magic = iter(stored), b""
+    while len(magic) < _MAGIC_BYTES and (piece := next(waiting, None)) is not None:
+        magic += piece
+    source = io.BufferedReader(Stream(chain((magic,), waiting)), _PIECE_BYTES)
+    opened = _opened(source, magic[:_MAGIC_BYTES])
     while True:
         try:
             piece = opened.read(_PIECE_BYTES)
@@ -72,8 +77,7 @@ def plain(stored: bytes) -> bytes:
     return b"".join(plain_pieces((stored,)))
 
 
-def _opened(source: io.BufferedReader[Stream]) -> IO[bytes]:
-    magic = source.peek(4)[:4]
+def _opened(source: io.BufferedReader[Stream], magic: bytes) -> IO[bytes]:
     if magic.startswith(b"\x1f\x8b"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=source))
     if magic.startswith(b"BZh"):

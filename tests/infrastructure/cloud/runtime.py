@@ -2,8 +2,8 @@
 
 Run as ``python -I -S runtime.py HANDLER PATH...``, where the paths are the unpacked bundle and what
 Lambda's runtime brings. Takes ``[event, context]`` a line on standard input; answers a line with
-``payload`` or ``failure`` through what was standard output. Imports nothing but the standard
-library before the function does.
+``payload`` or ``failure`` through what was standard output. But for the
+one name that says where AWS is, nothing but the standard library is imported before the function.
 """
 
 import importlib
@@ -31,6 +31,8 @@ def main():
     os.dup2(2, 1)
     name, paths = sys.argv[1], sys.argv[2:]
     sys.path[:0] = paths
+    # The cloud of the tests stands for AWS, which is not asked what it honours.
+    importlib.import_module("compactor.conditions")._AWS_DOMAINS += ("127.0.0.1",)
     module, _, attribute = name.rpartition(".")
     for line in sys.stdin:
         event, context = json.loads(line)

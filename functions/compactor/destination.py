@@ -1,0 +1,51 @@
+"""Where a partition's outputs go, what they are called, and what they say of themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compactor.model import ObjectGroup
+
+# The hex id of the group, and an extension.
+_NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
+_LIKE_OUTPUT = re.compile(r"-[0-9a-f]{32}(?:\.[^/]*)?\Z")
+#: Names of the metadata that outputs carry.
+LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names.
+
+    Attributes:
+        log_id: identity of the log that will name the outputs; empty where nobody asks.
+    """
+
+    bucket: str
+    prefix: str
+    stem: str
+    log_id: str = ""
+
+    def key(self, group: ObjectGroup, extension: str) -> str:
+        """Key of a group's output; the same sources always give the same key."""
+        return f"{self.prefix}{self.stem}-{group.id}{extension}"
+
+    @property
+    def stem_prefix(self) -> str:
+        """What the keys of all outputs begin with; keys of others may, too."""
+        return f"{self.prefix}{self.stem}-"
+
+    def is_output(self, key: str) -> bool:
+        """True for keys as :meth:`key` makes them; what lies deeper belongs to other partitions."""
+        named = key.startswith(self.stem_prefix)
+        return named and _NAME_REST.fullmatch(key, len(self.stem_prefix)) is not None
+
+    def metadata(self, group: ObjectGroup) -> dict[str, str]:
+        """What an output says of itself: whose it is, and of which group."""
+        return {LOG_METADATA: self.log_id, GROUP_METADATA: group.id} if self.log_id else {}
+
+
+def like_output(key: str) -> bool:
+    """True for names such as outputs have, of whatever stem."""
+    return _LIKE_OUTPUT.search(key) is not None

@@ -1,0 +1,95 @@
+"""Whether a run's places are what they are taken for, before anything is done in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from itertools import islice
+
+from compactor.errors import InvalidInput
+from compactor.log_identity import check_new_state, read_identity, refuse_outputs_as_sources
+from compactor.model import Partition, SourceObject
+from compactor.partitioning import named_level
+from compactor.ports import ObjectStore
+from compactor.schemes import check_scheme
+from compactor.settings import Settings
+from compactor.stored_logs import some_entries
+from compactor.whole_logs import not_whole
+from compactor.work import blaming
+
+_PAGES_LOOKED_AT = 10
+
+
+def check_places(settings: Settings, store: ObjectStore) -> None:
+    """Look at each place once, so that a mistake in a URI ends the run before anything is done.
+
+    Raises:
+        InvalidInput: a bucket does not exist or may not be read; the destination was made of
+            other partitions; the source is what a run wrote; or the state lies in another one.
+        IntegrityError: the log of what is in the destination is gone, or elsewhere.
+    """
+    for field, place in (
+        ("s3_source_uri", settings.source.root),
+        ("s3_destination_uri", settings.destination),
+    ):
+        with blaming(field, settings):
+            next(iter(store.list_level(place.bucket, place.prefix)), None)
+    with blaming("s3_state_uri", settings):
+        check_scheme(settings, store)
+        known = read_identity(settings, store) is not None
+        if not known:
+            check_new_state(settings, store)
+    with blaming("s3_source_uri", settings):
+        refuse_outputs_as_sources(settings, store)
+    if not known and not any(some_entries(settings.state, store)):
+        with blaming("s3_destination_uri", settings):
+            _refuse_unknown_outputs(settings, store)
+
+
+def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
+    """A state without a log, and outputs that only a log can have named: it is gone, or elsewhere.
+
+    Only the first pages are looked at: each partition is, before its first commit.
+    """
+    place = settings.destination
+    name = re.compile(
+        rf"(?:.*/)?{re.escape(settings.output_stem)}-[0-9a-f]{{32}}(?:\.[^/]*)?", re.S
+    )
+    for page in islice(store.list_objects(place.bucket, place.prefix), _PAGES_LOOKED_AT):
+        for one in page:
+            if name.fullmatch(one.key, len(place.prefix)):
+                raise not_whole(settings.s3_state_uri, 0, [one])
+
+
+def refuse_named_levels(
+    settings: Settings, partition: Partition, page: Iterable[SourceObject]
+) -> None:
+    """Columns that are levels below the partitions would be lost: say so before anything is.
+
+    Raises:
+        InvalidInput: there is one.
+    """
+    for one in page:
+        level = named_level(one.key, len(partition.prefix))
+        directory = one.key.endswith("/") and not one.size
+        if not level or directory or not _is_wanted(settings, one.key):
+            continue
+        if settings.date_format is not None:
+            name = "date_format"
+            way = f"{settings.date_format}/{level}, or no date_format and a depth"
+        else:
+            name = "depth"
+            way = f"{settings.depth + level.count('/') + 1}, or whatever depth"
+        accepted = (
+            f"{way} that makes partitions of all levels which name a column, for outputs below"
+            f" {partition.prefix or 'the root'} would lose that of s3://{one.bucket}/{one.key}"
+        )
+        raise InvalidInput(name, getattr(settings, name), accepted)
+
+
+def _is_wanted(settings: Settings, key: str) -> bool:
+    """Whether include and exclude leave a key in; asked of few."""
+    relative = key[len(settings.source.root.prefix) :]
+    included = not settings.include or any(fnmatchcase(relative, g) for g in settings.include)
+    return included and not any(fnmatchcase(relative, g) for g in settings.exclude)

@@ -1,0 +1,257 @@
+"""Whatever is typed: one line, an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from compactor.fields import FIELDS
+from scripts import cli
+from scripts.cli import COMMANDS, build_parser, main
+from scripts.cli.documents import read_object
+from scripts.cli.failures import Failure
+
+PLACES = ("s3://source-bucket/logs/", "s3://lake-bucket/compacted/")
+# What each command needs besides, so that everything of it is read.
+WORDS = {
+    "demo": (),
+    "generate": ("s3://bucket/x", "-f", "1"),
+    "plan": PLACES,
+    "run": PLACES,
+    "verify": PLACES,
+    "ls": PLACES[1:],
+    "restore": (*PLACES[1:], "key"),
+    "repair": (*PLACES, "--dry-run"),
+    "clean-up": (*PLACES, "--dry-run"),
+    "start": (),
+    "status": (),
+    "logs": (),
+    "report": (),
+}
+VALUES = (
+    "", " ", "\t", "\n", "-", "--", "-1", "0", "1", "a\nb", "a\0b", "\udcff\udc80", "\x1b[2J",
+    "\u202e", "\ufeff", "%", "%Y%", "%Q", "{}", "[]", "null", '"', "'", "*", "**", "[", "[!",
+    "?" * 300, "*a" * 200, "9" * 30, "9" * 5_000, "-" + "9" * 400, "1e999", "-1e999", "nan", "inf",
+    "0x10", "\u0663", "\uff11", "1_000", "[" * 20_000, '{"a":' * 5_000, "x" * 100_000, "../..",
+    "/dev/null/x", "s3:/", "s3://", "s3://b", "s3:///x", "s3://bucket", "s3://bucket/\x1b",
+    "s3://bucket/../x", "http://", "http://[", "http://[::1", "http://a:99999", "http://a:x",
+    "http://a b/", "not a url", "2026-13-01", "0000-00-00", "9999-12-31T23:59:59+23:59",
+)  # fmt: skip
+
+
+def stop(*_: object, **__: object) -> None:
+    raise Failure("stopped before anything was asked")
+
+
+@pytest.fixture
+def nothing_asked(monkeypatch, tmp_path):
+    """Every command ends where it would turn to a network."""
+    monkeypatch.chdir(tmp_path)
+    for name in COMMANDS.values():
+        __import__(name.module)
+    monkeypatch.setattr("scripts.cli.store.make_client", stop)
+    monkeypatch.setattr("scripts.cli.deployment.find_stack", stop)
+    monkeypatch.setattr("scripts.cli.demo.embedded_s3", stop)
+    monkeypatch.setattr("scripts.generator.destinations.FastPutClient", stop)
+
+
+def outcome(capsys, *words: str) -> tuple[int, str]:
+    """Exit code and what a person is told; any other exception is a traceback."""
+    try:
+        code = main(words)
+    except SystemExit as error:
+        code = int(error.code or 0)
+    return code, capsys.readouterr().err
+
+
+def options_of(command: str) -> Iterator[argparse.Action]:
+    """Every argument of a command; the fields of a run only once, for plan."""
+    parsers = build_parser([command])._subparsers
+    assert parsers is not None
+    (choices,) = (action.choices for action in parsers._group_actions)
+    assert isinstance(choices, dict)
+    for action in choices[command]._actions:
+        takes_value = action.nargs != 0 and action.option_strings != ["-h", "--help"]
+        if takes_value and (command == "plan" or action.dest not in FIELDS):
+            yield action
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_value_of_every_option_ends_in_one_line(capsys, nothing_asked, command):
+    tried = 0
+    for action in options_of(command):
+        if isinstance(action, argparse.BooleanOptionalAction):
+            continue
+        for value in VALUES:
+            if action.option_strings:
+                words = (*WORDS[command], f"{action.option_strings[-1]}={value}")
+            else:
+                words = (*WORDS[command][: -1 or None], value)
+            code, err = outcome(capsys, command, *words)
+            assert code in (1, 2), (words, err)
+            assert err.count("\n") == 1, (words, err)
+            assert err.startswith("compactor"), words
+            assert err.isprintable() or err[:-1].isprintable(), words
+            assert len(err) < 110_000
+            tried += 1
+    assert tried >= len(VALUES)
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "verify", "start"])
+def test_every_value_of_a_place_ends_in_one_line(capsys, nothing_asked, command):
+    for value in VALUES:
+        for places in ((value, PLACES[1]), (PLACES[0], value)):
+            code, err = outcome(capsys, command, *places)
+            assert code in (1, 2), (places, err)
+            assert err.count("\n") == 1, (places, err)
+
+
+FIELD_VALUES = (
+    "null", "true", "-1", "1e308", "1" + "0" * 400, '""', '"\\u0000"', '"\\ud800"', "[]", "[[]]",
+    "{}", '["\\u0000"]', '{"a": {"b": []}}', '"' + "x" * 100_000 + '"', "[" * 40 + "]" * 40,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["run", "start"])
+def test_every_value_of_every_field_of_a_document_ends_in_one_line(
+    capsys, nothing_asked, tmp_path, command
+):
+    places = {"s3_source_uri": PLACES[0], "s3_destination_uri": PLACES[1]}
+    path = tmp_path / "input.json"
+    for name in (*FIELDS, "no_such_field", ""):
+        for value in FIELD_VALUES:
+            rest = {one: text for one, text in places.items() if one != name}
+            path.write_text(json.dumps(rest)[:-1] + f", {json.dumps(name)}: {value}}}")
+            code, err = outcome(capsys, command, "--input", str(path))
+            assert code in (1, 2), (name, value, err)
+            assert err.count("\n") == 1, (name, value, err)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"", b"[]", b"{", b'"text"', b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"a":' * 900 + b"1" + b"}" * 900, b'{"a":' * 60 + b"1" + b"}" * 60, b'{"depth": NaN}',
+        b'{"depth": Infinity}', b'{"depth": 1e999}', b'{"depth": ' + b"9" * 5_000 + b"}",
+        b"\0", b"{}{}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["run", "start"])
+def test_a_document_that_is_no_input_is_told_in_one_line(
+    capsys, nothing_asked, tmp_path, command, document
+):
+    path = tmp_path / "input.json"
+    path.write_bytes(document)
+    code, err = outcome(capsys, command, "--input", str(path))
+    assert code == 2
+    assert err.startswith("compactor: InvalidInput: --input: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "start"])
+@pytest.mark.parametrize("path", [".", "none.json", "/dev/null/x", "x" * 300])
+def test_an_input_that_is_no_file_is_told_in_one_line(capsys, nothing_asked, command, path):
+    code, err = outcome(capsys, command, "--input", path)
+    assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("command", ["run", "start"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"clean_up": "keep", "s3_source_uri": "s3://aaa/", "clean_up": "delete"}',
+        '{"parquet_schema": {"deep": [{"clean_up": 1, "clean_up": 2}]}}',
+        '{"clean_up": 1, "clean\\u005fup": 2}',
+    ],
+)
+def test_a_key_that_stands_twice_in_a_document_is_refused_at_every_level(
+    capsys, nothing_asked, tmp_path, command, document
+):
+    path = tmp_path / "input.json"
+    path.write_text(document)
+    code, err = outcome(capsys, command, "--input", str(path))
+    assert code == 2
+    assert "'clean_up' stands in it twice" in err
+
+
+def test_a_document_is_read_as_it_is():
+    text = '{"a": [1, -2.5, 1e3, true, null, {"b": {}}], "": "x"}'
+    assert read_object(text) == json.loads(text)
+
+
+def test_arguments_that_are_no_text_are_refused_before_anything_else(capsys):
+    for word in ("a\0b", "\udcff"):
+        assert main(["restore", PLACES[1], word]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("compactor: InvalidInput: argument: ")
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["not a url", "", "localhost:9000", "http://", "ftp://host/", "http://a b/", "http://host:99999",
+     "http://[::1", "http://host/?x=1", "http://\x1b/"],
+)  # fmt: skip
+def test_an_endpoint_that_is_no_url_of_a_server_is_the_callers_mistake(capsys, url):
+    code, err = outcome(capsys, "plan", *PLACES, "--endpoint-url", url)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("compactor: InvalidInput: --endpoint-url: ")
+
+
+def test_an_endpoint_of_the_environment_that_is_no_url_is_told_too(capsys, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "not a url")
+    code, err = outcome(capsys, "plan", *PLACES)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("compactor: InvalidInput: endpoint: ")
+
+
+def test_an_error_does_not_print_a_whole_document(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "_carry_out", lambda arguments: cli._tell("x" * 10**6) or 1)
+    assert main([]) == 1
+    assert len(capsys.readouterr().err) < 5_000
+
+
+# Streams that are closed, as a shell closes them
+
+
+def shell(line: str, tmp_path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
+    command = f"{sys.executable} -m scripts.cli"
+    return subprocess.run(
+        ["/bin/bash", "-c", line.replace("compactor", command)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "errors"),
+    [
+        ("compactor generate out -f 2 >&-", 1, ["compactor: standard output is closed"]),
+        ("compactor generate out -f 2 >/dev/full", 1, ["compactor: standard output: [Errno 28]"]),
+        ("compactor --help >/dev/full", 1, ["compactor: standard output: [Errno 28]"]),
+        ("compactor generate out -f 2 <&-", 0, []),
+        ("compactor generate out -f 2 2>&-", 0, []),
+        ("compactor plan nonsense out 2>&-", 2, []),
+        ("compactor run --input - <&-", 2, ["compactor: InvalidInput: --input: '-'"]),
+        # The reader is gone before the first line.
+        ("compactor generate out -f 2 | head -0; exit ${PIPESTATUS[0]}", 1, []),
+        ("(sleep 1; exec compactor --help) | head -0; exit ${PIPESTATUS[0]}", 1, []),
+    ],
+)
+def test_a_closed_stream_is_one_line_at_most(tmp_path, line, code, errors):
+    done = shell(line, tmp_path)
+    assert done.returncode == code, done
+    found = done.stderr.splitlines()
+    assert len(found) == len(errors), done.stderr
+    assert all(one.startswith(start) for one, start in zip(found, errors, strict=True))

@@ -1,0 +1,324 @@
+"""Content that a commit has already is not compacted twice, and cleaned up like the first."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from compactor import plain
+from compactor.commit import CommitLog
+from compactor.commit_log import Commit
+from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
+from compactor.pending import COPY_SLICE_BYTES
+from compactor.receipts import Receipt
+from compactor.restore import Wanted, find, restore
+from compactor.settings import Settings
+from compactor.verify import check_commit
+from scripts.source_check import check_sources
+from tests.support.cleaning import DAY, rewrite
+from tests.support.examples import PARTITION
+from tests.support.world import World
+
+RETENTION = 7 * DAY
+ETAG = "0123456789abcdef0123456789abcdef-2"
+
+
+def world(sources: int = 3, **given: object) -> World:
+    made = World(clean_up="delete", retention_days=7, **given)
+    for number in range(sources):
+        made.add(f"{number}.json", '{{"id": "{}"}}')
+    made.run()
+    made.clock.advance(3_600)
+    return made
+
+
+def key(number: int) -> str:
+    return f"{PARTITION.prefix}{number}.json"
+
+
+def deliver(made: World, number: int, body: bytes | None = None, *, etag: str = "") -> None:
+    """Put an object again; with an ETag as of a multipart upload."""
+    content = body or made.store.contents("source").get(key(number)) or bodies[number]
+    made.store.seed("source", key(number), content, etag=etag)
+    made.clock.advance(3_600)
+
+
+bodies = {
+    number: b"\n".join(b'{"id": "record-%d"}' % n for n in range(3 * number, 3 * number + 3))
+    for number in range(3)
+}
+
+
+def commits(made: World) -> list[Commit]:
+    return list(CommitLog(made.store, made.settings, PARTITION).every_commit())
+
+
+def skipped(receipt: Receipt) -> dict[str, tuple[int, tuple[str, ...]]]:
+    return {name: (one.objects, one.examples) for name, one in receipt.skipped.items()}
+
+
+def test_the_same_content_with_another_etag_is_recorded_and_not_compacted_twice() -> None:
+    made = world()
+    before = made.store.contents("lake", "compacted/")
+    deliver(made, 1, etag=ETAG)
+    receipt = made.run()
+    assert made.store.contents("lake", "compacted/") == before
+    assert (receipt.counts.objects_in, receipt.counts.delivered_again) == (0, 1)
+    assert skipped(receipt)["delivered_again"] == (1, (key(1),))
+    (again,) = commits(made)[0].again
+    assert (again.source.key, again.source.etag, again.of) == (key(1), ETAG, 1)
+    made.must_be_finished()
+    assert made.store.unfinished_uploads("lake") == {}
+
+
+def test_equal_content_in_another_compression_is_the_same_content() -> None:
+    made = world()
+    deliver(made, 1, gzip.compress(bodies[1], mtime=0))
+    assert made.run().counts.delivered_again == 1
+    made.must_be_finished()
+
+
+def test_some_again_among_others_that_are_new() -> None:
+    made = world()
+    deliver(made, 0, etag=ETAG)
+    deliver(made, 2, etag=ETAG)
+    made.add("9.json", '{{"id": "{}"}}')
+    receipt = made.run()
+    assert (receipt.counts.objects_in, receipt.counts.delivered_again) == (1, 2)
+    made.must_be_finished()
+    for commit in commits(made):
+        check_commit(commit, made.store)
+
+
+def test_other_content_at_a_committed_key_is_compacted_beside_the_old_and_told() -> None:
+    made = world()
+    deliver(made, 1, b'{"id": "record-100"}\n')
+    made.records.add(100)
+    receipt = made.run()
+    assert (receipt.counts.objects_in, receipt.counts.overwritten) == (1, 1)
+    assert receipt.counts.delivered_again == 0
+    assert receipt.overwritten.examples == (key(1),)
+    made.must_be_finished()
+
+
+def test_old_content_that_comes_back_after_other_content_is_not_doubled() -> None:
+    made = world()
+    deliver(made, 1, b'{"id": "record-100"}\n')
+    made.records.add(100)
+    made.run()
+    deliver(made, 1, bodies[1], etag=ETAG)
+    assert made.run().counts.delivered_again == 1
+    made.must_be_finished()
+
+
+def test_content_of_equal_size_is_no_equal_content() -> None:
+    made = world()
+    other = bodies[1].replace(b"record-3", b"record-0")
+    assert len(other) == len(bodies[1])
+    deliver(made, 1, other, etag=ETAG)
+    assert made.run().counts.overwritten == 1
+
+
+def test_what_only_looks_the_same_by_its_mark_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("compactor.contents.mark_of", "compactor.delivered_again.mark_of"):
+        monkeypatch.setattr(name, lambda plain_bytes, crc32: 77)
+    made = world()
+    deliver(made, 1, b'{"id": "record-100"}\n')
+    made.records.add(100)
+    receipt = made.run()
+    assert (receipt.counts.objects_in, receipt.counts.delivered_again) == (1, 0)
+    assert receipt.counts.overwritten == 1
+    assert made.store.unfinished_uploads("lake") == {}
+    made.must_be_finished()
+
+
+def test_long_content_is_compared_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "WHOLE_BYTES", 10_000)
+    long = b"".join(b'{"id": "record-%d"}\n' % n for n in range(50_000, 100_000))
+    made = World()
+    made.records |= set(range(50_000, 100_000))
+    made.put("0.json", long)
+    made.run()
+    made.clock.advance(3_600)
+    deliver(made, 0, long, etag=ETAG)
+    assert made.run().counts.delivered_again == 1
+    made.must_be_finished()
+    other = long.replace(b"record-99999", b"record-11111")
+    made.records.add(11_111)
+    deliver(made, 0, other)
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.overwritten) == (0, 1)
+    assert other in made.store.contents("lake", "compacted/").values()
+
+
+def test_what_s3_would_copy_is_read_where_its_key_was_compacted_before() -> None:
+    big = b'{"id": 1}\n' * (COPY_SLICE_BYTES // 10 - 5)
+    made = World()
+    made.put("0.json", big)
+    made.put("1.json", big)
+    made.run()
+    larger = big + b'{"id": 2}\n' * 10
+    assert len(larger) > COPY_SLICE_BYTES > len(big)
+    made.clock.advance(3_600)
+    deliver(made, 0, larger)
+    deliver(made, 1, gzip.compress(big, 1, mtime=0))
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.overwritten) == (1, 1)
+    assert made.store.count("copy_part") == 0
+
+
+# Clean-up.
+
+
+def test_what_came_again_is_cleaned_up_after_a_retention_of_its_own() -> None:
+    made = world()
+    deliver(made, 1, etag=ETAG)
+    made.clock.advance(3 * DAY)
+    made.run()
+    made.clock.advance(4.5 * DAY)
+    assert made.clean_up().counts.deleted == 2
+    assert list(made.store.contents("source")) == [key(1)]
+    made.clock.advance(3 * DAY)
+    receipt = made.clean_up()
+    assert (receipt.counts.deleted, receipt.counts.commits, receipt.unsafe) == (1, 1, [])
+    assert made.store.contents("source") == {}
+    made.check()
+
+
+def test_what_comes_back_with_its_old_etag_is_cleaned_up_once_more() -> None:
+    made = world()
+    for _ in range(2):
+        made.clock.advance(RETENTION + DAY)
+        assert made.clean_up().counts.deleted == 3
+        assert made.store.contents("source") == {}
+        for number, body in bodies.items():
+            deliver(made, number, body)
+        receipt = made.run()
+        assert receipt.counts.objects_in == 0
+        assert receipt.counts.delivered_again == 3
+        assert "already_committed" not in receipt.skipped
+        made.must_be_finished()
+
+
+def test_a_run_over_what_came_back_writes_it_down_once() -> None:
+    made = world()
+    made.clock.advance(RETENTION + DAY)
+    made.clean_up()
+    deliver(made, 1, bodies[1])
+    made.run()
+    entries = len(commits(made))
+    receipt = made.run()
+    assert len(commits(made)) == entries
+    assert skipped(receipt) == {"already_committed": (1, ())}
+
+
+def test_sources_of_this_run_are_never_taken_for_what_came_back() -> None:
+    made = world(settle_seconds=0, open_partition_seconds=0)
+    for number, name in enumerate(("a.json", "b.csv", "c.json"), start=50):
+        body = b"id\n%s\n" if name.endswith("csv") else b'{"id": "%s"}'
+        body %= b"record-%d" % number
+        made.store.seed("source", PARTITION.prefix + name, body)
+        made.records.add(number)
+    # A misfit, so that the window is planned twice.
+    made.store.seed("source", f"{PARTITION.prefix}d.json", b'{"Records":[{"id":"record-90"}]}')
+    made.records.add(90)
+    receipt = made.run()
+    assert receipt.counts.delivered_again == 0
+    assert not any(commit.again for commit in commits(made))
+
+
+@pytest.mark.parametrize("harm", ["missing", "other bytes"])
+def test_what_came_again_stays_while_the_output_that_has_it_is_not_proven(harm: str) -> None:
+    made = world()
+    (output,) = made.store.contents("lake", "compacted/")
+    deliver(made, 1, etag=ETAG)
+    made.run()
+    made.clock.advance(RETENTION + DAY)
+    if harm == "missing":
+        made.store.remove("lake", output)
+    else:
+        made.store.seed("lake", output, b"x" * len(made.store.contents("lake")[output]))
+        made.clock.advance(RETENTION + DAY)
+    receipt = made.clean_up()
+    assert receipt.counts.deleted == 0
+    assert len(receipt.unsafe) == 2
+    assert output in receipt.unsafe[1]
+    assert "its sources stay" in receipt.unsafe[1]
+
+
+def test_an_entry_that_points_to_no_such_content_deletes_nothing() -> None:
+    made = world()
+    deliver(made, 1, etag=ETAG)
+    made.run()
+    forged = commits(made)[0]
+    rewrite(made, forged, again=(replace(forged.again[0], crc32=1),))
+    made.clock.advance(RETENTION + DAY)
+    receipt = made.clean_up()
+    assert "commit 1 does not have what came again" in receipt.unsafe[0]
+    assert list(made.store.contents("source")) == [key(1)]
+
+
+# What else reads the log.
+
+
+def test_restore_gives_what_came_again_from_the_commit_that_has_it() -> None:
+    made = world()
+    deliver(made, 1, b'{"id": "record-100"}\n')
+    made.records.add(100)
+    made.run()
+    deliver(made, 1, bodies[1], etag=ETAG)
+    made.run()
+    for etag in (ETAG, None):
+        (found,) = find(commits(made), Wanted(frozenset([key(1)]), etag))
+        ((_, pieces),) = restore(found, made.store)
+        assert b"".join(pieces) == bodies[1]
+
+
+def test_sources_that_came_again_are_compared_as_well() -> None:
+    made = world()
+    deliver(made, 1, etag=ETAG)
+    made.run()
+    checked = check_sources(commits(made)[0], made.settings, made.store)
+    assert (checked.equal, checked.changed) == (1, 0)
+
+
+def test_entries_and_checkpoints_keep_what_is_known_of_contents() -> None:
+    made = world()
+    deliver(made, 0, etag=ETAG)
+    deliver(made, 1, b'{"id": "record-100"}\n')
+    made.run()
+    for commit in commits(made):
+        assert decode_commit(encode_commit(commit)) == commit
+    state = CommitLog(made.store, made.settings, PARTITION).load()
+    again = decode_checkpoint(encode_checkpoint(state))
+    assert again.contents.to_bytes() == state.contents.to_bytes() != b""
+    assert again.runs["run-2"] == state.runs["run-2"]
+    (source,) = (row.source for row in commits(made)[0].rows)
+    assert len(again.contents.marks(source)) == 2
+
+
+def test_what_a_void_commit_names_was_not_compacted() -> None:
+    made = world()
+    state = CommitLog(made.store, made.settings, PARTITION).load()
+    (commit,) = commits(made)
+    fresh = type(state)()
+    fresh.add(commit)
+    source = commit.rows[0].source
+    assert fresh.contents.marks(source)
+    fresh.add(voided(commit))
+    assert not fresh.contents.marks(source)
+    assert source.identity not in fresh.committed
+
+
+def voided(commit: Commit) -> Commit:
+    return replace(commit.voided("run-9"), sequence=2)
+
+
+def test_settings_play_no_part_in_what_came_again() -> None:
+    made = world()
+    made.settings = Settings.from_input({**made.settings.to_dict(), "compression": "gzip"})
+    deliver(made, 1, etag=ETAG)
+    assert made.run().counts.delivered_again == 1
+    made.must_be_finished()

@@ -1,0 +1,579 @@
+"""A log knows itself: what is gone is never taken for what never was.
+
+Each test is something that happened to a version before: records doubled or sources deleted, and
+the run said that it had succeeded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compactor.clean_up_work import find_due
+from compactor.commit import CommitLog
+from compactor.discover import discover
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.log_entries import decode_commit, encode_commit
+from compactor.receipts import Counts
+from compactor.run_partition import PartitionRun, record_partition
+from compactor.settings import CleanUpMode, Settings
+from compactor.stored_logs import all_logs, one_log
+from compactor.work import write_work
+from tests.support.cleaning import DAY, LINE, left, old_world, one_key
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.world import NoDeadline, World
+
+STATE = "_compactor/compacted/"
+MARKER = f"{STATE}identity.json"
+SCHEME = f"{STATE}schemes/{1:020d}.json"
+
+
+def compacted(names: str = "ab", **given: Any) -> World:
+    """A world with a commit for each source."""
+    world = World(**given)
+    world.store.add_bucket("source")
+    for name in names:
+        world.add(f"{name}.json", LINE)
+        world.run()
+    return world
+
+
+def take_away(world: World, *parts: str) -> None:
+    """Delete the objects of the state in whose keys one of these stands."""
+    for key in world.store.contents("lake", "_compactor/"):
+        if any(part in key for part in parts):
+            world.store.remove("lake", key)
+
+
+def discovered(world: World, **given: Any) -> None:
+    discover(
+        replace(world.settings, **given), world.store, world.clock.now(), committed=lambda _: ()
+    )
+
+
+def must_stop(world: World, match: str) -> None:
+    """The partition stops, and nothing is doubled, deleted or committed."""
+    before = world.store.contents("lake", "compacted/"), world.store.contents("source")
+    world.store.hooks.after.append(world.check)
+    entries = one_log(world.settings.state, PARTITION.path, world.store).entries
+    with pytest.raises(IntegrityError, match=match):
+        world.run()
+    assert (world.store.contents("lake", "compacted/"), world.store.contents("source")) == before
+    assert one_log(world.settings.state, PARTITION.path, world.store).entries == entries
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+# The marker.
+
+
+def test_the_first_run_leaves_a_marker_that_every_commit_and_output_names() -> None:
+    world = compacted("ab")
+    marker = json.loads(world.store.contents("lake")[MARKER])
+    log = CommitLog(world.store, world.settings, PARTITION)
+    commits = [*log.every_commit()]
+    assert len(marker["log_id"]) == 32
+    assert marker["destination"] == "s3://lake/compacted/"
+    assert {one.log_id for one in commits} == {marker["log_id"]}
+    for commit in commits:
+        assert commit.output is not None
+        head = world.store.head("lake", commit.output.key)
+        assert head is not None
+        assert head.metadata == {
+            "compactor-log": marker["log_id"],
+            "compactor-group": commit.group_id,
+        }
+
+
+def test_a_copied_output_names_its_log_as_well() -> None:
+    world = World(small_object_bytes=10)
+    world.add("a.json", LINE)
+    world.run()
+    (key,) = world.store.contents("lake", "compacted/")
+    head = world.store.head("lake", key)
+    assert head is not None
+    assert head.metadata["compactor-log"]
+
+
+def test_two_destinations_have_different_markers() -> None:
+    one, two = compacted("a"), compacted("a")
+    assert one.store.contents("lake")[MARKER] != two.store.contents("lake")[MARKER]
+
+
+def test_a_log_without_its_marker_stops_the_partition() -> None:
+    world = compacted()
+    take_away(world, "identity.json")
+    world.add("c.json", LINE)
+    must_stop(world, r"identity\.json is missing.*compactor adopt")
+
+
+def test_a_marker_of_another_log_stops_the_partition() -> None:
+    world = compacted()
+    world.store.seed("lake", MARKER, compacted("a").store.contents("lake")[MARKER])
+    world.add("c.json", LINE)
+    must_stop(world, "says that this is log")
+
+
+def test_a_damaged_marker_stops_the_partition() -> None:
+    world = compacted()
+    for body in (b"", b"{}", b'{"version": 2}', b'{"version": 1, "log_id": "", "destination": ""}'):
+        world.store.seed("lake", MARKER, body)
+        with pytest.raises(IntegrityError, match=r"identity\.json"):
+            world.run()
+
+
+def test_another_partition_gives_a_state_that_lost_its_marker_no_new_one() -> None:
+    world = compacted()
+    take_away(world, "identity.json")
+    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
+        discovered(world)
+    moved = replace(PARTITION, path="other/", prefix="logs/other/")
+    log = CommitLog(world.store, world.settings, moved)
+    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
+        log.claim(log.load())
+    assert MARKER not in world.store.contents("lake")
+
+
+def test_the_state_of_another_destination_is_refused() -> None:
+    world = compacted()
+    given = {"s3_state_uri": f"s3://lake/{STATE}", "s3_destination_uri": "s3://lake/other/"}
+    take_away(world, "schemes/")
+    with pytest.raises(InvalidInput, match=r"s3_state_uri.*belongs to s3://lake/compacted/"):
+        discovered(world, **given)
+
+
+# A log that is gone.
+
+
+def test_a_deleted_state_is_not_taken_for_a_first_run() -> None:
+    world = compacted()
+    take_away(world, "_compactor/")
+    must_stop(world, r"is empty, and names neither s3://lake/compacted/.*compactor adopt")
+
+
+def test_discovery_refuses_outputs_whose_log_is_gone() -> None:
+    world = compacted()
+    take_away(world, "_compactor/")
+    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+        discovered(world)
+
+
+def test_another_state_for_the_same_destination_is_refused() -> None:
+    world = compacted()
+    with pytest.raises(IntegrityError, match="another s3_state_uri has them"):
+        discovered(world, s3_state_uri="s3://lake/state/")
+    world.settings = replace(world.settings, s3_state_uri="s3://lake/state/")
+    must_stop(world, "another s3_state_uri has them")
+
+
+def test_outputs_of_another_stem_are_not_ours() -> None:
+    world = compacted("a")
+    take_away(world, "_compactor/")
+    world.settings = replace(world.settings, output_stem="other")
+    for key in world.store.contents("source"):
+        world.store.remove("source", key)
+    world.add("z.json", LINE)
+    assert world.run().status == "done"
+
+
+def test_names_that_only_resemble_outputs_stop_nothing() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    here = "compacted/2026/01/02/"
+    for name in ("compacted-notes.json", f"compacted-{'0' * 32}/a.json", f"x/compacted-{'0' * 32}"):
+        world.store.seed("lake", here + name, b"")
+    assert world.run().status == "done"
+
+
+NEWEST = (f"{2:020d}.json.gz", f"{2:020d}.checkpoint")
+SHORTER: Mapping[str, tuple[str, ...]] = {
+    "the newest commit and its checkpoint": NEWEST,
+    "both commits and their checkpoints": ("/commits/",),
+    "everything but the first entry": (*NEWEST, f"{1:020d}.checkpoint"),
+}
+
+
+@pytest.mark.parametrize("gone", SHORTER.values(), ids=SHORTER)
+def test_a_shorter_log_stops_its_partition_and_clean_up_keeps_everything(
+    gone: tuple[str, ...],
+) -> None:
+    world = compacted("ab", clean_up="delete", retention_days=7)
+    take_away(world, *gone)
+    must_stop(world, r"names neither s3://lake/compacted/2026/01/02/compacted-")
+    world.clock.advance(8 * DAY)
+    if one_log(world.settings.state, PARTITION.path, world.store).entries:
+        with pytest.raises(IntegrityError, match="names neither"):
+            world.clean_up()
+    assert left(world) == ["a.json", "b.json"]
+
+
+def test_a_checkpoint_that_names_later_entries_than_there_are_stops_everything() -> None:
+    world = compacted("ab", clean_up="delete", retention_days=7)
+    take_away(world, f"{2:020d}.json.gz")
+    must_stop(world, "no entry 2, but was 2 entries long")
+    world.clock.advance(8 * DAY)
+    with pytest.raises(IntegrityError, match="no entry 2"):
+        world.clean_up()
+    assert left(world) == ["a.json", "b.json"]
+
+
+def test_a_first_entry_that_is_gone_stops_everything_also_below_a_checkpoint() -> None:
+    world = compacted("ab", clean_up="delete", retention_days=7)
+    take_away(world, f"{1:020d}.json.gz", f"{1:020d}.checkpoint")
+    world.add("c.json", LINE)
+    must_stop(world, r"no entry 1, but was 2 entries long.*compactor adopt")
+    world.clock.advance(8 * DAY)
+    with pytest.raises(IntegrityError, match="no entry 1"):
+        world.clean_up()
+    assert left(world) == ["a.json", "b.json", "c.json"]
+
+
+def test_checkpoints_of_other_entries_and_of_other_partitions_are_damage() -> None:
+    world = compacted("ab")
+    log = f"{STATE}partitions/{PARTITION.path}commits/"
+    first, second = (f"{log}{number:020d}.checkpoint.json.gz" for number in (1, 2))
+    body = world.store.contents("lake")[second]
+    world.store.seed("lake", second, world.store.contents("lake")[first])
+    with pytest.raises(IntegrityError, match="it says that it sums up 1 entries"):
+        world.run()
+    world.store.seed("lake", second, body)
+    other = replace(PARTITION, path="other/")
+    for number in (1, 2):
+        name = f"commits/{number:020d}.json.gz"
+        entry = world.store.contents("lake")[f"{STATE}partitions/{PARTITION.path}{name}"]
+        world.store.seed("lake", f"{STATE}partitions/other/{name}", entry)
+    with pytest.raises(IntegrityError, match="which is no output of this partition"):
+        CommitLog(world.store, world.settings, other).load()
+    world.store.seed("lake", second.replace(PARTITION.path, "other/"), body)
+    with pytest.raises(IntegrityError, match="of partition 2026/01/02/"):
+        CommitLog(world.store, world.settings, other).load()
+
+
+def test_an_output_that_another_worker_commits_meanwhile_stops_nobody() -> None:
+    world = compacted("a")
+    world.add("b.json", LINE)
+    world.add("c.csv", "{}")
+
+    def other_run(call: Any) -> None:
+        if call.name == "list_objects" and call.key.endswith("compacted-"):
+            world.store.hooks.clear()
+            world.settings = replace(world.settings, include=("*.csv",))
+            world.run()
+            world.settings = replace(world.settings, include=())
+
+    world.store.hooks.before.append(other_run)
+    assert world.run().status == "done"
+    world.must_be_finished()
+
+
+def test_a_run_with_nothing_to_do_does_not_list_outputs() -> None:
+    world = compacted()
+    before = world.store.count(bucket="lake", prefix="compacted/")
+    world.run()
+    assert world.store.count(bucket="lake", prefix="compacted/") == before
+
+
+# Logs of versions before.
+
+
+def as_before(world: World) -> None:
+    """What a version without identities would have left."""
+    take_away(world, "identity.json", ".checkpoint")
+    for key, body in world.store.contents("lake", f"{STATE}partitions/").items():
+        world.store.seed("lake", key, encode_commit(replace(decode_commit(body), log_id="")))
+
+
+def test_a_log_without_identity_goes_on_and_gets_one() -> None:
+    world = compacted("ab")
+    as_before(world)
+    world.add("c.json", LINE)
+    discovered(world)
+    assert world.run().counts.objects_in == 1
+    log = CommitLog(world.store, world.settings, PARTITION)
+    assert [bool(one.log_id) for one in log.every_commit()] == [True, False, False]
+    world.must_be_finished()
+
+
+def test_a_checkpoint_that_names_no_outputs_is_filled_in_from_the_entries() -> None:
+    world = compacted("ab")
+    log = CommitLog(world.store, world.settings, PARTITION)
+    take_away(world, ".checkpoint")
+    state = log.load()
+    for commit in [*state.unpublished.values()]:
+        state.mark_published(commit)
+    state.outputs_known = False
+    log.checkpoint(state)
+    world.add("c.json", LINE)
+    assert world.run().counts.objects_in == 1
+    assert log.load().outputs_known
+
+
+def test_once_an_entry_names_a_log_later_ones_must() -> None:
+    world = compacted("ab")
+    key = one_key(2)
+    entry = decode_commit(world.store.contents("lake")[key])
+    take_away(world, ".checkpoint")
+    for log_id in ("", "f" * 32):
+        world.store.seed("lake", key, encode_commit(replace(entry, log_id=log_id)))
+        with pytest.raises(IntegrityError, match=r"entry 2 of the commit log names"):
+            world.run()
+
+
+# Clean-up touches no other log's sources.
+
+
+def test_clean_up_keeps_the_sources_of_entries_that_name_another_log() -> None:
+    world = old_world()
+    world.store.seed("lake", MARKER, compacted("a").store.contents("lake")[MARKER])
+    with pytest.raises(IntegrityError, match="says that this is log"):
+        world.clean_up()
+    assert len(left(world)) == 2
+
+
+def nested() -> tuple[World, Settings]:
+    """A world whose state lies among the partitions of another destination's."""
+    inner = World(
+        s3_destination_uri="s3://lake/compacted/partitions/", clean_up="delete", retention_days=7
+    )
+    inner.add("a.json", LINE)
+    outer = settings(clean_up="delete", retention_days=7, s3_source_uri="s3://source/")
+    return inner, outer
+
+
+def test_a_destination_called_partitions_loses_nothing_to_the_clean_up_of_the_one_above() -> None:
+    inner, outer = nested()
+    inner.run()
+    inner.clock.advance(8 * DAY)
+    with pytest.raises(InvalidInput, match=r"s3_state_uri.*without another state in it"):
+        find_due(outer, inner.store, inner.clock.now())
+    inner.settings = replace(outer, s3_destination_uri="s3://lake/compacted/")
+    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
+        inner.clean_up(f"partitions/{PARTITION.path}")
+    assert len(left(inner)) == 1
+
+
+def test_states_may_not_contain_each_other() -> None:
+    inner, outer = nested()
+    inner.run()
+    with pytest.raises(InvalidInput, match=r"as with s3://lake/_compactor/compacted/partitions/"):
+        discover(outer, inner.store, NOW, committed=lambda _: ())
+    above = compacted("a")
+    below = settings(s3_destination_uri="s3://lake/compacted/partitions/")
+    with pytest.raises(InvalidInput, match=r"as with s3://lake/_compactor/compacted/'?"):
+        discover(below, above.store, NOW, committed=lambda _: ())
+    with pytest.raises(InvalidInput, match=r"as with s3://lake/_compactor/compacted/"):
+        find_due(replace(below, clean_up=CleanUpMode.DELETE), above.store, NOW)
+
+
+def test_nested_states_of_versions_before_go_on_where_their_logs_do_not_meet() -> None:
+    world = compacted("a")
+    inner = settings(s3_destination_uri="s3://lake/compacted/app/")
+    scheme = world.store.contents("lake")[SCHEME].replace(b"compacted/", b"compacted/app/")
+    world.store.seed("lake", f"{STATE}app/schemes/{1:020d}.json", scheme)
+    take_away(world, f"{STATE}identity.json")
+    discover(inner, world.store, NOW, committed=lambda _: ())
+
+
+# Source and destination.
+
+
+def swapped(world: World) -> Settings:
+    return replace(
+        world.settings,
+        s3_source_uri=world.settings.s3_destination_uri,
+        s3_destination_uri=world.settings.s3_source_uri,
+        s3_state_uri="s3://source/_compactor/logs/",
+    )
+
+
+def test_source_and_destination_swapped_are_refused() -> None:
+    world = compacted()
+    with pytest.raises(InvalidInput, match=r"s3_source_uri.*holds the outputs of the log"):
+        discover(swapped(world), world.store, NOW, committed=lambda _: ())
+
+
+def test_outputs_are_no_sources_wherever_the_state_of_their_log_is() -> None:
+    world = World(s3_state_uri="s3://state/x/")
+    world.store.add_bucket("state")
+    world.add("a.json", LINE)
+    world.run()
+    world.clock.advance(DAY)
+    turned = PartitionRun(
+        replace(PARTITION, bucket="lake", prefix="compacted/2026/01/02/"),
+        swapped(world),
+        world.store,
+        world.clock,
+        NoDeadline(),
+        "turned",
+    )
+    with pytest.raises(InvalidInput, match="is an output of log"):
+        record_partition(turned, Counts())
+    assert not [key for key in world.store.contents("source") if "/commits/" in key]
+    assert len(world.store.contents("source", "logs/")) == 1
+
+
+def test_sources_that_are_only_called_like_outputs_are_compacted() -> None:
+    world = World()
+    world.add(f"app-{'ab' * 16}.json", LINE)
+    assert world.run().counts.objects_in == 1
+
+
+# Schemes.
+
+
+def test_a_first_run_that_matches_nothing_leaves_nothing_that_refuses_the_next() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    mistaken = settings(date_format="%Y/%m/%d/%H", start="2026-01-02", end="2026-01-03")
+    found = discover(mistaken, world.store, NOW, committed=lambda _: ())
+    write_work(found, mistaken, "run-0", world.store)
+    assert not found.items
+    right = settings(date_format="%Y/%m/%d", start="2026-01-02", end="2026-01-03")
+    found = discover(right, world.store, NOW, committed=lambda _: ())
+    assert len(found.items) == 1
+    world.settings = right
+    assert world.run().counts.objects_in == 1
+    assert SCHEME in world.store.contents("lake")
+    with pytest.raises(InvalidInput, match="date_format"):
+        discover(mistaken, world.store, NOW, committed=lambda _: ())
+
+
+def test_a_run_that_commits_nothing_leaves_no_scheme() -> None:
+    world = World(min_objects=2)
+    world.add("a.json", LINE)
+    world.run()
+    assert not [key for key in world.store.contents("lake") if "/runs/" not in key]
+
+
+def test_of_two_first_runs_that_contradict_one_has_no_commit() -> None:
+    world = World(depth=3)
+    world.add("a.json", LINE)
+    coarse = replace(PARTITION, prefix="logs/2026/", path="2026/")
+
+    def other_first(call: Any) -> None:
+        if call.name == "create" and "/schemes/" in call.key:
+            world.store.hooks.clear()
+            log = CommitLog(world.store, settings(depth=1), coarse)
+            state = log.load()
+            log.claim(state)
+            log._keep_scheme(state)
+
+    world.store.hooks.before.append(other_first)
+    with pytest.raises(InvalidInput, match="depth"):
+        world.run()
+    assert all_logs(world.settings.state, world.store) == []
+    assert world.store.unfinished_uploads("lake") == {}
+    assert world.destination() == {}
+
+
+# Levels that name columns.
+
+LEVELS: Mapping[str, tuple[dict[str, Any], str, str]] = {
+    "a date": (
+        {"date_format": "dt=%Y-%m-%d", "start": "2026-01-02", "end": "2026-01-03"},
+        "logs/dt=2026-01-02/region=eu/a.json",
+        r"date_format: 'dt=%Y-%m-%d' .*dt=%Y-%m-%d/region=eu",
+    ),
+    "no depth": ({}, "logs/dt=2026-01-02/a.json", "depth: 0 .*expected 1,"),
+    "a depth": ({"depth": 1}, "logs/dt=2026-01-02/h=1/region=eu/a.json", "depth: 1 .*expected 3,"),
+}
+
+
+@pytest.mark.parametrize(("given", "key", "match"), LEVELS.values(), ids=LEVELS)
+def test_columns_below_the_partitions_are_refused_before_they_are_lost(
+    given: dict[str, Any], key: str, match: str
+) -> None:
+    world = World()
+    world.store.seed("source", key, b'{"id": 1}\n')
+    with pytest.raises(InvalidInput, match=match):
+        discover(settings(**given), world.store, NOW, committed=lambda _: ())
+    excluded = settings(**given, exclude=["*region=*", "dt=*/a.json"])
+    discover(excluded, world.store, NOW, committed=lambda _: ())
+
+
+@pytest.mark.parametrize("name", ["12/a.json", "hour/12/a=b.json", "=x/a.json", "region=eu/"])
+def test_other_levels_and_markers_are_no_columns(name: str) -> None:
+    world = World()
+    world.store.seed("source", f"logs/d/{name}", b"" if name.endswith("/") else b'{"id": 1}\n')
+    assert discover(settings(depth=1), world.store, NOW, committed=lambda _: ()).items
+
+
+def test_a_worker_leaves_alone_what_discovery_did_not_see_of_such_levels() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    world.put("region=eu/b.json", b'{"id": 1}\n')
+    receipt = world.run()
+    assert receipt.counts.objects_in == 1
+    assert receipt.skipped["in_a_named_level_below_its_partition"].objects == 1
+
+
+# Any one object.
+
+
+def after_two_runs() -> World:
+    return compacted("ab", clean_up="delete", retention_days=7)
+
+
+def of_state(world: World) -> list[str]:
+    return [key for key in world.store.contents("lake", "_compactor/") if "/runs/" not in key]
+
+
+def go_on(world: World) -> None:
+    """Whatever comes next: more sources, runs and clean-ups; nothing is doubled or lost."""
+    world.add("c.json", LINE)
+    for step in (world.run, world.clean_up, world.run):
+        with suppress(IntegrityError):
+            step()
+        world.check()
+        world.clock.advance(8 * DAY)
+
+
+STATE_KEYS = of_state(after_two_runs())
+
+
+@pytest.mark.parametrize("key", STATE_KEYS)
+def test_any_object_of_the_state_may_be_deleted(key: str) -> None:
+    world = after_two_runs()
+    world.store.remove("lake", key)
+    world.clock.advance(8 * DAY)
+    world.store.hooks.after.append(world.check)
+    go_on(world)
+
+
+@pytest.mark.parametrize("key", STATE_KEYS)
+def test_any_two_objects_of_the_state_may_be_swapped(key: str) -> None:
+    for other in STATE_KEYS:
+        world = after_two_runs()
+        bodies = world.store.contents("lake")
+        world.store.seed("lake", key, bodies[other])
+        world.store.seed("lake", other, bodies[key])
+        world.clock.advance(8 * DAY)
+        go_on(world)
+
+
+@pytest.mark.parametrize("number", range(1, 45))
+def test_any_object_of_the_state_may_be_deleted_at_any_request(number: int) -> None:
+    # The keys are those of the end; what is not there yet is deleted once it is.
+    for key in STATE_KEYS:
+        world = compacted("a", clean_up="delete", retention_days=7)
+        world.add("b.json", LINE)
+        seen = 0
+
+        def harm(call: Any, key: str = key, world: World = world) -> None:
+            nonlocal seen
+            seen += 1
+            if seen >= number and key in world.store.contents("lake"):
+                world.store.hooks.before.clear()
+                world.store.remove("lake", key)
+
+        world.store.hooks.before.append(harm)
+        for step in (world.run, world.run):
+            with suppress(IntegrityError):
+                step()
+        world.store.hooks.before.clear()
+        world.clock.advance(8 * DAY)
+        go_on(world)

@@ -1,0 +1,252 @@
+"""The second reading sees records as others do, and says nothing of what is joined rightly."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from unittest import mock
+
+import pytest
+import zstandard
+
+from compactor import copying, pending
+from compactor.commit import CommitLog
+from compactor.deep import examine
+from compactor.errors import IntegrityError
+from compactor.second_reading import (
+    Declared,
+    Frame,
+    Kind,
+    NotReadable,
+    Reading,
+    Sample,
+    judge,
+    plain_pieces,
+    read,
+    sampling,
+)
+from tests.support.examples import PARTITION
+from tests.support.naive_formats import without_rules
+from tests.support.sources import Sources, of
+from tests.support.world import World
+
+AUTO = Declared()
+BOM = b"\xef\xbb\xbf"
+RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
+    "CSV with a certain header": (
+        ("a.csv", b"id,name\n1,x\n"),
+        ("b.csv", BOM + b'id,name\r\n2,"y\n\nz"\r\n'),
+        ("c.csv", b"id,name\n"),
+    ),
+    "VPC flow logs": (
+        ("a.log", b"version account-id srcaddr\n2 1 10.0.0.1\n"),
+        ("b.log", b"version account-id srcaddr\n2 1 10.0.0.2"),
+    ),
+    "CloudTrail": (
+        ("a_CloudTrail_x.json", b'{"Records":[{"a":1}, {"b": 2}]}'),
+        ("b_CloudTrail_x.json", b' {"Records" : [{"a":\n"x  y"}] }\n'),
+        ("c_CloudTrail_x.json", b'{"Records":[]}'),
+    ),
+    "JSON without newlines": (
+        ("a", b'{"a":"}{"}{"a":2}'),
+        ("b", b'{"a":3}{"a":4}\n{"a":5} '),
+    ),
+    "JSON lines": (
+        ("a.json", b'{"a":1}\n\n{"a":2}'),
+        ("b.json", BOM + b'{"a":"\\ud800"}\n'),
+        ("c.json", b'{"a":1}\nno json\n{"b\n'),
+    ),
+    "text": (("a.log", b"a\nb"), ("b.log", b"c\n\n\n"), ("c.log", BOM + b"d\r\n")),
+    "CloudFront": (
+        ("a", b"#Version: 1.0\n#Fields: date x\n2026 1\n"),
+        ("b", b"#Version: 1.0\n#Fields: date x\n2026 2"),
+    ),
+}
+OPTIONS = [
+    {},
+    {"cloudtrail_output": "lines", "undelimited_output": "as_is"},
+    {"compression": "zstd"},
+]
+
+
+@pytest.mark.parametrize("given", OPTIONS, ids=["usual", "other outputs", "zstd"])
+@pytest.mark.parametrize("how", ["sample", "all"])
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_joined_rightly_is_committed_and_stays_without_findings(name, how, given) -> None:
+    world = World(second_reading=how, **given)
+    for key, content in RIGHT[name]:
+        world.put(key, content)
+    assert world.run().status == "done"
+    commits = list(CommitLog(world.store, world.settings, PARTITION).every_commit())
+    assert sum(len(one.rows) for one in commits) == len(RIGHT[name])
+    for commit in commits:
+        assert not examine(commit, world.store, world.settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.log", b"plain text\n", Kind.TEXT),
+        ("a.log", b"one\rtwo\r", Kind.CR_TEXT),
+        ("a.log", b"one\r\n", Kind.TEXT),
+        ("a.csv", b"a,b\n", Kind.TABLE),
+        ("a.csv.gz", b"a,b\n", Kind.TABLE),
+        ("a.txt", b"a,b\n", Kind.TEXT),
+        ("a", b'{"a":1}\n{"a":2}\n', Kind.JSON_LINES),
+        ("a", b'{"a":1}', Kind.JSON_LINES),
+        ("a", b'{"a":\n1}', Kind.JSON_DOCUMENT),
+        ("a", b'[{"a":1}]', Kind.JSON_DOCUMENT),
+        ("a", b'["a",1]\n["b",2]\n', Kind.JSON_LINES),
+        ("a", b'{"a":1}{"a":2}', Kind.JSON_STREAM),
+        ("a", b'{"Records":[{"a":1}]}', Kind.TRAIL),
+        ("a", b'{"Records":[{"a":1}],"MillisBehindLatest":0}', Kind.JSON_LINES),
+        ("a", b'{"Records":[{"a":1}]}\n{"Records":[]}\n', Kind.JSON_LINES),
+        ("a", b"[2026-01-01 10:00:00] started\n", Kind.TEXT),
+        ("a", b"{broken\n", Kind.TEXT),
+        ("a", b"<34>Oct 11 22:14:15 web su: failed\n", Kind.TEXT),
+        ("a", b'<?xml version="1.0"?><a/>', Kind.DOCUMENT),
+        ("a", b"<Event><Id>1</Id></Event>\n<Event><Id>2</Id></Event>\n", Kind.TEXT),
+        ("a", b"[main]\nkey = value\n", Kind.DOCUMENT),
+        ("a", b"#Software: IIS\r\n#Fields: date time\r\n2026 1\r\n", Kind.W3C),
+        ("a", b"version account-id interface-id\n2 1 eni\n", Kind.FLOW),
+        ("a", b"\x82\xa3key\xa5value", Kind.BINARY),
+        ("a", b"PAR1\x15\x04\x15\x10\0", Kind.BINARY),
+        ("a", "caf\u00e9 ".encode("latin-1") * 9 + b"is mostly ASCII, as logs are" * 9, Kind.TEXT),
+    ],
+)
+def test_each_content_is_read_as_its_readers_do(name: str, content: bytes, kind: Kind) -> None:
+    assert judge(content, name, AUTO).kind is kind
+    assert judge(BOM + content, name, AUTO).kind is kind
+
+
+def test_what_the_settings_declare_is_believed() -> None:
+    assert judge(b'{"a":1}', "a", Declared(format="text")) == Reading(Kind.TEXT)
+    assert judge(b"a\tb\n", "a.log", Declared(format="tsv")) == Reading(Kind.TABLE, "\t")
+    assert judge(b"a\0b\n", "a.log", Declared(nul_bytes=True)).kind is Kind.TEXT
+    latin = "\u00e9t\u00e9 \u00e0 \u00e9\u00e8\u00ea".encode("latin-1")
+    assert judge(latin, "a.log", AUTO).kind is Kind.BINARY
+    assert judge(latin, "a.log", Declared(single_byte=True)).kind is Kind.TEXT
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter"),
+    [
+        (b"a;b;c\n1;2,5;6\n", ";"),
+        (b"a,b\n1,2\n", ","),
+        (b"a|b|c\n1|2|3\n", "|"),
+        (b"a\tb\n1\t2\n", "\t"),
+        (b"sep=;\na,b;c\n", ";"),
+        (b'"a;b;c",d\n"e",f\n', ","),
+        (b"alone\n", ","),
+    ],
+)
+def test_the_delimiter_is_the_one_that_every_line_has(content: bytes, delimiter: str) -> None:
+    assert judge(content, "a.csv", AUTO).delimiter == delimiter
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        bytes,
+        gzip.compress,
+        bz2.compress,
+        zstandard.compress,
+        lambda body: gzip.compress(body[:3]) + gzip.compress(body[3:]) + b"\0" * 9,
+        lambda body: zstandard.compress(body[:3]) + zstandard.compress(body[3:]),
+        lambda body: b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstandard.compress(body),
+    ],
+)
+def test_stored_bytes_are_decompressed_anew(encode) -> None:
+    stored = encode(b"one\ntwo\n")
+    assert b"".join(plain_pieces(stored[n : n + 1] for n in range(len(stored)))) == b"one\ntwo\n"
+
+
+def test_what_does_not_decompress_is_told() -> None:
+    with pytest.raises(NotReadable):
+        list(plain_pieces((gzip.compress(b"cut off")[:-3],)))
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+def test_pieces_of_any_size_are_read_alike(kind: Kind, size: int) -> None:
+    contents = [BOM + content for sources in RIGHT.values() for _, content in sources]
+    contents += [b'one\r\n"two\n', "caf\u00e9".encode()[:-1], b'[{"a": 12}, 34]', b""]
+    for content in contents:
+        pieces = [content[n : n + size] for n in range(0, len(content), size)]
+        assert read(Reading(kind), pieces) == read(Reading(kind), (content,))
+
+
+def taken(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    seen: list[tuple[str, ...]] = []
+
+    def differences(stretches, *_: object, **__: object) -> list[object]:
+        seen.extend(tuple(one.name for one in sources) for sources, _ in stretches)
+        return []
+
+    monkeypatch.setattr(sampling, "differences", differences)
+    sample.differences()
+    return seen
+
+
+def placed(sample: Sample, number: int, body: bytes | None = b"a\n") -> None:
+    # The hash is least for the fifth.
+    identity = bytes([abs(number - 5)])
+    sample.place(str(number), identity, body, b"", (body or b"",))
+
+
+def test_a_sample_is_the_first_and_last_sources_and_one_by_its_hash(monkeypatch) -> None:
+    sample = Sample(Frame(), AUTO)
+    for number in range(1, 11):
+        placed(sample, number)
+    assert taken(sample, monkeypatch) == [("1", "2"), ("5", "6"), ("9", "10")]
+
+
+def test_sources_too_large_to_keep_are_left_out_and_break_a_pair(monkeypatch) -> None:
+    sample = Sample(Frame(), AUTO)
+    for number in range(1, 11):
+        placed(sample, number, b"a" * 9 if number in {2, 10} else b"a")
+        monkeypatch.setattr(sampling, "SAMPLED_BYTES", 5)
+    assert taken(sample, monkeypatch) == [("1",), ("5", "6"), ("8", "9")]
+
+
+def test_with_everything_stretches_share_a_source_so_that_every_joint_is_read(monkeypatch) -> None:
+    monkeypatch.setattr(sampling, "_STRETCH_SOURCES", 3)
+    sample = Sample(Frame(), AUTO, everything=True)
+    found = taken(sample, monkeypatch)
+    for number in range(1, 7):
+        placed(sample, number)
+    sample.differences()
+    assert found == [("1", "2", "3"), ("3", "4", "5"), ("5", "6")]
+
+
+def test_a_fault_in_the_middle_is_found_when_everything_is_read() -> None:
+    rows = [b"id,text\n%d,ok\n" % n for n in range(40)]
+    rows[20] = b'id,text\n20,"open'
+    for how in ("sample", "all"):
+        world = World(second_reading=how)
+        for number, content in enumerate(rows):
+            world.put(f"{number:03}.csv", content)
+        with without_rules():
+            if how == "all":
+                with pytest.raises(IntegrityError, match="within a quoted field"):
+                    world.run()
+            else:
+                # One in forty, and not the one that the hash chose.
+                assert world.run().status == "done"
+
+
+def test_copied_slices_are_read_by_examine() -> None:
+    with (
+        mock.patch.object(copying, "COPY_SLICE_BYTES", 100),
+        mock.patch.object(pending, "MIN_PART_BYTES", 1),
+    ):
+        made = [of(".log", b"line\n" * 40), of(".log", b"small\n")]
+        world = Sources(made, {"min_part_bytes": 1})
+        world.run()
+    (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
+    assert world.store.count("copy_part")
+    assert not examine(commit, world.store, world.settings)
+    ((key, body),) = world.store.contents("lake", "compacted/").items()
+    world.store.seed("lake", key, body.replace(b"small\n", b"smal\n\n"))
+    (finding,) = examine(commit, world.store, world.settings)
+    assert finding.kind == "records_differ"

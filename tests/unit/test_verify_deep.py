@@ -1,0 +1,69 @@
+"""``compactor verify --deep`` names the outputs in which readers do not see their sources."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from compactor.commit import CommitLog
+from compactor.deep import examine
+from scripts.cli import verify
+from tests.support.examples import PARTITION
+from tests.support.misread import MISREAD
+from tests.support.naive_formats import without_rules
+from tests.support.world import World
+
+
+def made(name: str) -> World:
+    world = World(second_reading="none")
+    for key, content in MISREAD[name].sources:
+        world.put(key, content)
+    with without_rules():
+        world.run()
+    return world
+
+
+def test_each_fault_is_a_line_with_counts_keys_and_what_to_do() -> None:
+    world = made("one row in each object")
+    checked = verify.check(world.settings, world.store, sources=False, deep=True)
+    (line,) = checked.findings
+    (key,) = world.store.contents("lake", "compacted/")
+    assert f"s3://lake/{key}: rows_dropped: 4 records in, 1 out: read as a table" in line
+    assert "logs/2026/01/02/1.csv" in line
+    assert "compactor repair" in line
+    assert checked.deep is not None
+    assert json.loads(json.dumps(asdict(checked)))["deep"][0]["kind"] == "rows_dropped"
+
+
+def test_without_deep_such_an_output_is_sound() -> None:
+    world = made("one row in each object")
+    checked = verify.check(world.settings, world.store, sources=True)
+    assert not checked.findings
+    assert checked.deep is None
+
+
+def test_sources_that_are_gone_are_known_by_the_manifest() -> None:
+    world = made("an open quote")
+    for key in world.store.contents("source", ""):
+        world.store.seed("source", key, b"another\n")
+    checked = verify.check(world.settings, world.store, sources=False, deep=True)
+    assert {one.kind for one in checked.deep or ()} == {"records_glued"}
+
+
+def test_a_source_that_another_decompressor_reads_otherwise_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(second_reading="none")
+    world.put("a.log.gz", b"one\ntwo\n", packed=True)
+    world.put("b.log.gz", b"three\n", packed=True)
+    # A decompressor that loses a line, and then agrees with itself.
+    with monkeypatch.context() as broken:
+        broken.setattr("compactor.plain.decompress", lambda *_, **__: b"one\n")
+        world.run()
+    checked = verify.check(world.settings, world.store, sources=False, deep=True)
+    assert {one.kind for one in checked.deep or ()} == {"records_differ"}
+    assert "the source holds other records" in checked.findings[0]
+    (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
+    assert not examine(commit, world.store, world.settings, sources=False)
