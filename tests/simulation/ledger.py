@@ -8,15 +8,14 @@ reads from the store, as a query engine would, and never from a commit log.
 from __future__ import annotations
 
 import gzip
-import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
 
+from tests.simulation.contents import numbers
 from tests.support.memory_store import MemoryStore
 
 SOURCE, LAKE, DATA = "source", "lake", "compacted/"
-_RECORD = re.compile(rb"record-(\d+)")
 
 
 class Violation(AssertionError):
@@ -24,13 +23,22 @@ class Violation(AssertionError):
 
 
 def records_in(body: bytes) -> tuple[int, ...]:
-    """Numbers of the records in an object; none in one that does not decompress."""
+    """Numbers of the records that a reader of the zoo sees in an object.
+
+    There are none in one that does not decompress.
+
+    Raises:
+        Violation: records are glued, or one of them was never written.
+    """
     if body[:2] == b"\x1f\x8b":
         try:
             body = gzip.decompress(body)
         except (OSError, EOFError, zlib.error):
             return ()
-    return tuple(int(match) for match in _RECORD.findall(body))
+    try:
+        return tuple(numbers(body))
+    except ValueError as error:
+        raise Violation(str(error)) from error
 
 
 class Ledger:
@@ -51,10 +59,19 @@ class Ledger:
         self._written: set[int] = set()
         # Gone from the source by its producer's own doing, before any output held them.
         self._withdrawn: set[int] = set()
+        # Of a kind that nothing may be joined with.
+        self._for_itself: set[int] = set()
 
-    def written(self, body: bytes) -> None:
-        """A producer is about to put an object; call :meth:`look` after it did."""
+    def written(self, body: bytes, *, joined: bool = True) -> None:
+        """A producer is about to put an object; call :meth:`look` after it did.
+
+        Args:
+            body: of the object.
+            joined: it is of a kind that is compacted; another one must be left alone.
+        """
         self._written |= set(self._records(body))
+        if not joined:
+            self._for_itself |= set(self._records(body))
 
     def removing(self, key: str) -> None:
         """A producer is about to overwrite or delete a source."""
@@ -90,8 +107,8 @@ class Ledger:
             raise Violation(f"records {sorted(lost)} are neither in the source nor in an output")
 
     def missing(self) -> set[int]:
-        """Records that are in the source and in no output."""
-        return self._in_sources() - set(self._in_outputs)
+        """Records that are in the source and in no output, and do not belong there."""
+        return self._in_sources() - set(self._in_outputs) - self._for_itself
 
     def compacted_sources(self) -> set[str]:
         """Keys of the sources whose records an output holds."""
@@ -106,6 +123,9 @@ class Ledger:
         gone = sorted(set(self._in_outputs) - set(found))
         if gone:
             raise Violation(f"records {gone} were readable in an output and are no more")
+        wrong = sorted(set(found) & self._for_itself)
+        if wrong:
+            raise Violation(f"records {wrong} are in an output, and must be left alone")
         unknown = sorted(set(found) - self._written)
         if unknown:
             raise Violation(f"records {unknown} were never written by anybody")

@@ -12,6 +12,7 @@ from compactor.receipts import Counts, Receipt
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
 from tests.simulation.choices import Choices
+from tests.simulation.contents import MENU, contents
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Ledger, Violation, records_in
 from tests.simulation.processes import Process
@@ -26,13 +27,15 @@ _COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_
 SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
-    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=60),
+    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
     settings(**_COMMON),
 )
-NAMES = ("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json")
 STATE = "_compactor/compacted/"
-# All content has one length for each kind: an overwrite changes the ETag and nothing else.
-_RECORDS_EACH = 2
+NAMES = (
+    *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
+    *("g.csv", "h.dat"),
+)
+_SMALL = contents("syslog in files")
 
 
 @dataclass
@@ -75,6 +78,7 @@ class World:
         for bucket in (SOURCE, LAKE):
             self.s3.add_bucket(bucket)
         self.settings = choices.one_of(SETTINGS)
+        self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
@@ -91,9 +95,9 @@ class World:
     def arrive(self, name: str) -> str:
         """An object is put, over whatever has its name."""
         key = PARTITION.prefix + name
-        body = self._content(name)
+        body, joined = self._content(name)
         self.ledger.removing(key)
-        self.ledger.written(body)
+        self.ledger.written(body, joined=joined)
         self._delivered.setdefault(name, []).append(body)
         self.s3.seed(SOURCE, key, body)
         self.ledger.producer_acted()
@@ -137,18 +141,18 @@ class World:
         self.ledger.producer_acted()
         return f"a producer deletes {name}"
 
-    def _content(self, name: str) -> bytes:
+    def _content(self, name: str) -> tuple[bytes, bool]:
+        """What is in a source of this name, and whether it is to be joined with others."""
         if name.startswith("empty"):
-            return b""
-        numbers = [f"record-{self._next_record + n:05}" for n in range(_RECORDS_EACH)]
-        self._next_record += _RECORDS_EACH
-        if name.endswith(".json"):
-            return "".join(f'{{"id": "{number}"}}\n' for number in numbers).encode()
-        if name.endswith(".csv"):
-            return ("id,n\n" + "\n".join(f"{one},{n}" for n, one in enumerate(numbers))).encode()
-        lines = "\n".join(f"2026-01-02T03:04:05Z {number}" for number in numbers)
-        packed = gzip.compress(lines.encode(), 0, mtime=0)
-        return packed[:-3] if name.startswith("broken") else packed
+            return b"", True
+        broken = name.startswith("broken")
+        # S3 copies what is large, whatever it is, and the output is as broken as its source.
+        kind = _SMALL if broken else self._kinds[name[name.rindex(".") :]]
+        body = kind.numbered(self._next_record)
+        self._next_record += kind.records
+        if name.endswith(".gz"):
+            body = gzip.compress(body, 0, mtime=0)
+        return body[:-3] if broken else body, kind.joined
 
     @property
     def names(self) -> list[str]:

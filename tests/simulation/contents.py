@@ -1,0 +1,117 @@
+"""What producers put: sources of the zoo, in which every record has a number of its own.
+
+A kind is written once, with a place for a number wherever its software would write a word; what
+a producer puts is that, with numbers in it. So all contents of a kind have one length: an
+overwrite changes the ETag and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from tests.zoo.chance import Chance
+from tests.zoo.families import KINDS
+from tests.zoo.kinds import Verdict
+from tests.zoo.readers import Reader, json_lines, lines
+
+#: Kinds by the end of a name; a schedule takes one of each, the first is the dull choice.
+MENU: Mapping[str, tuple[str, ...]] = {
+    ".json": ("JSON lines", "Docker json-file", "CloudTrail"),
+    ".gz": ("nginx access", "syslog in files", "S3 access", "CRI container log", "CloudFront v1"),
+    ".csv": ("DMS with column names", "S3 Storage Lens"),
+    ".dat": ("XML", "YAML", "Python pickle, protocol 0", "JSON array of one"),
+}
+_PLACE = re.compile(rb"record-@@@@(\d)")
+_NUMBER = re.compile(r"record-(\d{5})")
+_RECORDS_EACH = 2
+
+
+class _Marking(Chance):
+    """Writes two records where software writes rows, and places for numbers for its words."""
+
+    _record = 0
+
+    def word(self) -> str:
+        return f"record-@@@@{self._record}"
+
+    def words(self, low: int = 2, high: int = 7) -> str:
+        del low, high
+        return self.word()
+
+    def path(self) -> str:
+        return "/" + self.word()
+
+    def host(self) -> str:
+        return self.word()
+
+    def rows(self, row: Callable[[], str], low: int = 3, high: int = 12, *, end: str = "\n") -> str:
+        del low, high
+        return "".join(row() + end for self._record in range(_RECORDS_EACH))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A kind as producers put it.
+
+    Attributes:
+        reader: of the kind.
+        joined: its sources are for outputs; others must be left alone.
+        records: in each source.
+    """
+
+    reader: Reader
+    joined: bool
+    records: int
+    _template: bytes
+
+    def numbered(self, first: int) -> bytes:
+        """A source whose records have this number and the ones after it."""
+        return _PLACE.sub(lambda place: b"record-%05d" % (first + int(place[1])), self._template)
+
+
+@cache
+def contents(name: str) -> Contents:
+    """Of a kind of the zoo, by its name."""
+    kind = KINDS[name]
+    made = kind.write(_Marking(name, 0, 0, 1))
+    template = made.encode() if isinstance(made, str) else made
+    records = len(set(_PLACE.findall(template)))
+    return Contents(kind.reader, kind.verdict is Verdict.JOINED, records, template)
+
+
+def numbers(body: bytes) -> Iterator[int]:
+    """Numbers of the records that the kind's reader sees in a source or an output.
+
+    Raises:
+        ValueError: a record has two numbers, because records were glued; or none, beside others
+            that have one, because nobody wrote it.
+    """
+    strange = 0
+    for record, count in _reader(body)(body).items():
+        found = {int(number) for number in _NUMBER.findall(repr(record[1:]))}
+        if len(found) > 1:
+            raise ValueError(f"records {sorted(found)} are one to a reader")
+        strange += not found
+        for number in found:
+            yield from [number] * count
+    if strange and _NUMBER.search(body.decode("latin-1")):
+        raise ValueError(f"a reader sees {strange} records that nobody wrote")
+
+
+def _reader(body: bytes) -> Reader:
+    """The reader that a person would take who looks at the first bytes."""
+    for opening, reader in _openings():
+        if body.startswith(opening):
+            return reader
+    return lines
+
+
+@cache
+def _openings() -> tuple[tuple[bytes, Reader], ...]:
+    """Openings of the kinds that no reader of lines can read."""
+    some = [contents(name) for names in MENU.values() for name in names]
+    openings = {one._template[:9]: one.reader for one in some if one.reader is not lines}
+    return (*openings.items(), (b"{", json_lines))
