@@ -235,11 +235,23 @@ def _is_row(first: _First, rows: Sequence[Sequence[str]]) -> bool:
     if first.scale and all(kind == "number" for _, kind in first.certain):
         return False
     for column, kind in first.certain:
-        below = [row[column] for row in rows if len(row) > column]
+        below = _column(rows, column)
         # A record without this column is of another kind.
         if len(below) == len(rows) and are_of_kind(kind, below):
-            return True
+            return not _has_names_over_values(first, rows)
     return False
+
+
+def _has_names_over_values(first: _First, rows: Sequence[Sequence[str]]) -> bool:
+    """Whether other columns speak for a header."""
+    return any(
+        is_name(field) and are_values(_column(rows, column) or [""])
+        for column, field in enumerate(first.fields)
+    )
+
+
+def _column(rows: Sequence[Sequence[str]], column: int) -> list[str]:
+    return [row[column] for row in rows if len(row) > column]
 
 
 def _fault_below(first: _First, rows: Sequence[Sequence[str]]) -> str:
