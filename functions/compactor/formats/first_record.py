@@ -199,12 +199,11 @@ def _first(record: bytes, delimiter: bytes) -> _First:
     # Sources of one kind start with the same record, or with different ones of a few dozen bytes.
     (fields,) = _parsed(_text(record), delimiter.decode(), 1) or ([],)
     kinds = [kind_of(field) for field in fields]
-    certain = tuple((n, kind) for n, kind in enumerate(kinds) if kind in CERTAIN)
     same = len({kind for kind in kinds[1:] if kind != EMPTY}) == 1
     labelled = kinds[:1] in ([None], [EMPTY]) and len(fields) > 2 and same
     return _First(
         fields=tuple(fields),
-        certain=tuple((n, kind) for n, kind in certain if kind is not None),
+        certain=tuple((n, kind) for n, kind in enumerate(kinds) if kind and kind in CERTAIN),
         scale=len(fields) > 2 and is_scale(fields),
         doubt=labelled and kinds[1] in CERTAIN,
         fault=_no_header(fields, kinds),
@@ -215,12 +214,10 @@ def _no_header(fields: Sequence[str], kinds: Sequence[str | None]) -> str:
     if fields and fields[0].strip().lower() in _TAGS and len(fields) > 1:
         return "its first field may mark a header record of another kind"
     for field, kind in zip(fields, kinds, strict=True):
+        if kind == EMPTY:
+            return "its first record has an empty field"
         if kind is not None:
-            return (
-                "its first record has an empty field"
-                if kind == EMPTY
-                else (f"its first record has a field that reads as a {kind}")
-            )
+            return f"its first record has a field that reads as a {kind}"
         if not is_name(field):
             return "its first record has a field that is hardly a name"
     if len({field.strip().lower() for field in fields}) < len(fields):
@@ -235,11 +232,23 @@ def _is_row(first: _First, rows: Sequence[Sequence[str]]) -> bool:
     if first.scale and all(kind == "number" for _, kind in first.certain):
         return False
     for column, kind in first.certain:
-        below = [row[column] for row in rows if len(row) > column]
+        below = _column(rows, column)
         # A record without this column is of another kind.
         if len(below) == len(rows) and are_of_kind(kind, below):
-            return True
+            return not _has_names_over_values(first, rows)
     return False
+
+
+def _has_names_over_values(first: _First, rows: Sequence[Sequence[str]]) -> bool:
+    """Whether other columns speak for a header."""
+    return any(
+        is_name(field) and are_values(_column(rows, column) or [""])
+        for column, field in enumerate(first.fields)
+    )
+
+
+def _column(rows: Sequence[Sequence[str]], column: int) -> list[str]:
+    return [row[column] for row in rows if len(row) > column]
 
 
 def _fault_below(first: _First, rows: Sequence[Sequence[str]]) -> str:
