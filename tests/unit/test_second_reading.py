@@ -47,6 +47,7 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
         ("a_CloudTrail_x.json", b'{"Records":[{"a":1}, {"b": 2}]}'),
         ("b_CloudTrail_x.json", b' {"Records" : [{"a":\n"x  y"}] }\n'),
         ("c_CloudTrail_x.json", b'{"Records":[]}'),
+        ("d_CloudTrail_x.json", b'{"Records":[\n{"half":"\\ud800"},\n{"a":1}]}'),
     ),
     "JSON without newlines": (
         ("a", b'{"a":"}{"}{"a":2}'),
@@ -204,6 +205,16 @@ def test_a_sample_is_the_first_and_last_sources_and_one_by_its_hash(monkeypatch)
     for number in range(1, 11):
         placed(sample, number)
     assert taken(sample, monkeypatch) == [("1", "2"), ("5", "6"), ("9", "10")]
+
+
+def test_one_source_that_is_too_large_to_keep_is_not_read_twice() -> None:
+    sample = Sample(Frame(), AUTO)
+    sample.place("large", b"1", b"a" * (sampling.SAMPLED_BYTES + 1), b"", (b"b",))
+    sample.pass_over()
+    assert not sample.differences()
+    alone = Sample(Frame(), AUTO, everything=True)
+    alone.place("streamed", b"1", None, b"", (b"b",))
+    assert not alone.differences()
 
 
 def test_sources_too_large_to_keep_are_left_out_and_break_a_pair(monkeypatch) -> None:
