@@ -79,6 +79,7 @@ def told(world: World) -> list[dict[str, Any]]:
             commit,
             sequence=0,
             commit_id="",
+            log_id="",
             created_at=0.0,
             output=commit.output and replace(commit.output, upload_id=""),
         )

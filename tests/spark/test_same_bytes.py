@@ -58,7 +58,9 @@ def log_of(job: Job, settings: Settings, item: WorkItem) -> dict[str, Any]:
         if output is not None:
             key = output.key.removeprefix(settings.destination.prefix)
             output = replace(output, upload_id="", key=key)
-        same = replace(commit, sequence=0, commit_id="", run_id="", created_at=0.0, output=output)
+        same = replace(
+            commit, sequence=0, commit_id="", log_id="", run_id="", created_at=0.0, output=output
+        )
         told[commit.group_id] = same
     return told
 
