@@ -187,6 +187,7 @@ class _Schedule:
         if world.names:
             events |= {
                 "source overwritten": lambda: self.tell(world.arrive(self._some_source())),
+                "rights changed": self._change_rights,
                 "source put again": lambda: self.tell(world.repeat(self._some_source())),
                 "source deleted": lambda: self.tell(world.withdraw(self._some_source())),
             }
@@ -201,6 +202,9 @@ class _Schedule:
 
     def _deliver_again(self) -> None:
         self.tell(self.world.deliver_again(self._choices.one_of(self.world.delivered)))
+
+    def _change_rights(self) -> None:
+        self.tell(self.world.change_rights(self._some_source()))
 
     def _start_worker(self) -> None:
         self._start(self.world.worker())
@@ -261,7 +265,8 @@ class _Schedule:
         Raises:
             Violation: it is not.
         """
-        self.tell("no more faults from here on")
+        self.tell("no more faults from here on, and everything may be read")
+        self.world.give_rights_back()
         while self._processes:
             self._turn(self._processes[-1])
         self.world.skew(0.0)

@@ -7,7 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 from math import inf
 
-from compactor.errors import CompactorError, IntegrityError, ObjectMissing, TransientStoreError
+from compactor.errors import (
+    CompactorError,
+    IntegrityError,
+    InvalidInput,
+    ObjectMissing,
+    TransientStoreError,
+)
+from compactor.model import PASSING_REASONS
 from compactor.receipts import Counts, Receipt
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
@@ -36,6 +43,7 @@ NAMES = (
     *("g.csv", "h.dat"),
 )
 _SMALL = contents("syslog in files")
+REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
 
 
 @dataclass
@@ -88,6 +96,7 @@ class World:
         self._next_record = 0
         self._delivered: dict[str, list[bytes]] = {}
         self._deliveries = 0
+        self.rights_changed = False
         self._started: Counter[str] = Counter()
 
     # Producers.
@@ -165,6 +174,19 @@ class World:
         return list(self.s3.contents(LAKE, DATA))
 
     # What happens to the store from outside.
+
+    def change_rights(self, name: str) -> str:
+        """Whoever owns a source takes the right to read it away, or gives it back."""
+        place = SOURCE, PARTITION.prefix + name
+        self.rights_changed = True
+        if self.s3.unreadable.pop(place, None) is not None:
+            return f"{name} may be read again"
+        self.s3.unreadable[place] = self.choices.one_of(REASONS_THAT_PASS)
+        return f"{name} may not be read: {self.s3.unreadable[place]}"
+
+    def give_rights_back(self) -> None:
+        """Everything may be read."""
+        self.s3.unreadable.clear()
 
     def drop_uploads(self) -> str:
         """What AbortIncompleteMultipartUpload of a lifecycle rule does."""
@@ -282,6 +304,9 @@ class World:
         if isinstance(error, Violation):
             raise error
         expected = isinstance(error, (Crashed, TransientStoreError))
+        # A partition of which nothing may be read ends so.
+        denied = isinstance(error, InvalidInput) and error.field == "permission"
+        expected |= denied and self.rights_changed
         if not expected and not (self.spoiled and isinstance(error, IntegrityError)):
             why = "" if isinstance(error, CompactorError) else " (no error of ours)"
             raise Violation(f"{process.name} ended with {error!r}{why}") from error
