@@ -25,7 +25,7 @@ MENU: Mapping[str, tuple[str, ...]] = {
     ".dat": ("XML", "YAML", "Python pickle, protocol 0", "JSON array of one"),
 }
 _PLACE = re.compile(rb"record-@@@@(\d)")
-_NUMBER = re.compile(r"record-(\d{5})")
+_NUMBER = re.compile(r"record-(\d+)")
 _RECORDS_EACH = 2
 
 

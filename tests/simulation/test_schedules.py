@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.choices import Choices, simplest
+from tests.simulation.contents import MENU, contents, numbers
 from tests.simulation.explore import explore_batch, shortest_story
 from tests.simulation.faults import Fault
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Ledger, Violation
@@ -157,6 +158,35 @@ def test_a_record_that_nobody_wrote_is_noticed(s3, ledger):
     s3.seed(LAKE, DATA + "one", b"record-2\n")
     with pytest.raises(Violation, match="never written"):
         ledger.look()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"record-1 record-2\n", "are one to a reader"),
+        (b'{"a":"record-1"}\n{"a":"record-1"}{"a":"record-2"}\n', "are one to a reader"),
+        (b"Op,id,name\nI,1,record-1\nOp,id,name\n", "that nobody wrote"),
+    ],
+)
+def test_records_that_are_glued_or_invented_are_noticed(s3, ledger, body, said):
+    s3.seed(LAKE, DATA + "one", body)
+    with pytest.raises(Violation, match=said):
+        ledger.look()
+
+
+def test_an_output_of_what_must_be_left_alone_is_noticed(s3, ledger):
+    ledger.written(b"<a>record-2</a>", joined=False)
+    s3.seed(LAKE, DATA + "one", b"<a>record-2</a>\n")
+    with pytest.raises(Violation, match="must be left alone"):
+        ledger.look()
+
+
+@pytest.mark.parametrize("name", [name for names in MENU.values() for name in names])
+def test_contents_of_a_kind_have_one_length_and_their_own_numbers(name):
+    kind = contents(name)
+    assert len(kind.numbered(7)) == len(kind.numbered(4_321)) > 40
+    assert sorted(numbers(kind.numbered(7))) == [*range(7, 7 + kind.records)]
+    assert kind.records >= 1
 
 
 def test_what_a_producer_takes_back_before_it_is_compacted_is_nobodys_loss(s3, ledger):

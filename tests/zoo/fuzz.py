@@ -17,14 +17,25 @@ from typing import TextIO
 
 from tests.zoo.encodings import ENCODINGS
 from tests.zoo.families import KINDS
-from tests.zoo.kinds import Kind
-from tests.zoo.readers import blob, json_lines, json_stream, lines
+from tests.zoo.kinds import Kind, Verdict
+from tests.zoo.readers import blob, json_lines, json_stream, lines, table
 from tests.zoo.trial import Outcome, Source, tried
 
 # Readers that make sense of a source from any line on: what stands first does not matter to them.
 _WITHOUT_A_HEAD = (lines, json_lines)
 _FORGETFUL = (*_WITHOUT_A_HEAD, json_stream)
 _LONGEST_SOURCE = 20_000
+_MEANINGFUL = tuple(bytes([byte]) for byte in b"\"'\r\n\t,;|#{}[]\\<>=: \x00\x1b\xe4\xff0a")
+_STRANGE_LINES = (
+    *(b"\n", b" \n", b"#\n", b"# a comment\n", b"#Fields: a b\n", b'"\n', b"sep=;\n", b",\n"),
+    *(b"a,b\n", b"{}\n", b"[]\n", b"null\n", b"-- MARK --\n", b"\\.\n", b"\x0c\n", b"---\n"),
+)
+# Readers of tables, and of the same without a header.
+_TABLES = {
+    table(delimiter, quotes=quotes): table(delimiter, header=False, quotes=quotes)
+    for delimiter in ",\t;|"
+    for quotes in (True, False)
+}
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,8 @@ def schedule(seed: int) -> list[Source]:
     """The sources of one partition; equal for equal seeds."""
     chance = random.Random(seed)
     default = [kind for kind in KINDS.values() if not kind.given]
+    if chance.random() < 0.5:
+        default = [kind for kind in default if kind.verdict is not Verdict.LEFT]
     kinds = chance.sample(default, chance.choice((1, 1, 1, 2, 3)))
     sources = [_source(chance, chance.choice(kinds)) for _ in range(chance.randint(2, 6))]
     for _ in range(chance.choice((0, 1, 1, 2, 4))):
@@ -186,6 +199,36 @@ def _other_name(chance: random.Random, one: Source, _: Sequence[Source]) -> Sour
     return replace(one, name=chance.choice(endings))
 
 
+def _touch(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
+    """A byte that means something to some format, put in or in place of another, or a byte less."""
+    at = chance.randint(0, len(one.plain))
+    byte = chance.choice(_MEANINGFUL)
+    return replace(one, plain=one.plain[:at] + byte + one.plain[at + chance.randint(0, 1) :])
+
+
+def _strange_line(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
+    rows = one.plain.splitlines(keepends=True)
+    rows.insert(chance.randint(0, len(rows)), chance.choice(_STRANGE_LINES))
+    return one if one.reader is blob else replace(one, plain=b"".join(rows))
+
+
+def _first_line_again(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
+    rows = one.plain.splitlines(keepends=True)
+    if one.reader not in _TABLES or not rows:
+        return one
+    rows.insert(chance.randint(1, len(rows)), rows[0])
+    return replace(one, plain=b"".join(rows))
+
+
+def _without_its_header(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
+    del chance
+    rows_alone = _TABLES.get(one.reader)
+    if rows_alone is None:
+        return one
+    rest = one.plain.partition(b"\n")[2]
+    return replace(one, plain=rest, reader=rows_alone, loose=rows_alone)
+
+
 def _as_stream(one: Source) -> Source:
     return replace(one, reader=json_stream, loose=json_stream)
 
@@ -213,6 +256,12 @@ _CHANGES: tuple[_Change, ...] = (
     _noise,
     _header_of_binary,
     _other_name,
+    _touch,
+    _touch,
+    _touch,
+    _strange_line,
+    _first_line_again,
+    _without_its_header,
 )
 
 

@@ -94,12 +94,16 @@ def json_sequence(body: bytes) -> Records:
 # Tables.
 
 
-@cache
 def table(delimiter: str = ",", *, header: bool = True, quotes: bool = True) -> Reader:
     """Rows as the csv module reads them; with a header, each row under it.
 
     Blank rows are no records. ``sep=`` lines are Excel's, and for it alone.
     """
+    return _table(delimiter, header, quotes)
+
+
+@cache
+def _table(delimiter: str, header: bool, quotes: bool) -> Reader:
 
     def read(body: bytes) -> Records:
         rows = _rows(body, delimiter, quotes=quotes)
