@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Collection, Iterable
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from compactor import plain
+from compactor import plain, slices
 from compactor.commit_log import Commit, Output
 from compactor.contents import UNREAD_MARK, mark_of
 from compactor.errors import UnreadableSource
@@ -39,8 +39,8 @@ def compared(
     if not content.complete:
         for _ in content.chunks():
             continue
-    stored = _stored_crc32(source, store) if UNREAD_MARK in marks else None
-    if stored is not None or mark_of(content.size, content.crc32) in marks:
+    stored = _stored_md5(source, store) if UNREAD_MARK in marks else ""
+    if stored or mark_of(content.size, content.crc32) in marks:
         return Again(source, 0, content.size, content.crc32, stored), content
     if content.complete:
         return None, content
@@ -67,8 +67,8 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
         except UnreadableSource:
             # It is copied as it is: what does not decompress is not what was read before.
             size = crc32 = None
-    stored = _stored_crc32(source, store) if UNREAD_MARK in marks else None
-    if stored is not None or mark_of(size, crc32) in marks:
+    stored = _stored_md5(source, store) if UNREAD_MARK in marks else ""
+    if stored or mark_of(size, crc32) in marks:
         return Again(source, 0, size, crc32, stored)
     return None
 
@@ -80,13 +80,18 @@ def _body(source: SourceObject, store: ObjectStore) -> SourceBody:
     return body
 
 
-def _stored_crc32(source: SourceObject, store: ObjectStore) -> int:
+def _stored_md5(source: SourceObject, store: ObjectStore) -> str:
     body = _body(source, store)
-    chunks = body.chunks() if body.chunks is not None else (body.content or b"",)
-    crc32 = 0
-    for chunk in chunks:
-        crc32 = zlib.crc32(chunk, crc32)
-    return crc32
+    return _md5(body.chunks() if body.chunks is not None else (body.content or b"",))
+
+
+def _md5(pieces: Iterable[bytes]) -> str:
+    # CRC32 will not do: a gzip object ends in the CRC32 of its content, so that those of one size
+    # whose content is stored as it is all have the same. Nobody is kept out by this sum.
+    digest = hashlib.md5(usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def found_in(
@@ -118,7 +123,7 @@ def found_in(
             one = left.get((row.source.bucket, row.source.key))
             if one is not None and _is_same(one, row, commit, store):
                 del left[row.source.bucket, row.source.key]
-                told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_crc32=None)
+                told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
                 found.append(replace(told, of=commit.sequence))
         for earlier in commit.again:
             # Put twice more, with one ETag: what it was the first time, says the first of both.
@@ -140,24 +145,19 @@ def _is_same(one: Again, row: ManifestRow, commit: Commit, store: ObjectStore) -
     if row.plain_bytes is not None and row.crc32 is not None:
         return (one.plain_bytes, one.crc32) == (row.plain_bytes, row.crc32)
     output = commit.output
-    if one.stored_crc32 is None or one.source.size != row.source.size or output is None:
+    if not one.stored_md5 or one.source.size != row.source.size or output is None:
         return False
     if output.columnar is not None:
         # The bytes are in no output.
         return False
-    return one.stored_crc32 == _copied_crc32(output, row, store)
+    if not slices.is_unproven(row, commit):
+        return one.stored_md5 == row.source.etag
+    return one.stored_md5 == _md5(_copied_bytes(output, row, store))
 
 
-def _copied_crc32(output: Output, row: ManifestRow, store: ObjectStore) -> int:
-    """CRC32 of what S3 copied of a source, as it lies in its output."""
+def _copied_bytes(output: Output, row: ManifestRow, store: ObjectStore) -> Iterator[bytes]:
+    """What S3 copied of a source, as it lies in its output."""
     size = row.source.size
-    if output.copied and store.traits.knows_copied_crc32:
-        head = store.head(output.bucket, output.key)
-        if head is not None and head.size == size and head.crc32 is not None:
-            return head.crc32
-    crc32 = 0
     for at in range(0, size, _RANGE_BYTES):
         length = min(_RANGE_BYTES, size - at)
-        found = store.get_range(output.bucket, output.key, row.offset + at, length)
-        crc32 = zlib.crc32(found, crc32)
-    return crc32
+        yield store.get_range(output.bucket, output.key, row.offset + at, length)
