@@ -29,7 +29,8 @@ def compared(
         SourceChanged, UnreadableSource: as reading it raises them.
     """
     source = body.source
-    marks = group.held.get(source.identity, frozenset()) - {UNREAD_MARK}
+    found = group.held.get(source.identity)
+    marks = found - {UNREAD_MARK} if found else None
     if not marks:
         return None, content
     if not content.complete:
