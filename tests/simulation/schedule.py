@@ -188,6 +188,9 @@ class _Schedule:
             events |= {
                 "source overwritten": lambda: self.tell(world.arrive(self._some_source())),
                 "rights changed": self._change_rights,
+                "source delivered again": lambda: self.tell(
+                    world.deliver_again(self._some_source())
+                ),
                 "source put again": lambda: self.tell(world.repeat(self._some_source())),
                 "source deleted": lambda: self.tell(world.withdraw(self._some_source())),
             }

@@ -30,8 +30,8 @@ def test_every_content_of_a_key_is_known_however_many_commits_there_are() -> Non
             marks.add(mark_of(one.plain_bytes, one.crc32))
     for again in (contents, Contents.from_bytes(contents.to_bytes())):
         for name in range(50):
-            one = source(f"{name}", etag="any")
-            assert again.marks(one) == wanted.get(one.key, set())
+            asked = source(f"{name}", etag="any")
+            assert again.marks(asked) == wanted.get(asked.key, set())
     assert len(contents.to_bytes()) == 8 * 700
 
 

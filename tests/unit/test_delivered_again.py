@@ -19,6 +19,7 @@ from compactor.verify import check_commit
 from scripts.source_check import check_sources
 from tests.support.cleaning import DAY, rewrite
 from tests.support.examples import PARTITION
+from tests.support.memory_store import Call
 from tests.support.world import World
 
 RETENTION = 7 * DAY
@@ -167,6 +168,30 @@ def test_what_s3_would_copy_is_read_where_its_key_was_compacted_before() -> None
     receipt = made.run()
     assert (receipt.counts.delivered_again, receipt.counts.overwritten) == (1, 1)
     assert made.store.count("copy_part") == 0
+
+
+@pytest.mark.parametrize("name", ["create", "complete_upload", "upload_part"])
+def test_two_runs_that_meet_one_content_under_two_etags_compact_it_once(name: str) -> None:
+    made = World()
+    made.add("0.json", '{{"id": "{}"}}')
+    raced = False
+
+    def race(call: Call) -> None:
+        nonlocal raced
+        if call.name == name and not raced:
+            raced = True
+            # It was read already, and is not committed yet.
+            made.store.seed("source", key(0), bodies[0], etag=ETAG)
+            made.clock.advance(7_200)
+            made.run()
+
+    made.store.hooks.before.append(race)
+    receipt = made.run()
+    made.store.hooks.clear()
+    assert raced
+    assert receipt.status == "done"
+    made.must_be_finished()
+    assert made.store.unfinished_uploads("lake") == {}
 
 
 # Clean-up.
