@@ -54,12 +54,14 @@ def require_answer(client: S3Client, bucket: str) -> None:
         TransientStoreError: nobody is.
         InvalidInput: whoever answers is no S3.
     """
-    for tries in range(1, _TRIES + 1):
-        silence = _silence(client, bucket, _SILENCE_SECONDS)
+    silence = _silence(client, bucket, _SILENCE_SECONDS)
+    for _ in range(_TRIES - 1):
         if not silence:
             return
-        if tries < _TRIES:
-            time.sleep(_WAIT_SECONDS)
+        time.sleep(_WAIT_SECONDS)
+        silence = _silence(client, bucket, _SILENCE_SECONDS)
+    if not silence:
+        return
     raise TransientStoreError(
         f"{client.meta.endpoint_url} does not answer ({silence}): is the endpoint right, and can"
         " this machine reach it?"

@@ -18,6 +18,7 @@ from scripts.cli.failures import Failure
 from scripts.cli.store import open_store
 from scripts.cli.workflow import Machine, execute
 from scripts.local.model import Progress, WorkflowResult
+from tests.support.memory_store import MemoryStore
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")
 COMMANDS = {
@@ -124,12 +125,12 @@ def test_a_run_whose_endpoint_dies_says_so_once_while_it_goes_on(capsys, monkeyp
     assert err.count("\n") == 1
 
 
-class NoStore:
+class NoStore(MemoryStore):
     def get(self, bucket: str, key: str) -> bytes:
         raise TransientStoreError("GET report.json: 9 tries in 20.0 s")
 
 
-def run_that_ends(monkeypatch, status: str) -> workflow.Execution:
+def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.Execution:
     result = WorkflowResult(
         status=status,
         output=None,
