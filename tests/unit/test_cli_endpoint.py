@@ -103,6 +103,17 @@ def test_any_answer_is_one(status):
         open_store(url, "bucket")
 
 
+def test_without_credentials_nothing_is_begun(capsys, monkeypatch, dead):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    assert main(["run", *PLACES, "--endpoint-url", dead]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("compactor: InvalidInput: credentials: ")
+    assert err.count("\n") == 1
+
+
 def test_a_web_server_that_sends_everybody_elsewhere_is_no_endpoint(capsys):
     with server(301) as url:
         assert main(["plan", *PLACES, "--endpoint-url", url]) == 2
