@@ -9,7 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError, SSLError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSLError,
+)
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.stores.retries import limit_silence, sent_within
@@ -52,14 +58,16 @@ def require_answer(client: S3Client, bucket: str) -> None:
 
     Raises:
         TransientStoreError: nobody is.
-        InvalidInput: whoever answers is no S3.
+        InvalidInput: whoever answers is no S3, or there are no credentials.
     """
-    for tries in range(1, _TRIES + 1):
-        silence = _silence(client, bucket, _SILENCE_SECONDS)
+    silence = _silence(client, bucket, _SILENCE_SECONDS)
+    for _ in range(_TRIES - 1):
         if not silence:
             return
-        if tries < _TRIES:
-            time.sleep(_WAIT_SECONDS)
+        time.sleep(_WAIT_SECONDS)
+        silence = _silence(client, bucket, _SILENCE_SECONDS)
+    if not silence:
+        return
     raise TransientStoreError(
         f"{client.meta.endpoint_url} does not answer ({silence}): is the endpoint right, and can"
         " this machine reach it?"
@@ -104,6 +112,9 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
         return ""
     except SSLError as error:
         raise TransientStoreError(f"{client.meta.endpoint_url}: {one_line(error)}") from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        accepted = "AWS credentials as boto3 finds them"
+        raise InvalidInput("credentials", one_line(error), accepted) from None
     except RecursionError:
         # botocore asks for the region of a bucket by the very request that was sent elsewhere.
         accepted = "an S3 endpoint; this one answers every request with a redirection"
@@ -111,6 +122,6 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
     except WEATHER as error:
         return one_line(error)
     except BotoCoreError:
-        # About what was asked, or about credentials: the request that needs them says it better.
+        # About what was asked: the request that needs it says it better.
         return ""
     return ""

@@ -17,17 +17,20 @@ from scripts.cli import options
 from scripts.cli.failures import Failure
 from scripts.cli.store import open_store
 from scripts.console import counted, print_error, print_line, progress
-from scripts.old_outputs import examine, lost_rows
+from scripts.old_outputs import ROWS_DROPPED, examine, lost_rows
 from scripts.repairing import LEAVE, LOST, PASS, UNDO, Case, Decision, Done, Repairing
 from scripts.restored_files import write_new
 from scripts.runs import new_run_id
 
 _DONE_ABOUT_IT = {
     UNDO: "every source still stands: the commit is taken back, and the next run compacts them",
-    LOST: "sources are gone: --lost-rows gives back what is in the manifest alone",
+    LOST: "sources are gone: compactor restore gives each of them back from the output",
     LEAVE: "nobody can tell: say --first-lines headers or --first-lines rows",
     PASS: "recorded as sound",
 }
+
+
+_LOST_ROWS = "sources are gone: --lost-rows gives back what is in the manifest alone"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +125,9 @@ def _show(decision: Decision) -> None:
     for line in decision.failures:
         print_error(_one_line(line))
     for one in decision.cases:
-        print_line(_one_line(f"{one.line}; {_DONE_ABOUT_IT[one.action]}"))
+        dropped = one.action == LOST and one.finding.kind == ROWS_DROPPED
+        remedy = _LOST_ROWS if dropped else _DONE_ABOUT_IT[one.action]
+        print_line(_one_line(f"{one.line}; {remedy}"))
     passed = sum(map(len, decision.passed.values()))
     print_line(
         f"examined {counted(decision.examined, 'commit')}: {len(decision.cases):,} in doubt or"

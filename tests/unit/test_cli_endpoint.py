@@ -18,6 +18,7 @@ from scripts.cli.failures import Failure
 from scripts.cli.store import open_store
 from scripts.cli.workflow import Machine, execute
 from scripts.local.model import Progress, WorkflowResult
+from tests.support.memory_store import MemoryStore
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")
 COMMANDS = {
@@ -102,6 +103,17 @@ def test_any_answer_is_one(status):
         open_store(url, "bucket")
 
 
+def test_without_credentials_nothing_is_begun(capsys, monkeypatch, dead):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    assert main(["run", *PLACES, "--endpoint-url", dead]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("compactor: InvalidInput: credentials: ")
+    assert err.count("\n") == 1
+
+
 def test_a_web_server_that_sends_everybody_elsewhere_is_no_endpoint(capsys):
     with server(301) as url:
         assert main(["plan", *PLACES, "--endpoint-url", url]) == 2
@@ -124,12 +136,12 @@ def test_a_run_whose_endpoint_dies_says_so_once_while_it_goes_on(capsys, monkeyp
     assert err.count("\n") == 1
 
 
-class NoStore:
+class NoStore(MemoryStore):
     def get(self, bucket: str, key: str) -> bytes:
         raise TransientStoreError("GET report.json: 9 tries in 20.0 s")
 
 
-def run_that_ends(monkeypatch, status: str) -> workflow.Execution:
+def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.Execution:
     result = WorkflowResult(
         status=status,
         output=None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
+from compactor.columnar import Columnar
 from compactor.commit_log import RULES
 from compactor.first_lines import FirstLine, judge
 from compactor.log_entries import decode_commit, encode_commit
@@ -86,6 +88,25 @@ def test_commits_of_the_rules_of_today_are_cleaned_up_as_ever():
     headed_commit(world, HEALTH, rules=RULES)
     world.clock.advance(8 * DAY)
     assert world.clean_up().counts.deleted == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "rules", "doubtful"),
+    [
+        ("a.csv.gz", 1, True),
+        ("a.TSV", 1, True),
+        ("a.json", 1, False),
+        ("a.csv", RULES, False),
+    ],
+)
+def test_rows_that_were_named_after_first_lines_are_doubtful_by_the_keys_of_their_sources(
+    key, rules, doubtful
+):
+    commit = headed_commit(cleaning_world(), HEALTH, rules=rules)
+    assert commit.output is not None
+    output = replace(commit.output, columnar=Columnar(2, 2, "0", "0", "snappy", "{}"))
+    row = replace(commit.rows[0], source=replace(commit.rows[0].source, key=key))
+    assert is_doubtful(replace(commit, output=output, rows=(row,))) is doubtful
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from compactor.errors import CommitConflict, SourceChanged
 from compactor.undo import Undoing, undo
 from scripts.cli import main
 from scripts.cli import repair as command_module
-from scripts.old_outputs import examine
+from scripts.old_outputs import Finding, examine
 from tests.support.cleaning import DAY, commits, left
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Crashed
@@ -175,6 +175,29 @@ def test_a_damaged_output_is_told_and_the_others_are_repaired(world, repair):
     assert code == 1
     assert f"{PARTITION.path} commit 1: " in err
     assert list(outputs(world)) == [first.output.key]
+
+
+def glued(commit, store):
+    """What an examination of other kinds of outputs finds."""
+    assert commit.output is not None
+    detail = "a line holds two records"
+    return (Finding(commit.sequence, commit.output.key, "records_glued", 2, 4, 3, detail),)
+
+
+def test_any_other_finding_is_undone_as_well_or_its_sources_can_be_restored(
+    world, repair, monkeypatch
+):
+    monkeypatch.setattr(command_module, "examine", glued)
+    commit = headed_commit(world, HEADED, rules=RULES)
+    world.store.delete_sources([commit.rows[0].source])
+    code, out, _ = repair("--yes")
+    assert code == 1
+    assert "records_glued" in out
+    assert "compactor restore gives each of them back" in out
+    world.put("c.csv", HEADED["c.csv"])
+    assert repair("--yes")[0] == 0
+    (entry,) = commits(world)
+    assert entry.why == "records_glued: a line holds two records"
 
 
 # The order of the writes
