@@ -43,6 +43,7 @@ from compactor.formats import characters, json_lines, log_lines
 from compactor.formats.characters import Reading
 from compactor.formats.cloudtrail import OPENING
 from compactor.formats.ends import refuse_end
+from compactor.formats.json_text import is_object
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -182,7 +183,7 @@ def _is_one_document(head: bytes) -> bool:
     line, _, rest = head.lstrip(_BLANKS).partition(b"\n")
     if json_lines.is_undelimited(line):
         return False
-    return not (rest.strip(_BLANKS) and json_lines.is_object(line))
+    return not (rest.strip(_BLANKS) and is_object(line))
 
 
 def _headed(head: bytes, key: str, *, complete: bool) -> Detected | None:
