@@ -26,7 +26,7 @@ _COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_
 SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
-    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=60),
+    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=100),
     settings(**_COMMON),
 )
 NAMES = ("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json")
