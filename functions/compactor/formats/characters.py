@@ -20,8 +20,12 @@ _END_BYTES = 1024
 # Of a sample: what is neither printed nor tab, LF, FF, CR or ESC (colours).
 _MOST_CONTROLS = 1 / 100
 _CONTROLS = bytes({*range(9), 11, *range(14, 27), *range(28, 32), 127})
-_WIDE_BOMS = ((b"\xff\xfe\0\0", "UTF-32"), (b"\0\0\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"))
-_WIDE_BOMS += ((b"\xfe\xff", "UTF-16"),)
+_WIDE_BOMS = (
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
 # Of text in another encoding most bytes are ASCII, of binary content few.
 _LEAST_ASCII = 1 / 2
 _DECODED_AT_ONCE = 1 << 20

@@ -44,6 +44,7 @@ from compactor.formats.characters import Reading
 from compactor.formats.cloudtrail import OPENING
 from compactor.formats.ends import refuse_end
 from compactor.formats.first_record import LONGEST_HEADER, first_record
+from compactor.formats.json_text import is_object
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -193,7 +194,7 @@ def _is_one_document(head: bytes) -> bool:
     line, _, rest = head.lstrip(_BLANKS).partition(b"\n")
     if json_lines.is_undelimited(line):
         return False
-    return not (rest.strip(_BLANKS) and json_lines.is_object(line))
+    return not (rest.strip(_BLANKS) and is_object(line))
 
 
 def _headed(head: bytes, key: str, csv_header: str, *, complete: bool) -> Detected | None:

@@ -30,10 +30,11 @@ def format_of_objects(head: bytes, *, complete: bool) -> Format:
     """
     looked_at = head if complete else head[: head.rfind(b"\n") + 1]
     first = next(lines_of(looked_at), b"")
-    if first and is_object(first) and are_json_lines(looked_at):
+    first_is_whole = is_object(first)
+    if first_is_whole and are_json_lines(looked_at):
         _refuse_lone_cr(looked_at)
         return Format.JSON_LINES
-    if is_undelimited(head):
+    if _begins_with_two(_first_odd_line(head) if first_is_whole or not first else first):
         return Format.UNDELIMITED_JSON
     raise _no_lines(head, complete=complete)
 
@@ -52,7 +53,10 @@ def is_undelimited(head: bytes) -> bool:
 
     It may be cut off behind that.
     """
-    line = _first_odd_line(head)
+    return _begins_with_two(_first_odd_line(head))
+
+
+def _begins_with_two(line: bytes) -> bool:
     cut = first_boundary(line)
     return cut is not None and is_object(line[:cut])
 

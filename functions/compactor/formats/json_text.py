@@ -87,17 +87,22 @@ def _decodes(text: bytes, *, lines: bool) -> int | None:
         return decode(text)
     except RecursionError:
         return None
-    except msgspec.MsgspecError:
-        if b"\\u" not in text and b"NaN" not in text and b"Infinity" not in text:
-            return None
-        changed, halves = _HALF_CHARACTER.subn(rb"\\u0020", text)
-        changed, floats = _NO_NUMBER.subn(b"0", changed)
-        if not halves + floats:
-            return None
+    except msgspec.MsgspecError as error:
+        # Nothing that is put in another way below ends an object.
+        changed = text if "trailing characters" in str(error) else _as_msgspec_reads(text)
+    if changed == text:
+        return None
     try:
         return decode(changed)
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def _as_msgspec_reads(text: bytes) -> bytes:
+    """The text with what is JSON to others, and not to msgspec, put in another way."""
+    if b"\\u" in text:
+        text = _HALF_CHARACTER.sub(rb"\\u0020", text)
+    return _NO_NUMBER.sub(b"0", text) if b"NaN" in text or b"Infinity" in text else text
 
 
 def _decode_lines(text: bytes) -> int:
