@@ -122,7 +122,7 @@ def test_what_fails_is_named_and_everything_else_is_committed(
         "good/2.json": b'{"id": "record-2"}\n',
         "good/broken.json.gz": gzip.compress(b"never read " * 50, mtime=0)[:-9],
         "half/1.json": b'{"id": "record-3"}\n',
-        "half/denied.csv": b"id\nrecord-4\n",
+        "half/denied.csv": b"id,record\n4,record-4\n",
         "shut/1.json": b'{"id": "record-5"}\n',
     }
     job.seed(sources)

@@ -157,7 +157,7 @@ class QuoteScan:
     def feed(self, chunk: bytes | memoryview) -> None:
         """Take the next bytes; the first ones without a BOM."""
         data = self._held + bytes(chunk)
-        if _QUOTE not in data and not any(self._inside):
+        if _QUOTE not in data:
             self._held = data[len(data.rstrip(_HELD_BACK)) :]
             self._started = self._started or len(self._held) < len(data)
             self._held = self._held[-_MOST_HELD_BACK:]
