@@ -22,6 +22,7 @@ from compactor.second_reading import (
     Sample,
     header_of,
     judge,
+    may_be_header,
     plain_pieces,
     read,
     sampling,
@@ -311,3 +312,11 @@ def test_a_header_is_certain_where_a_column_below_it_has_values_alone(row, certa
     declared = seen(HEADER + row, HEADER + row)
     assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="present")) == header
     assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="absent")) is None
+
+
+def test_a_time_in_words_is_no_name() -> None:
+    rows = [b"web,Thu Jan  1 00:00:00 2026,ok\n"] * 2
+    seen = [read(Reading(Kind.TABLE), (one,)) for one in rows]
+    assert not may_be_header(seen)
+    named = [read(Reading(Kind.TABLE), (b"web,up,ok\n",))] * 2
+    assert may_be_header(named)
