@@ -34,6 +34,7 @@ from tests.support.world import World
 
 AUTO = Declared()
 BOM = b"\xef\xbb\xbf"
+STAMP = b"2026-01-02T03:04:05Z INFO "
 RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
     "CSV with a certain header": (
         ("a.csv", b"id,name\n1,x\n"),
@@ -57,9 +58,13 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
     "JSON lines": (
         ("a.json", b'{"a":1}\n\n{"a":2}'),
         ("b.json", BOM + b'{"a":"\\ud800"}\n'),
-        ("c.json", b'{"a":1}\nno json\n{"b\n'),
+        ("c.json", b'{"a":1}\r\n{"b":[1,\t"}{"]}\n'),
     ),
-    "text": (("a.log", b"a\nb"), ("b.log", b"c\n\n\n"), ("c.log", BOM + b"d\r\n")),
+    "text": (
+        ("a.log", STAMP + b"a\n" + STAMP + b'"b'),
+        ("b.log", STAMP + b"c\n\n\n" + STAMP + b"d\n"),
+        ("c.log", BOM + STAMP + b"e\r\n"),
+    ),
     "CloudFront": (
         ("a", b"#Version: 1.0\n#Fields: date x\n2026 1\n"),
         ("b", b"#Version: 1.0\n#Fields: date x\n2026 2"),
@@ -268,7 +273,7 @@ def test_copied_slices_are_read_by_examine() -> None:
         mock.patch.object(copying, "COPY_SLICE_BYTES", 100),
         mock.patch.object(pending, "MIN_PART_BYTES", 1),
     ):
-        made = [of(".log", b"line\n" * 40), of(".log", b"small\n")]
+        made = [of(".log", (STAMP + b"line\n") * 9), of(".log", STAMP + b"small\n")]
         world = Sources(made, {"min_part_bytes": 1})
         world.run()
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
