@@ -61,7 +61,7 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
         ("c.json", b'{"a":1}\r\n{"b":[1,\t"}{"]}\n'),
     ),
     "text": (
-        ("a.log", STAMP + b"a\n" + STAMP + b'"b'),
+        ("a.log", STAMP + b"a\n" + STAMP + b"b"),
         ("b.log", STAMP + b"c\n\n\n" + STAMP + b"d\n"),
         ("c.log", BOM + STAMP + b"e\r\n"),
     ),
