@@ -22,6 +22,7 @@ from compactor.second_reading import (
     Sample,
     header_of,
     judge,
+    may_be_header,
     plain_pieces,
     read,
     sampling,
@@ -33,6 +34,7 @@ from tests.support.world import World
 
 AUTO = Declared()
 BOM = b"\xef\xbb\xbf"
+STAMP = b"2026-01-02T03:04:05Z INFO "
 RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
     "CSV with a certain header": (
         ("a.csv", b"id,name\n1,x\n"),
@@ -56,9 +58,13 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
     "JSON lines": (
         ("a.json", b'{"a":1}\n\n{"a":2}'),
         ("b.json", BOM + b'{"a":"\\ud800"}\n'),
-        ("c.json", b'{"a":1}\nno json\n{"b\n'),
+        ("c.json", b'{"a":1}\r\n{"b":[1,\t"}{"]}\n'),
     ),
-    "text": (("a.log", b"a\nb"), ("b.log", b"c\n\n\n"), ("c.log", BOM + b"d\r\n")),
+    "text": (
+        ("a.log", STAMP + b"a\n" + STAMP + b"b"),
+        ("b.log", STAMP + b"c\n\n\n" + STAMP + b"d\n"),
+        ("c.log", BOM + STAMP + b"e\r\n"),
+    ),
     "CloudFront": (
         ("a", b"#Version: 1.0\n#Fields: date x\n2026 1\n"),
         ("b", b"#Version: 1.0\n#Fields: date x\n2026 2"),
@@ -267,7 +273,7 @@ def test_copied_slices_are_read_by_examine() -> None:
         mock.patch.object(copying, "COPY_SLICE_BYTES", 100),
         mock.patch.object(pending, "MIN_PART_BYTES", 1),
     ):
-        made = [of(".log", b"line\n" * 40), of(".log", b"small\n")]
+        made = [of(".log", (STAMP + b"line\n") * 9), of(".log", STAMP + b"small\n")]
         world = Sources(made, {"min_part_bytes": 1})
         world.run()
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
@@ -311,3 +317,11 @@ def test_a_header_is_certain_where_a_column_below_it_has_values_alone(row, certa
     declared = seen(HEADER + row, HEADER + row)
     assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="present")) == header
     assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="absent")) is None
+
+
+def test_a_time_in_words_is_no_name() -> None:
+    rows = [b"web,Thu Jan  1 00:00:00 2026,ok\n"] * 2
+    seen = [read(Reading(Kind.TABLE), (one,)) for one in rows]
+    assert not may_be_header(seen)
+    named = [read(Reading(Kind.TABLE), (b"web,up,ok\n",))] * 2
+    assert may_be_header(named)

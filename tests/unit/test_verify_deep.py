@@ -56,11 +56,11 @@ def test_a_source_that_another_decompressor_reads_otherwise_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(second_reading="none")
-    world.put("a.log.gz", b"one\ntwo\n", packed=True)
-    world.put("b.log.gz", b"three\n", packed=True)
+    world.put("a.json.gz", b'{"a":1}\n{"a":2}\n', packed=True)
+    world.put("b.json.gz", b'{"a":3}\n', packed=True)
     # A decompressor that loses a line, and then agrees with itself.
     with monkeypatch.context() as broken:
-        broken.setattr("compactor.plain.decompress", lambda *_, **__: b"one\n")
+        broken.setattr("compactor.plain.decompress", lambda *_, **__: b'{"a":1}\n')
         world.run()
     checked = verify.check(world.settings, world.store, sources=False, deep=True)
     assert {one.kind for one in checked.deep or ()} == {"records_differ"}

@@ -123,7 +123,7 @@ def _is_named(header: Sequence[str]) -> bool:
 
 
 def _names_column(name: str) -> bool:
-    if _NOTHING.fullmatch(name) or is_value(name):
+    if _NOTHING.fullmatch(name) or is_value(name) or _DATA.fullmatch(name):
         return False
     return _NAME.fullmatch(" ".join(name.split())) is not None
 

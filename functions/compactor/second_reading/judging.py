@@ -17,7 +17,7 @@ _LOOKED_AT_FOR_CONTROLS = 4096
 # Of every hundred characters; text has colours, form feeds and Hive's delimiters at most.
 _CONTROLS = bytes({0, *range(4, 9), *range(14, 27), *range(28, 32), 127})
 _MOST_CONTROLS = 1 / 50
-_MOST_NOT_UTF8 = 1 / 10
+_MOST_NOT_UTF8 = 3 / 10
 _TABLE_NAME = re.compile(r"\.([ct]sv)(?:\.(?:gz|gzip|zst|zstd|bz2))?\Z", re.IGNORECASE)
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^\w"\r\n])"?\r?(?:\n|\Z)', re.IGNORECASE)
 _QUOTED = re.compile(rb'"[^"]*"')
