@@ -11,7 +11,12 @@ from typing import TypeVar
 
 from compactor.model import Partition, Skipped, SourceObject
 from compactor.partitioning import expand, matches
-from compactor.places_check import check_places, refuse_named_levels
+from compactor.places_check import (
+    NamedLevels,
+    check_places,
+    in_named_levels,
+    refuse_named_levels,
+)
 from compactor.ports import ObjectStore
 from compactor.settings import Settings
 from compactor.work import Discovery, WorkItem, WorkLists, blaming, to_items_json, write_work
@@ -72,6 +77,7 @@ def discover(
     with _Parallel(workers) as parallel:
         search = _Search(settings, store, parallel)
         counted = [c for c in parallel.in_order(count, search.partitions(dates)) if c is not None]
+    refuse_named_levels(settings, [c.lost for c in counted], sum(c.item.objects for c in counted))
     return Discovery(
         items=tuple(c.item for c in counted if not c.oversized),
         oversized=tuple(c.item for c in counted if c.oversized),
@@ -193,6 +199,7 @@ def _sum(one: Skipped, two: Skipped) -> Skipped:
 class _Counted:
     item: WorkItem
     oversized: bool
+    lost: NamedLevels
 
 
 class _Count:
@@ -208,7 +215,7 @@ class _Count:
         if counted is None or not self._settings.columnar:
             return counted
         # Rows are written by Spark alone, however few they are.
-        return _Counted(counted.item, oversized=True)
+        return _Counted(counted.item, oversized=True, lost=counted.lost)
 
     def _count(self, partition: Partition) -> _Counted | None:
         counted = self._tally(partition, None)
@@ -224,12 +231,11 @@ class _Count:
 
     def _tally(self, partition: Partition, known: Container[bytes] | None) -> _Counted:
         objects, size, seconds, oversized = 0, 0, 0.0, False
-        below = len(partition.prefix)
+        lost = NamedLevels()
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_objects(partition.bucket, partition.prefix):
-                if any("=" in one.key[below:] for one in page):
-                    refuse_named_levels(self._settings, partition, page)
                 fresh = [one for one in page if known is None or one.identity not in known]
+                lost = lost.plus(in_named_levels(self._settings, partition, fresh))
                 page_size = sum(one.size for one in fresh)
                 objects += len(fresh)
                 size += page_size
@@ -240,7 +246,7 @@ class _Count:
                 if oversized:
                     break
         item = WorkItem(partition.path, partition.bucket, partition.prefix, objects, size)
-        return _Counted(item, oversized)
+        return _Counted(item, oversized, lost)
 
     def _is_oversized(self, objects: int, size: int, seconds: float) -> bool:
         limits = self._settings

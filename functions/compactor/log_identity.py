@@ -219,23 +219,14 @@ def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
             raise InvalidInput("s3_source_uri", settings.s3_source_uri, accepted)
 
 
-def refuse_output_as_source(settings: Settings, store: ObjectStore, source: SourceObject) -> None:
-    """Refuse a source that says of itself that it is an output.
-
-    Raises:
-        InvalidInput: it does.
-    """
+def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
+    """True for a source that says of itself that it is an output."""
     try:
         head = store.head(source.bucket, source.key)
     except InvalidInput:
         # One object that may not be looked at stops nobody.
-        return
-    if head is not None and LOG_METADATA in head.metadata:
-        accepted = (
-            f"a source that no run wrote; s3://{source.bucket}/{source.key} is an output of log"
-            f" {head.metadata[LOG_METADATA]}"
-        )
-        raise InvalidInput("s3_source_uri", settings.s3_source_uri, accepted)
+        return False
+    return head is not None and LOG_METADATA in head.metadata
 
 
 def _refuse_states_below(settings: Settings, store: ObjectStore) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import reduce
 from itertools import islice
 
 from compactor.errors import InvalidInput
@@ -69,30 +71,62 @@ def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
         raise not_whole(settings.s3_state_uri, 0, there)
 
 
-def refuse_named_levels(
+@dataclass(frozen=True, slots=True)
+class NamedLevels:
+    """Sources in levels below their partition that name a column: how many, and the first."""
+
+    objects: int = 0
+    key: str = ""
+    level: str = ""
+
+    def plus(self, other: NamedLevels) -> NamedLevels:
+        """Both together, with the first example of the two."""
+        first = self if self.objects else other
+        return replace(first, objects=self.objects + other.objects)
+
+
+def in_named_levels(
     settings: Settings, partition: Partition, page: Iterable[SourceObject]
-) -> None:
-    """Columns that are levels below the partitions would be lost: say so before anything is.
+) -> NamedLevels:
+    """Those of a page of a partition that the run wants."""
+    found = NamedLevels()
+    below = len(partition.prefix)
+    for one in page:
+        if one.key.find("=", below) < 0 or (one.key.endswith("/") and not one.size):
+            continue
+        level = named_level(one.key, below)
+        if level and _is_wanted(settings, one.key):
+            found = found.plus(NamedLevels(1, one.key, level))
+    return found
+
+
+def refuse_named_levels(settings: Settings, found: Sequence[NamedLevels], objects: int) -> None:
+    """End a run none of whose sources could be compacted without losing a column.
+
+    Where only some could not, those are left alone: a few keys may not stop all others.
+
+    Args:
+        settings: of the run.
+        found: such sources, by partition.
+        objects: how many sources there are in all.
 
     Raises:
-        InvalidInput: there is one.
+        InvalidInput: all are such.
     """
-    for one in page:
-        level = named_level(one.key, len(partition.prefix))
-        directory = one.key.endswith("/") and not one.size
-        if not level or directory or not _is_wanted(settings, one.key):
-            continue
-        if settings.date_format is not None:
-            name = "date_format"
-            way = f"{settings.date_format}/{level}, or no date_format and a depth"
-        else:
-            name = "depth"
-            way = f"{settings.depth + level.count('/') + 1}, or whatever depth"
-        accepted = (
-            f"{way} that makes partitions of all levels which name a column, for outputs below"
-            f" {partition.prefix or 'the root'} would lose that of s3://{one.bucket}/{one.key}"
-        )
-        raise InvalidInput(name, getattr(settings, name), accepted)
+    lost = reduce(NamedLevels.plus, found, NamedLevels())
+    if not lost.objects or lost.objects < objects:
+        return
+    if settings.date_format is not None:
+        name = "date_format"
+        way = f"{settings.date_format}/{lost.level}, or no date_format and a depth"
+    else:
+        name = "depth"
+        way = f"{settings.depth + lost.level.count('/') + 1}, or whatever depth"
+    accepted = (
+        f"{way} that makes partitions of all levels which name a column, for outputs above"
+        f" {lost.level}/ would lose that of s3://{settings.source.root.bucket}/{lost.key}"
+    )
+    raise InvalidInput(name, getattr(settings, name), accepted)
 
 
 def _is_wanted(settings: Settings, key: str) -> bool:

@@ -32,7 +32,7 @@ from compactor.errors import (
 )
 from compactor.group_steps import draft_of, drop, store_group
 from compactor.listing import take_listing
-from compactor.log_identity import refuse_output_as_source
+from compactor.log_identity import is_output_of_a_run
 from compactor.model import (
     CompactionPlan,
     ObjectGroup,
@@ -140,7 +140,8 @@ class Progress:
         decision = plan(listing, run.settings, known, run.clock.now())
         if decision.groups:
             self._require_whole_log()
-            self._refuse_outputs(decision.groups)
+            if self._leave_outputs(decision.groups):
+                return self.plan_window(window)
         if not window.listed:
             self._count_skips(decision)
             window.listed = True
@@ -305,14 +306,29 @@ class Progress:
             self.run.log.require_whole(self.state)
             self._whole = True
 
-    def _refuse_outputs(self, groups: Sequence[ObjectGroup]) -> None:
-        """Of sources that are called like outputs one in each group is looked at."""
-        for group in groups:
-            named = (one for one in group.sources if like_output(one.key))
-            suspect = next(named, None)
-            if suspect is not None and suspect.identity not in self._no_outputs:
-                refuse_output_as_source(self.run.settings, self.run.store, suspect)
-                self._no_outputs.add(suspect.identity)
+    def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
+        """Leave out sources that are outputs of some run; True where there are any.
+
+        Of those that are called like outputs one in each group is looked at, and the others only
+        where that one is.
+        """
+        found = [one for group in groups for one in self._outputs_in(group)]
+        self._aside |= {one.identity for one in found}
+        if found:
+            size = sum(one.size for one in found)
+            left = Skipped(len(found), size, (found[0].key,))
+            before = self.result.skipped.get(SkipReason.OWN_STATE, Skipped(0, 0))
+            self.result.skipped[SkipReason.OWN_STATE] = before.plus(left)
+        return bool(found)
+
+    def _outputs_in(self, group: ObjectGroup) -> list[SourceObject]:
+        named = [one for one in group.sources if like_output(one.key)]
+        if not named or named[0].identity in self._no_outputs:
+            return []
+        if not is_output_of_a_run(self.run.store, named[0]):
+            self._no_outputs.add(named[0].identity)
+            return []
+        return [one for one in named if is_output_of_a_run(self.run.store, one)]
 
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped

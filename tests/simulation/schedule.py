@@ -251,7 +251,7 @@ class _Schedule:
         # Rare: it ends what can be said of the end.
         if world.damaged:
             self.tell(world.restore(self._choices.one_of(sorted(world.damaged))))
-        elif self._choices.chance(0.2):
+        elif self._choices.chance(0.4):
             keys = list(world.state)
             key, other = self._choices.one_of(keys), self._choices.one_of(keys)
             self.tell(
