@@ -202,6 +202,7 @@ class CommitLog:
             commit = read_entry(self._store, self._bucket, commits[sequence], sequence)
             self._require_ours(commit)
             state.add(commit)
+            state.foreign.add(commit.rows)
 
     def _require_ours(self, commit: Commit) -> None:
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
@@ -228,6 +229,9 @@ class CommitLog:
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
+        # The same content may have come under two ETags, one for either run.
+        if draft.replaces is None and state.foreign.has_key_of(draft.rows):
+            raise CommitConflict("other content of the same keys was committed meanwhile")
 
 
 def _names_output(state: LogState, one: SourceObject) -> bool:

@@ -287,6 +287,7 @@ class LogState:
         undecided: those of the quarantined that hang on the settings, by the settings in force.
         contents: what was compacted of which key, as far as entries tell that were written since
             it is remembered.
+        foreign: what entries name that others wrote since the last plan, or since before it.
         written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
             arrived later, and is committed, was put again after its commit. Infinite where there
             is no entry, or it is not known.
@@ -311,6 +312,7 @@ class LogState:
     passing: set[bytes] = field(default_factory=set)
     undecided: dict[str, set[bytes]] = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
+    foreign: Contents = field(default_factory=Contents)
     written_at: float = inf
     unpublished: dict[int, Commit] = field(default_factory=dict)
     commit_ids: dict[int, str] = field(default_factory=dict)

@@ -301,13 +301,12 @@ class _Attempt:
         for identity in left:
             self._misfits.pop(identity, None)
         rows = [row for row in self._rows if row.source.identity not in left]
-        if len(rows) < len(self._rows):
-            # All that had any content: the output has one header.
-            self._rows = rows
+        if len(rows) < len(self._rows) and not any(row.length for row in rows):
             self.abort()
             self._writer = None
             # What is not written is not read a second time.
             self._sample = None
+        self._rows = rows
 
     def _write_opening(self) -> None:
         if not self._opened and self._framer is not None:

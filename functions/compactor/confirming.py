@@ -70,24 +70,24 @@ class HeaderCase:
 
     def left_alone(self) -> list[Quarantined]:
         """The sources of which it is not certain whether they have a header."""
-        left = self._alone()
-        fault = self._fault()
-        if fault:
-            left = [*((source, found, fault) for source, found in self._placed), *left]
         quarantined = {
             source.identity: Quarantined(
                 source, QuarantineReason.AMBIGUOUS_HEADER, ambiguous(seen, found.header).detail
             )
-            for source, found, seen in reversed(left)
+            for source, found, seen in (*self._alone(), *self._unconfirmed())
         }
         return list(quarantined.values())
 
-    def _fault(self) -> str:
+    def _unconfirmed(self) -> list[tuple[SourceObject, Detected, str]]:
+        """Sources of the output that do not confirm each other's header."""
         masks = [found.evidence for _, found in self._placed if found.evidence]
-        if not self._placed or len(self._placed) == len(masks) == 1:
-            # Nothing was left out of an output that has one source.
-            return ""
-        return doubt(masks, seen_again=self._seen_again())
+        seen = doubt(masks, seen_again=len(masks) > 1 and self._seen_again())
+        # Of a single source with rows, nothing is left out: only the others may be something else.
+        return [
+            (source, found, seen)
+            for source, found in self._placed
+            if seen and not (found.evidence and len(masks) == 1)
+        ]
 
     def _seen_again(self) -> bool:
         framer = self.framer

@@ -34,7 +34,7 @@ def mark_of(plain_bytes: int | None, crc32: int | None) -> int:
     """Sixteen bits that equal contents have in common."""
     if plain_bytes is None or crc32 is None:
         return UNREAD_MARK
-    return (crc32 ^ crc32 >> _MARK_BITS ^ plain_bytes) & _MASK
+    return (crc32 ^ crc32 >> _MARK_BITS ^ plain_bytes) & _MASK or 1
 
 
 class Contents:
@@ -49,7 +49,7 @@ class Contents:
         if values:
             self._levels.append(values)
         if len(self._levels) > _MOST_LEVELS:
-            self._levels[1:] = [array("Q", sorted(chain.from_iterable(self._levels[1:])))]
+            self._levels[1:] = [_merged(self._levels[1:])]
 
     def discard(self, rows: Iterable[ManifestRow]) -> None:
         """Forget the sources of a commit that became void."""
@@ -60,13 +60,19 @@ class Contents:
     def marks(self, source: SourceObject) -> frozenset[int]:
         """The marks of everything that was compacted of this key; empty for a new key."""
         first = _key_bits(source) << _MARK_BITS
-        found = []
+        last = first | _MASK
+        found: frozenset[int] = frozenset()
         for level in self._levels:
             at = bisect_left(level, first)
-            while at < len(level) and level[at] <= first | _MASK:
-                found.append(level[at] & _MASK)
+            # As good as always it ends here: the key is new.
+            while at < len(level) and level[at] <= last:
+                found |= {level[at] & _MASK}
                 at += 1
-        return frozenset(found)
+        return found
+
+    def has_key_of(self, rows: Iterable[ManifestRow]) -> bool:
+        """True when anything was compacted of one of these keys."""
+        return bool(self._levels) and any(self.marks(row.source) for row in rows)
 
     def held_by(self, group: ObjectGroup, unlike: Container[bytes]) -> ObjectGroup:
         """The group with the marks of what was compacted of its keys.
@@ -77,8 +83,9 @@ class Contents:
         """
         if not self._levels:
             return group
-        marks = {one.identity: self.marks(one) for one in group.sources}
-        held = {one: found for one, found in marks.items() if found}
+        if len(self._levels) > 2:
+            self._levels[1:] = [_merged(self._levels[1:])]
+        held = {one.identity: found for one in group.sources if (found := self.marks(one))}
         for identity in held:
             if identity in unlike:
                 held[identity] = UNCOMPARED
@@ -110,6 +117,10 @@ def overwritten(group: ObjectGroup, rows: Sequence[ManifestRow]) -> Skipped:
     over = [row.source for row in rows if row.source.identity in group.held]
     examples = tuple(source.key for source in over[:1])
     return Skipped(len(over), sum(source.size for source in over), examples)
+
+
+def _merged(levels: Sequence[array[int]]) -> array[int]:
+    return array("Q", sorted(chain.from_iterable(levels)))
 
 
 def _value(row: ManifestRow) -> int:

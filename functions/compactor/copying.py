@@ -76,7 +76,8 @@ def _proven_signature(
     if found is None or found.format not in COPIED_FORMATS:
         return None
     signature = Signature(found.format, Compression.NONE)
-    tail = store.read_range(source, source.size - _END_BYTES, _END_BYTES)
+    length = min(_END_BYTES, source.size)
+    tail = store.read_range(source, source.size - length, length)
     last_lines = tail[tail.find(b"\n") + 1 :]
     if len(last_lines) in {0, len(tail)}:
         return None

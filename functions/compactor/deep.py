@@ -8,9 +8,8 @@ back, and of the sources themselves while they stand, by the readers of ``second
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from compactor import slices
@@ -18,11 +17,11 @@ from compactor.commit_log import Commit, Output
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.manifest import ManifestRow
 from compactor.model import Format
-from compactor.ports import ObjectStore, SourceBody
+from compactor.originals import JUDGED_BYTES, Originals, head_of, seen_in
+from compactor.ports import ObjectStore
 from compactor.second_reading import (
     HEADED,
     WHOLE,
-    Columns,
     Declared,
     Kind,
     NotReadable,
@@ -34,7 +33,6 @@ from compactor.second_reading import (
     may_be_header,
     plain_pieces,
     read,
-    tally,
 )
 from compactor.settings import Settings
 from compactor.twice import declared_by
@@ -43,7 +41,6 @@ ROWS_DROPPED = "rows_dropped"
 RECORDS_GLUED = "records_glued"
 RECORDS_DIFFER = "records_differ"
 
-_JUDGED_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -101,50 +98,6 @@ def examine(
         raise IntegrityError(f"s3://{output.bucket}/{output.key}: {error}") from error
 
 
-@dataclass(slots=True)
-class _Originals:
-    """What one reader saw in all sources of a commit.
-
-    Attributes:
-        tallies: of each source that holds anything, by its number: its records but the first
-            row, and that row.
-        firsts: how often each first row comes.
-        columns: of the rows below all of them.
-        unfinished: sources that end within something, or cannot be read so, and how.
-    """
-
-    tallies: dict[int, tuple[Tally, tuple[str, ...] | None]] = field(default_factory=dict)
-    firsts: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    columns: Columns = field(default_factory=Columns)
-    unfinished: dict[int, str] = field(default_factory=dict)
-
-    def add(self, number: int, seen: Seen) -> None:
-        first = seen.first
-        if first is not None:
-            self.firsts[first] += 1
-            self.columns.again |= seen.columns.again
-            self.columns.values |= seen.columns.values
-            self.columns.others |= seen.columns.others
-        self.tallies[number] = (seen.records, first)
-        if seen.open_end or seen.fault:
-            self.unfinished[number] = seen.open_end or seen.fault
-
-    @property
-    def seen(self) -> list[Seen]:
-        """One for each first row, twice where it comes more than once."""
-        repeated = chain.from_iterable((one,) * min(n, 2) for one, n in self.firsts.items())
-        return [Seen(first=one, columns=self.columns) for one in repeated]
-
-    def total(self, header: tuple[str, ...] | None) -> Tally:
-        total = Tally()
-        for records, _ in self.tallies.values():
-            total = total.plus(records)
-        for first, times in self.firsts.items():
-            if first != header:
-                total = total.plus(tally([first]), times)
-        return total
-
-
 class _Examination:
     def __init__(
         self, commit: Commit, output: Output, store: ObjectStore, declared: Declared
@@ -175,24 +128,24 @@ class _Examination:
             if sources:
                 yield from self._compare_sources(reading, found)
 
-    def _judge_all(self) -> tuple[list[Reading], dict[Reading, _Originals]]:
+    def _judge_all(self) -> tuple[list[Reading], dict[Reading, Originals]]:
         """The readings of all sources, and what each saw in its own sources."""
-        found: dict[Reading, _Originals] = {}
+        found: dict[Reading, Originals] = {}
         for number, row, pieces in self._originals():
-            head = _head_of(pieces)
+            head = head_of(pieces)
             if not head.removeprefix(_BOM):
                 continue
-            complete = len(head) < _JUDGED_BYTES
+            complete = len(head) < JUDGED_BYTES
             reading = judge(head, row.source.key, self._declared, complete=complete)
             self._judged[number] = reading
             seen = read(reading, chain((head,), pieces))
-            found.setdefault(reading, _Originals()).add(number, seen)
+            found.setdefault(reading, Originals()).add(number, seen)
         return list(found), found
 
-    def _read_originals(self, reading: Reading) -> _Originals:
-        found = _Originals()
+    def _read_originals(self, reading: Reading) -> Originals:
+        found = Originals()
         for number, _, pieces in self._originals():
-            head = _head_of(pieces)
+            head = head_of(pieces)
             if head.removeprefix(_BOM):
                 found.add(number, read(reading, chain((head,), pieces)))
         return found
@@ -209,7 +162,7 @@ class _Examination:
             for _ in pieces:
                 continue
 
-    def _compare(self, reading: Reading, originals: _Originals) -> Iterator[Finding]:
+    def _compare(self, reading: Reading, originals: Originals) -> Iterator[Finding]:
         header = header_of(originals.seen, reading, self._declared)
         expected = originals.total(header)
         strict = reading.as_output(
@@ -234,7 +187,7 @@ class _Examination:
             yield self._finding(RECORDS_DIFFER, self._all_keys(), (expected, records), detail)
         yield from self._open_ends(reading, originals, (expected, records))
 
-    def _may_repeat_header(self, reading: Reading, originals: _Originals) -> bool:
+    def _may_repeat_header(self, reading: Reading, originals: Originals) -> bool:
         auto = reading.kind is Kind.TABLE and self._declared.csv_header == "auto"
         return auto and may_be_header(originals.seen)
 
@@ -244,7 +197,7 @@ class _Examination:
     def _fault(
         self,
         reading: Reading,
-        originals: _Originals,
+        originals: Originals,
         header: tuple[str, ...] | None,
         more: int,
     ) -> tuple[str, tuple[str, ...]]:
@@ -262,7 +215,7 @@ class _Examination:
         return RECORDS_DIFFER, self._all_keys()
 
     def _open_ends(
-        self, reading: Reading, originals: _Originals, counts: tuple[Tally, Tally]
+        self, reading: Reading, originals: Originals, counts: tuple[Tally, Tally]
     ) -> Iterator[Finding]:
         last = max(originals.tallies, default=0)
         followed = {
@@ -275,12 +228,12 @@ class _Examination:
             detail = f"what ends {how} is followed by another source"
             yield self._finding(RECORDS_GLUED, self._keys(followed), counts, detail)
 
-    def _compare_sources(self, reading: Reading, originals: _Originals) -> Iterator[Finding]:
+    def _compare_sources(self, reading: Reading, originals: Originals) -> Iterator[Finding]:
         """The sources that still stand, decompressed anew, beside what was given back."""
         numbers = {row.source.identity: number for number, row in enumerate(self._rows)}
         wanted = [self._rows[number].source for number in originals.tallies]
         for body in self._store.read_sources(wanted):
-            seen = _seen_in(body, reading)
+            seen = seen_in(body, reading)
             if seen is None:
                 continue
             expected = originals.tallies[numbers[body.source.identity]]
@@ -301,29 +254,3 @@ class _Examination:
 
     def _all_keys(self) -> tuple[str, ...]:
         return tuple(row.source.key for row in self._rows)
-
-
-def _head_of(pieces: Iterator[bytes]) -> bytes:
-    """The first megabyte, or all there is; consumed."""
-    held: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
-        if size >= _JUDGED_BYTES:
-            break
-    return b"".join(held)
-
-
-def _seen_in(body: SourceBody, reading: Reading) -> Seen | None:
-    """None for a source that changed, or went, or cannot be read any more."""
-    if body.content is not None:
-        stored = iter((body.content,))
-    elif body.chunks is not None and body.error is None:
-        stored = body.chunks()
-    else:
-        return None
-    try:
-        return read(reading, plain_pieces(stored))
-    except (IntegrityError, NotReadable, UnreadableSource):
-        return None

@@ -71,6 +71,14 @@ def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
     return PackingClass("unknown", compression)
 
 
+def as_learned(signature: Signature) -> Signature:
+    """What the next plan must know to tell this signature from others: no more of its header."""
+    if len(signature.header) <= _LONG_HEADER_BYTES:
+        return signature
+    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
+    return replace(signature, header=digest)
+
+
 def output_compression(settings: Settings, source: Compression) -> Compression:
     """How an output is encoded, given how its sources are.
 
@@ -190,11 +198,3 @@ def make_group(
     for source in sources:
         digest.update(source.identity)
     return ObjectGroup(digest.hexdigest(), tuple(sources), copy)
-
-
-def as_learned(signature: Signature) -> Signature:
-    """What the next plan must know to tell this signature from others: no more of its header."""
-    if len(signature.header) <= _LONG_HEADER_BYTES:
-        return signature
-    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
-    return replace(signature, header=digest)

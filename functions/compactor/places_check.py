@@ -37,14 +37,17 @@ def check_places(settings: Settings, store: ObjectStore) -> None:
             next(iter(store.list_level(place.bucket, place.prefix)), None)
     with blaming("s3_state_uri", settings):
         check_scheme(settings, store)
-        known = read_identity(settings, store) is not None
-        if not known:
+        if read_identity(settings, store) is None:
             check_new_state(settings, store)
     with blaming("s3_source_uri", settings):
         refuse_outputs_as_sources(settings, store)
-    if not known and not any(some_entries(settings.state, store)):
-        with blaming("s3_destination_uri", settings):
-            _refuse_unknown_outputs(settings, store)
+    if not _has_log(settings, store):
+        _refuse_unknown_outputs(settings, store)
+
+
+def _has_log(settings: Settings, store: ObjectStore) -> bool:
+    known = read_identity(settings, store) is not None
+    return known or any(some_entries(settings.state, store))
 
 
 def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
@@ -56,10 +59,14 @@ def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
     name = re.compile(
         rf"(?:.*/)?{re.escape(settings.output_stem)}-[0-9a-f]{{32}}(?:\.[^/]*)?", re.S
     )
-    for page in islice(store.list_objects(place.bucket, place.prefix), _PAGES_LOOKED_AT):
-        for one in page:
-            if name.fullmatch(one.key, len(place.prefix)):
-                raise not_whole(settings.s3_state_uri, 0, [one])
+    with blaming("s3_destination_uri", settings):
+        pages = islice(store.list_objects(place.bucket, place.prefix), _PAGES_LOOKED_AT)
+        there = [
+            one for page in pages for one in page if name.fullmatch(one.key, len(place.prefix))
+        ]
+    # Another first run may have published them meanwhile: then its log is there, too.
+    if there and not _has_log(settings, store):
+        raise not_whole(settings.s3_state_uri, 0, there)
 
 
 def refuse_named_levels(

@@ -15,6 +15,7 @@ from math import inf
 
 from compactor.commit_log import Commit, LogState
 from compactor.confirm import confirm
+from compactor.contents import Contents
 from compactor.delivered_again import found_in, put_again
 from compactor.destination import Destination, like_output
 from compactor.detection import decided_by
@@ -94,8 +95,7 @@ class Progress:
         self._whole = False
         self._aside: set[bytes] = set()
         self._no_outputs: set[bytes] = set()
-        # What only looks like the content of a commit.
-        self._unlike: set[bytes] = set()
+        self._unlike: set[bytes] = set()  # what only looks like the content of a commit
         self._earlier_calls = replace(state.totals(run.run_id))
 
     def settle(self) -> bool:
@@ -131,6 +131,7 @@ class Progress:
             written_at=inf if window.listed else state.written_at,
         )
         self._note_returned(listing.returned)
+        state.foreign = Contents()
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))

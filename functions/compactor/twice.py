@@ -36,7 +36,9 @@ def read_again(pending: PendingOutput) -> None:
     Raises:
         RecordsDiffer: names the group, the sources and both counts.
     """
-    found = pending.sample.differences() if pending.sample is not None else ()
+    if pending.sample is None or pending.output is None:
+        return
+    found = pending.sample.differences()
     if not found:
         return
     lines = "; ".join(one.line for one in found[:_SHOWN])

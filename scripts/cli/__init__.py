@@ -25,7 +25,6 @@ Only the module of the command asked for is imported, so that ``--help`` answers
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from typing import NoReturn
 from compactor.errors import CompactorError, InvalidInput
 from compactor.shown import visible
 from scripts.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from scripts.cli.streams import drop_output, require_streams, require_text
 
 _EPILOG = """\
 a first look, then your own data:
@@ -250,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        _drop_output()
+        drop_output()
         if not code and not isinstance(error, BrokenPipeError):
             _tell(f"standard output: {error}")
         return code or EXIT_FAILED
@@ -261,8 +261,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _carry_out(arguments: Sequence[str]) -> int:
     try:
-        _require_streams()
-        _require_text(arguments)
+        require_streams()
+        require_text(arguments)
         args = build_parser(arguments).parse_args(arguments)
         run: Callable[[argparse.Namespace], int] = args.run
         return run(args)
@@ -270,7 +270,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         _tell("interrupted; what was committed stands")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
         return EXIT_FAILED
     except Failure as failure:
         _tell(str(failure))
@@ -280,47 +280,6 @@ def _carry_out(arguments: Sequence[str]) -> int:
             raise
         _tell(f"{type(error).__name__}: {error}")
         return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
-
-
-def _require_streams() -> None:
-    """Where a standard stream is closed, Python has None for it, and its number is free.
-
-    Raises:
-        Failure: nobody could be told of anything.
-    """
-    # A file that is opened later must not become what somebody else prints to.
-    if sys.stdin is None:
-        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
-    closed = sys.stdout is None
-    if closed:
-        os.open(os.devnull, os.O_WRONLY)
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-    if closed:
-        raise Failure("standard output is closed: nothing was done")
-
-
-def _require_text(arguments: Sequence[str]) -> None:
-    """Refuse what is no text: neither S3 nor JSON has it.
-
-    Raises:
-        InvalidInput: an argument is not UTF-8, or holds a NUL; or is an option with -- as its
-            value, of which argparse makes an empty list.
-    """
-    for one in arguments:
-        if one.startswith("-") and one.endswith("=--"):
-            raise InvalidInput("argument", one, "another value than --")
-        if "\0" in one or any("\ud800" <= character <= "\udfff" for character in one):
-            raise InvalidInput("argument", one, "UTF-8 without NUL characters")
-
-
-def _drop_output() -> None:
-    """Whoever read our output has gone; Python must not try to write the rest at its exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        # It is no file.
-        return
 
 
 def _expected(error: Exception) -> bool:

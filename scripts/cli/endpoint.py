@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError, SSLError
 
-from compactor.errors import InvalidInput, TransientStoreError
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.stores.retries import limit_silence, sent_within
 from compactor.stores.s3 import make_client
 from compactor.stores.translate import WEATHER, one_line
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 _ACCEPTED = "a URL such as http://localhost:9000"
-# Tries of five seconds each, which the client may take to connect as well, and waits between.
-_TRIES, _WAIT_SECONDS, _SILENCE_SECONDS = 3, 1.0, 5.0
+# To connect, the client takes up to five seconds more: 29 in all.
+_TRIES, _WAIT_SECONDS, _SILENCE_SECONDS = 3, 1.0, 4.0
 # While a run is under way: a slow answer is none to be told of, 25 seconds of silence are.
 _WATCH_SECONDS, _LONGEST_ANSWER_SECONDS = 5.0, 25.0
 
@@ -48,10 +48,11 @@ def check_url(url: str | None) -> None:
 def require_answer(client: S3Client, bucket: str) -> None:
     """Send one cheap request; whatever is answered, somebody is there.
 
-    Told within 20 seconds: a request that works with data is asked again for much longer.
+    Told within 30 seconds: a request that works with data is asked again for much longer.
 
     Raises:
         TransientStoreError: nobody is.
+        InvalidInput: whoever answers is no S3.
     """
     for tries in range(1, _TRIES + 1):
         silence = _silence(client, bucket, _SILENCE_SECONDS)
@@ -82,7 +83,10 @@ def _watch(endpoint_url: str | None, bucket: str, ended: threading.Event) -> Non
     limit_silence(client)
     silences = 0
     while not ended.wait(_WATCH_SECONDS):
-        silence = _silence(client, bucket, _LONGEST_ANSWER_SECONDS)
+        try:
+            silence = _silence(client, bucket, _LONGEST_ANSWER_SECONDS)
+        except CompactorError as error:
+            silence = str(error)
         silences = silences + 1 if silence else 0
         if silences == 2 and not ended.is_set():
             print_error(
@@ -100,6 +104,10 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
         return ""
     except SSLError as error:
         raise TransientStoreError(f"{client.meta.endpoint_url}: {one_line(error)}") from error
+    except RecursionError:
+        # botocore asks for the region of a bucket by the very request that was sent elsewhere.
+        accepted = "an S3 endpoint; this one answers every request with a redirection"
+        raise InvalidInput("endpoint", client.meta.endpoint_url, accepted) from None
     except WEATHER as error:
         return one_line(error)
     except BotoCoreError:

@@ -147,9 +147,18 @@ class _Check:
             name = log.path or "(root)"
             for sequence in log.missing:
                 self.checked.findings.append(f"{name}: entry {sequence} of its log is gone")
+            # Of sources that came again, the commits that have their content, and who says so.
+            origins: dict[int, str] = {}
             try:
                 for commit in log.newest_first(self._store):
+                    origins.pop(commit.sequence, None)
+                    origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield f"{name} commit {commit.sequence}", commit
+                self.checked.findings += [
+                    f"{told}: sources came again with the content of commit {of}, which is"
+                    " gone or void"
+                    for of, told in origins.items()
+                ]
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
                 self._all_read = False

@@ -47,6 +47,20 @@ def test_a_part_may_be_a_view_of_memory(bench: Bench) -> None:
     assert bench.contents() == {"out": b"234"}
 
 
+def test_the_head_of_an_output_has_the_metadata_it_was_begun_with(bench: Bench) -> None:
+    names = {"compactor-log": "0" * 32, "compactor-group": "f" * 32}
+    upload_id = bench.store.create_upload(bench.bucket, "out", metadata=names)
+    part = bench.store.upload_part(bench.bucket, "out", upload_id, 1, b"234")
+    bench.store.complete_upload(bench.bucket, "out", upload_id, [part], crc32=None)
+    head = bench.store.head(bench.bucket, "out")
+    assert head is not None
+    assert head.metadata == names
+    bench.seed("other", b"")
+    other = bench.store.head(bench.bucket, "other")
+    assert other is not None
+    assert other.metadata == {}
+
+
 def test_completing_on_a_key_that_is_taken_changes_nothing(bench: Bench) -> None:
     upload_id, parts = upload(bench, "out", b"late")
     bench.seed("out", b"early")

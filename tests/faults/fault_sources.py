@@ -22,7 +22,7 @@ def _csv(names: Sequence[str]) -> bytes:
 
 
 def _text(names: Sequence[str]) -> bytes:
-    return "\r\n".join(f"2026-01-02 host {name}" for name in names).encode()
+    return "\r\n".join(f"2026-01-02 03:04:05 host {name}" for name in names).encode()
 
 
 def _trail(names: Sequence[str]) -> bytes:
@@ -81,7 +81,8 @@ def large_partition(*, seed: int) -> Iterator[tuple[str, bytes]]:
         size = 0
         lines: list[str] = []
         while size < 3 * MIB:
-            line = f"record-{seed}-large-{number}-{len(lines)} {dice.randbytes(5_000).hex()}\n"
+            name = f"record-{seed}-large-{number}-{len(lines)}"
+            line = f"2026-01-02 03:04:05 {name} {dice.randbytes(5_000).hex()}\n"
             lines.append(line)
             size += len(line)
         yield f"large/host-{number}.log", "".join(lines).encode()

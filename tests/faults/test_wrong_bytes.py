@@ -15,7 +15,8 @@ SOURCES, COMMITS = r"^/[^/]*-source/", r"/partitions/.*/commits/"
 
 
 def lines(count: int) -> bytes:
-    return b"".join(b"record-%d of a host\n" % number for number in range(count))
+    line = b"2026-01-02 03:04:05 record-%d of a host\n"
+    return b"".join(line % number for number in range(count))
 
 
 def wrong(fault: Fault, *operations: str, path: str = "", share: float = 1.0) -> Rule:
@@ -49,7 +50,7 @@ def test_a_wrong_byte_in_a_commit_that_is_read_stops_the_partition_and_changes_n
     world.seed([("host/first.log", lines(50))])
     assert world.run().status == "SUCCEEDED"
     before = world.keys(world.lake, "compacted/")
-    world.seed([("host/later.log", b"record-50 of a host\n")])
+    world.seed([("host/later.log", b"2026-01-02 03:04:05 record-50 of a host\n")])
     result = run_with(world, wrong(Fault.FLIPPED_ANSWER, "GET", path=COMMITS))
     assert result.status == "FAILED"
     assert "damaged" in message_of(result.cause)

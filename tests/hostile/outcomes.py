@@ -47,5 +47,5 @@ _BESIDE = {
     "_CloudTrail_": b'{"Records":[{"beside":1}]}',
     ".csv": b"id,name\nbeside,1\n",
     ".json": b'{"beside":1}\n',
-    ".log": b"beside\n",
+    ".log": b"2026-01-02 03:04:05 beside\n",
 }

@@ -12,6 +12,7 @@ import zstandard
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import MOST_EDITS
+from compactor.left_alone import BY_SETTINGS
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from compactor.restoring import facts_of, restore_slice
 from tests.hostile.outcomes import compacted, quarantined
@@ -20,6 +21,7 @@ from tests.support.records import BOM, Made, read_object
 from tests.support.sources import Sources, of
 
 LINES = b'{"a":1}\n{"a":2}\n'
+LOG = b"2026-01-02 03:04:05 no json at all\n"
 UNKNOWN, MALFORMED = QuarantineReason.UNKNOWN_FORMAT, QuarantineReason.MALFORMED
 AMBIGUOUS, OPEN_QUOTE = QuarantineReason.AMBIGUOUS_HEADER, QuarantineReason.OPEN_QUOTE
 TOO_LARGE = QuarantineReason.TOO_LARGE
@@ -31,14 +33,14 @@ TRAIL = "_CloudTrail_x.json"
 @pytest.mark.parametrize(
     ("name", "stored", "plain"),
     [
-        (".log.gz", b"plain\n", b"plain\n"),
-        (".log.zst", b"plain\n", b"plain\n"),
-        (".log", gzip.compress(b"gzip\n", mtime=0), b"gzip\n"),
-        (".log.gz", zstandard.compress(b"zstd\n"), b"zstd\n"),
+        (".log.gz", LOG, LOG),
+        (".log.zst", LOG, LOG),
+        (".log", gzip.compress(LOG, mtime=0), LOG),
+        (".log.gz", zstandard.compress(LOG), LOG),
         (".json.zst", gzip.compress(LINES, mtime=0), LINES),
         (".csv", gzip.compress(b"id,name\n1,x\n", mtime=0), b"id,name\n1,x\n"),
         (".csv.gz", LINES, LINES),
-        (".json", b"no json at all\n", b"no json at all\n"),
+        (".json", LOG, LOG),
         (".log", LINES, LINES),
         (".json", b'{"Records":[{"a":1}]}', b'{"Records":[{"a":1}]}'),
     ],
@@ -64,7 +66,7 @@ def _as_read(name: str, plain: bytes) -> str:
     ids=["parquet", "zip", "program", "nul", "controls"],
 )
 def test_binary_content_is_left_alone_under_any_name(name: str, stored: bytes) -> None:
-    assert quarantined(name, stored) is UNKNOWN
+    assert quarantined(name, stored) is QuarantineReason.BINARY
 
 
 def test_a_trail_that_is_no_document_is_compacted_as_what_it_is() -> None:
@@ -79,9 +81,13 @@ ARRAY, OBJECT = b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP
 
 
 @pytest.mark.parametrize("deep", [ARRAY, OBJECT], ids=["arrays", "objects"])
-def test_lines_nested_ten_thousand_deep_pass_as_lines(deep: bytes) -> None:
+def test_lines_nested_too_deep_to_be_proven_whole_pass_as_lines_where_that_is_said(
+    deep: bytes,
+) -> None:
     line = b'{"deep":' + deep + b"}\n"
-    world = Sources([Made(".json", line, line, Counter()), of(".json", LINES)])
+    assert quarantined(".json", line) is UNKNOWN
+    made = Made(".json", line, line, Counter())
+    world = Sources([made, of(".json", LINES)], format="json_lines")
     assert world.run().status == "done"
     world.check_restore()
     assert list(world.outputs.values()) == [line + LINES]
@@ -100,8 +106,9 @@ def test_documents_nested_a_hundred_deep_are_compacted() -> None:
 
 
 @pytest.mark.parametrize("output", ["lines", "as_is"])
-def test_undelimited_objects_nested_ten_thousand_deep_are_told_apart(output: str) -> None:
-    source = b'{"first":1}' + OBJECT + b'{"s":"}{"}' + OBJECT
+def test_undelimited_objects_nested_a_hundred_deep_are_told_apart(output: str) -> None:
+    deep = b'{"a":' * 100 + b"1" + b"}" * 100
+    source = b'{"first":1}' + deep + b'{"s":"}{"}' + deep
     framer = framer_for(
         Signature(Format.UNDELIMITED_JSON, Compression.NONE), undelimited_output=output
     )
@@ -114,11 +121,8 @@ def test_undelimited_objects_nested_ten_thousand_deep_are_told_apart(output: str
     assert found.records == (4 if output == "lines" else 1)
 
 
-def test_a_first_object_nested_too_deep_to_check_leaves_the_source_as_lines() -> None:
-    source = OBJECT + b'{"second":1}'
-    found = detect(source, ".json", complete=True, forced=None)
-    assert found is not None
-    assert found.format is Format.JSON_LINES
+def test_a_first_object_nested_too_deep_to_check_leaves_the_source_alone() -> None:
+    assert quarantined(".json", OBJECT + b'{"second":1}') is UNKNOWN
 
 
 # Work grows with the size, not with its square.
@@ -153,7 +157,8 @@ def test_no_content_makes_the_work_grow_with_the_square_of_its_size(trap: bytes,
     """At a microsecond a byte a square would take days: the time-out of the test is the bound."""
     for forced in (None, Format.CSV, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL, Format.CLOUDFRONT):
         for option in ("document", "lines"):
-            assert framed_or_refused(trap, name, forced, option) in REFUSED
+            reason = framed_or_refused(trap, name, forced, option)
+            assert reason in {*REFUSED, *BY_SETTINGS}
 
 
 def framed_or_refused(content: bytes, name: str, forced: Format | None, option: str) -> str | None:
@@ -257,7 +262,7 @@ def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs(
     monkeypatch.setattr("compactor.compact.MAX_KEPT_BYTES", 5_000)
     costly = b'{"a":1}{"a":2}\n' * 30
     sources = [of(".json", costly) for _ in range(5)]
-    sources[2:2] = [of(".json", b'{"b":1}{"b":2}'), of(".log", b"a line\n")]
+    sources[2:2] = [of(".json", b'{"b":1}{"b":2}'), of(".log", LOG)]
     world = Sources(sources)
     world.check_everything()
     assert len(world.outputs) == 1 + 5
@@ -277,7 +282,7 @@ def test_empty_documents_whose_blanks_do_not_fit_one_manifest_leave_documents_va
 
 
 def test_headers_that_all_differ_are_not_remembered_whole() -> None:
-    header = b"name," * 2_000
+    header = b"".join(b"n%da," % n for n in range(2_000))
     sources = [of(".csv", header + b"n%d\n1,2\n" % n) for n in range(40)]
     world = Sources([*sources, of(".csv", header + b"n7\n3,4\n")], csv_header="present")
     world.check_everything()

@@ -54,6 +54,12 @@ def _commit_without_comparing() -> Iterator[None]:
 
 
 @contextmanager
+def _believe_any_log() -> Iterator[None]:
+    with patch("compactor.commit.CommitLog.require_whole", lambda *_: None):
+        yield
+
+
+@contextmanager
 def _delete_without_look() -> Iterator[None]:
     with patch("compactor.clean_up_run._prove", lambda *_: None):
         yield
@@ -71,11 +77,33 @@ def _keep_no_record() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _know_no_contents() -> Iterator[None]:
+    with patch("compactor.contents.Contents.marks", lambda *_: frozenset()):
+        yield
+
+
+@contextmanager
+def _forget_what_others_wrote() -> Iterator[None]:
+    with patch("compactor.contents.Contents.has_key_of", lambda *_: False):
+        yield
+
+
+@contextmanager
+def _never_look_back() -> Iterator[None]:
+    with patch("compactor.progress.Progress._note_returned", lambda *_: None):
+        yield
+
+
 MUTATIONS: Mapping[str, Mutation] = {
     **{guard.value: Mutation(frozenset({guard})) for guard in Guard},
     "commit before publish": Mutation(applied=_publish_before_commit),
     "HEAD before delete": Mutation(applied=_delete_without_look),
     "comparison with the log on commit": Mutation(applied=_commit_without_comparing),
+    "comparison of the log with the outputs that are there": Mutation(applied=_believe_any_log),
     "S3's clock for retention": Mutation(applied=_trust_our_clock),
+    "comparison with what was compacted of a key": Mutation(applied=_know_no_contents),
+    "comparison with what others compacted meanwhile": Mutation(applied=_forget_what_others_wrote),
+    "look at what came back": Mutation(applied=_never_look_back),
     "record of what was cleaned up": Mutation(applied=_keep_no_record),
 }

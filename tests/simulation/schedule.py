@@ -181,11 +181,13 @@ class _Schedule:
             "an hour passes": partial(self._pass, 3_600.0),
             "retention passes": partial(self._pass, (RETENTION_DAYS + 1) * DAY),
             "clock jumps": self._jump,
+            "delivered again": self._deliver_again,
             "uploads dropped": lambda: self.tell(world.drop_uploads()),
         }
         if world.names:
             events |= {
                 "source overwritten": lambda: self.tell(world.arrive(self._some_source())),
+                "rights changed": self._change_rights,
                 "source put again": lambda: self.tell(world.repeat(self._some_source())),
                 "source deleted": lambda: self.tell(world.withdraw(self._some_source())),
             }
@@ -197,6 +199,12 @@ class _Schedule:
 
     def _some_source(self) -> str:
         return self._choices.one_of(self.world.names)
+
+    def _deliver_again(self) -> None:
+        self.tell(self.world.deliver_again(self._choices.one_of(self.world.delivered)))
+
+    def _change_rights(self) -> None:
+        self.tell(self.world.change_rights(self._some_source()))
 
     def _start_worker(self) -> None:
         self._start(self.world.worker())
@@ -257,7 +265,8 @@ class _Schedule:
         Raises:
             Violation: it is not.
         """
-        self.tell("no more faults from here on")
+        self.tell("no more faults from here on, and everything may be read")
+        self.world.give_rights_back()
         while self._processes:
             self._turn(self._processes[-1])
         self.world.skew(0.0)
@@ -270,6 +279,16 @@ class _Schedule:
         self._verify()
         if not self._changed_by_hand:
             self._check_rest(cleaned)
+            self._bring_back()
+
+    def _bring_back(self) -> None:
+        """What clean-up deleted comes once more, with the ETag it had: it is deleted once more."""
+        for name in sorted(set(self.world.delivered) - set(self.world.names)):
+            self.tell(self.world.bring_back(name))
+        self.world.clock.advance(DAY)
+        self._come_to_rest()
+        self.world.clock.advance((RETENTION_DAYS + 4) * DAY)
+        self._check_rest(self._clean_up())
 
     @property
     def _changed_by_hand(self) -> bool:

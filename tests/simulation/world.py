@@ -7,7 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 from math import inf
 
-from compactor.errors import CompactorError, IntegrityError, ObjectMissing, TransientStoreError
+from compactor.errors import (
+    CompactorError,
+    IntegrityError,
+    InvalidInput,
+    ObjectMissing,
+    TransientStoreError,
+)
+from compactor.model import PASSING_REASONS
 from compactor.receipts import Counts, Receipt
 from compactor.run_partition import PartitionRun, record_partition
 from compactor.settings import Settings
@@ -36,6 +43,7 @@ NAMES = (
     *("g.csv", "h.dat"),
 )
 _SMALL = contents("syslog in files")
+REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
 
 
 @dataclass
@@ -86,6 +94,9 @@ class World:
         self.damaged: dict[str, bytes] = {}
         self._without = without
         self._next_record = 0
+        self._delivered: dict[str, list[bytes]] = {}
+        self._deliveries = 0
+        self.rights_changed = False
         self._started: Counter[str] = Counter()
 
     # Producers.
@@ -96,6 +107,7 @@ class World:
         body, joined = self._content(name)
         self.ledger.removing(key)
         self.ledger.written(body, joined=joined)
+        self._delivered.setdefault(name, []).append(body)
         self.s3.seed(SOURCE, key, body)
         self.ledger.producer_acted()
         return f"a producer puts {name}: records {list(records_in(body))}"
@@ -105,6 +117,30 @@ class World:
         key = PARTITION.prefix + name
         self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
         return f"a producer puts {name} once more, unchanged"
+
+    def deliver_again(self, name: str) -> str:
+        """An object is put as it was at some time before, as a multipart upload would put it."""
+        key = PARTITION.prefix + name
+        body = self.choices.one_of(self._delivered[name])
+        self._deliveries += 1
+        self.ledger.removing(key)
+        self.s3.seed(SOURCE, key, body, etag=f"{self._deliveries:032x}-1")
+        self.ledger.producer_acted()
+        return f"a producer delivers {name} again, with another ETag: {list(records_in(body))}"
+
+    def bring_back(self, name: str) -> str:
+        """An object is put as it was first, with the ETag that it had."""
+        key = PARTITION.prefix + name
+        body = self._delivered[name][0]
+        self.ledger.removing(key)
+        self.s3.seed(SOURCE, key, body)
+        self.ledger.producer_acted()
+        return f"a producer puts {name} back, with the ETag it had"
+
+    @property
+    def delivered(self) -> list[str]:
+        """Names of whatever was put there at any time."""
+        return list(self._delivered)
 
     def withdraw(self, name: str) -> str:
         """A producer deletes an object."""
@@ -138,6 +174,19 @@ class World:
         return list(self.s3.contents(LAKE, DATA))
 
     # What happens to the store from outside.
+
+    def change_rights(self, name: str) -> str:
+        """Whoever owns a source takes the right to read it away, or gives it back."""
+        place = SOURCE, PARTITION.prefix + name
+        self.rights_changed = True
+        if self.s3.unreadable.pop(place, None) is not None:
+            return f"{name} may be read again"
+        self.s3.unreadable[place] = self.choices.one_of(REASONS_THAT_PASS)
+        return f"{name} may not be read: {self.s3.unreadable[place]}"
+
+    def give_rights_back(self) -> None:
+        """Everything may be read."""
+        self.s3.unreadable.clear()
 
     def drop_uploads(self) -> str:
         """What AbortIncompleteMultipartUpload of a lifecycle rule does."""
@@ -255,6 +304,9 @@ class World:
         if isinstance(error, Violation):
             raise error
         expected = isinstance(error, (Crashed, TransientStoreError))
+        # A partition of which nothing may be read ends so.
+        denied = isinstance(error, InvalidInput) and error.field == "permission"
+        expected |= denied and self.rights_changed
         if not expected and not (self.spoiled and isinstance(error, IntegrityError)):
             why = "" if isinstance(error, CompactorError) else " (no error of ours)"
             raise Violation(f"{process.name} ended with {error!r}{why}") from error

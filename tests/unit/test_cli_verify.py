@@ -131,6 +131,18 @@ def test_sources_that_cannot_be_read_are_told_by_name(world: World, command: Com
     assert all(f"source {key}: not read" in out for key in keys)
 
 
+def test_a_commit_that_points_to_none_is_a_finding(world: World, command: Command) -> None:
+    key = f"{PARTITION.prefix}0.json"
+    world.store.seed("source", key, world.store.contents("source")[key], etag="e-2")
+    world.clock.advance(DAY)
+    assert world.run().counts.delivered_again == 1
+    assert command()[0] == 0
+    newest = commits_of(world)[0] if commits_of(world)[0].again else commits_of(world)[-1]
+    rewrite(world, newest, again=(replace(newest.again[0], of=77),))
+    code, _, err = command()
+    assert (code, "content of commit 77, which is gone or void" in err) == (1, True)
+
+
 # Clean-up.
 
 

@@ -280,3 +280,46 @@ def test_a_commit_removed_by_hand_stops_the_run_before_it_touches_anything():
     with pytest.raises(IntegrityError, match="changed by hand"):
         made.run()
     assert made.store.contents("lake", "compacted/") == before
+
+
+# Headers that two sources confirm, and such that two sources do not confirm.
+
+TABLES = {
+    "a.csv": b"id,value\nrecord-1,1\n",
+    "b.csv": b"id,value\nrecord-2,2\nrecord-3,3",
+    "c.csv": b"id,value\n",
+    "d.csv": b"one,two\n4,record-4\n",
+    "e.csv": b"one,two\nrecord-6,8\n",
+}
+
+
+def tables() -> World:
+    made = World()
+    for name, content in TABLES.items():
+        made.put(name, content)
+    made.records = {1, 2, 3, 4, 6}
+    return made
+
+
+def calls_for_tables() -> int:
+    made = tables()
+    made.run()
+    return len(made.store.calls)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(1, calls_for_tables() + 1))
+def test_a_confirmed_header_is_confirmed_again_when_its_output_was_lost(number, moment):
+    undisturbed = tables()
+    undisturbed.run()
+    made = tables()
+    with death(made, number, moment):
+        made.run()
+    for upload_id, key in made.store.unfinished_uploads("lake").items():
+        made.store.abort_upload("lake", key, upload_id)
+    made.run()
+    made.check()
+    outputs = made.store.contents("lake", "compacted/")
+    assert outputs == undisturbed.store.contents("lake", "compacted/")
+    assert set(made.destination()) == {1, 2, 3}
+    assert not _committed_uploads(made)

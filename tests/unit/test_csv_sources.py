@@ -181,11 +181,11 @@ def test_a_header_alone_has_no_rows_beside_sources_that_confirm_it() -> None:
     assert outputs == [rows("id,name", "1,a", "2,b")]
 
 
-def test_one_source_with_rows_confirms_no_header_of_others() -> None:
-    sources = numbered(b"id,name\n", b"id,name\n1,a\n")
+def test_one_source_with_rows_confirms_no_header_of_others_and_stands_alone() -> None:
+    sources = numbered(b"id,name\n", b"id,name\n1,a\n", b"id,name")
     outputs, left = outcome(sources)
-    assert not outputs
-    assert left == dict.fromkeys(sources, AMBIGUOUS)
+    assert outputs == [rows("id,name", "1,a")]
+    assert left == {"000.csv": AMBIGUOUS, "002.csv": AMBIGUOUS}
 
 
 def test_a_single_source_stands_alone() -> None:

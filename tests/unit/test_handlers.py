@@ -129,8 +129,8 @@ def logs(place: Place) -> Place:
     for number in range(4):
         place.put(f"logs/a/{number}.json", b'{"id": %d}\n' % number)
     place.put("logs/a/5.csv", b"id\n5")
-    place.put("logs/b/1.log.gz", gzip.compress(b"line\n", mtime=0))
-    place.put("logs/b/2.log.gz", gzip.compress(b"line\n", mtime=0)[:-5])
+    place.put("logs/b/1.log.gz", gzip.compress(b"2026-01-02 03:04:05 line\n", mtime=0))
+    place.put("logs/b/2.log.gz", gzip.compress(b"2026-01-02 03:04:05 line\n", mtime=0)[:-5])
     return place
 
 

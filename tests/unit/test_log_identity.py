@@ -162,6 +162,20 @@ def test_discovery_refuses_outputs_whose_log_is_gone() -> None:
         discovered(world)
 
 
+def test_a_first_run_that_another_one_overtakes_is_not_refused() -> None:
+    world = World()
+    world.add("a.json", LINE)
+
+    def other_run(call: Any) -> None:
+        if (call.name, call.key) == ("list_objects", "compacted/"):
+            world.store.hooks.clear()
+            world.run()
+
+    world.store.hooks.before.append(other_run)
+    discovered(world)
+    assert world.destination()
+
+
 def test_another_state_for_the_same_destination_is_refused() -> None:
     world = compacted()
     with pytest.raises(IntegrityError, match="another s3_state_uri has them"):

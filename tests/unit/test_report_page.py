@@ -76,3 +76,15 @@ def test_the_page_shows_totals_failures_and_partitions() -> None:
 )
 def test_bytes_are_shown_with_a_binary_unit(count: float, text: str) -> None:
     assert human_bytes(count) == text
+
+
+def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/")
+    line = f"this store ignores {HOSTILE}"
+    document = {"unpartitioned": {"objects": 0, "bytes": 0}, "warnings": [line]}
+    desk.write("discovery.json", msgspec.json.encode(document))
+    found = desk.report()
+    assert found.warnings == [line]
+    assert line in Page(desk.stored("report.html")).texts
+    assert found.status == "succeeded"

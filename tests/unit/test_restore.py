@@ -30,7 +30,7 @@ CONTENTS = {
     "i_CloudTrail_.json": b'{"Records":[]}',
     "j_CloudTrail_.json": b'{"Records":[{"a":3}]}',
     "k.dat": b'{"a":1}{"a":2}  {"a":3}\n{"a":4}\n\n',
-    "l.log": b"\xff\xfe\x80\n",
+    "l.log": b"10.0.0.1 - - [31/Jan/2026:12:00:00 +0000] \xff\xfe\x80\n",
 }
 
 

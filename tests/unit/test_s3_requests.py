@@ -93,6 +93,9 @@ def test_an_upload_starts_with_a_full_object_crc32(s3: ScriptedS3, store: S3Stor
     assert s3.last.headers["x-amz-checksum-algorithm"] == "CRC32"
     assert s3.last.headers["x-amz-checksum-type"] == "FULL_OBJECT"
     assert s3.last.headers["content-type"] == "application/gzip"
+    assert not [name for name in s3.last.headers if name.startswith("x-amz-meta")]
+    store.create_upload("bucket", "out", metadata={"compactor-log": "1"})
+    assert s3.last.headers["x-amz-meta-compactor-log"] == "1"
 
 
 def test_a_part_travels_with_its_crc32(s3: ScriptedS3, store: S3Store) -> None:

@@ -20,6 +20,7 @@ from compactor.second_reading import (
     NotReadable,
     Reading,
     Sample,
+    header_of,
     judge,
     plain_pieces,
     read,
@@ -46,6 +47,7 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
         ("a_CloudTrail_x.json", b'{"Records":[{"a":1}, {"b": 2}]}'),
         ("b_CloudTrail_x.json", b' {"Records" : [{"a":\n"x  y"}] }\n'),
         ("c_CloudTrail_x.json", b'{"Records":[]}'),
+        ("d_CloudTrail_x.json", b'{"Records":[\n{"half":"\\ud800"},\n{"a":1}]}'),
     ),
     "JSON without newlines": (
         ("a", b'{"a":"}{"}{"a":2}'),
@@ -106,6 +108,9 @@ def test_what_is_joined_rightly_is_committed_and_stays_without_findings(name, ho
         ("a", b"<34>Oct 11 22:14:15 web su: failed\n", Kind.TEXT),
         ("a", b'<?xml version="1.0"?><a/>', Kind.DOCUMENT),
         ("a", b"<Event><Id>1</Id></Event>\n<Event><Id>2</Id></Event>\n", Kind.TEXT),
+        ("a", b"<info> [1.5] started\n<info> [1.6] ready\n", Kind.TEXT),
+        ("a", b"---\nname: web\n", Kind.DOCUMENT),
+        ("a", b"---\n10:00 started\n", Kind.TEXT),
         ("a", b"[main]\nkey = value\n", Kind.DOCUMENT),
         ("a", b"#Software: IIS\r\n#Fields: date time\r\n2026 1\r\n", Kind.W3C),
         ("a", b"version account-id interface-id\n2 1 eni\n", Kind.FLOW),
@@ -138,6 +143,7 @@ def test_what_the_settings_declare_is_believed() -> None:
         (b"sep=;\na,b;c\n", ";"),
         (b'"a;b;c",d\n"e",f\n', ","),
         (b"alone\n", ","),
+        (b"a;b\n1;2,5\nragged\n", ";"),
     ],
 )
 def test_the_delimiter_is_the_one_that_every_line_has(content: bytes, delimiter: str) -> None:
@@ -201,12 +207,32 @@ def test_a_sample_is_the_first_and_last_sources_and_one_by_its_hash(monkeypatch)
     assert taken(sample, monkeypatch) == [("1", "2"), ("5", "6"), ("9", "10")]
 
 
+def test_one_source_that_is_too_large_to_keep_is_not_read_twice() -> None:
+    sample = Sample(Frame(), AUTO)
+    sample.place("large", b"1", b"a" * (sampling.SAMPLED_BYTES + 1), b"", (b"b",))
+    sample.pass_over()
+    assert not sample.differences()
+    alone = Sample(Frame(), AUTO, everything=True)
+    alone.place("streamed", b"1", None, b"", (b"b",))
+    assert not alone.differences()
+
+
 def test_sources_too_large_to_keep_are_left_out_and_break_a_pair(monkeypatch) -> None:
     sample = Sample(Frame(), AUTO)
     for number in range(1, 11):
         placed(sample, number, b"a" * 9 if number in {2, 10} else b"a")
         monkeypatch.setattr(sampling, "SAMPLED_BYTES", 5)
     assert taken(sample, monkeypatch) == [("1",), ("5", "6"), ("8", "9")]
+
+
+@pytest.mark.parametrize("how", ["sample", "all"])
+def test_sources_of_a_header_alone_are_known_by_one_that_has_rows(how, monkeypatch) -> None:
+    monkeypatch.setattr(sampling, "_STRETCH_SOURCES", 3)
+    world = World(second_reading=how)
+    for number in range(30):
+        world.put(f"{number:02}.csv", b"id,name\n" + (b"1,x\n" if number == 9 else b""))
+    with without_rules():
+        assert world.run().status == "done"
 
 
 def test_with_everything_stretches_share_a_source_so_that_every_joint_is_read(monkeypatch) -> None:
@@ -216,7 +242,8 @@ def test_with_everything_stretches_share_a_source_so_that_every_joint_is_read(mo
     for number in range(1, 7):
         placed(sample, number)
     sample.differences()
-    assert found == [("1", "2", "3"), ("3", "4", "5"), ("5", "6")]
+    pairs = [names for names in found if len(names) > 1]
+    assert pairs == [("1", "2", "3"), ("3", "4", "5"), ("5", "6")]
 
 
 def test_a_fault_in_the_middle_is_found_when_everything_is_read() -> None:
@@ -250,3 +277,37 @@ def test_copied_slices_are_read_by_examine() -> None:
     world.store.seed("lake", key, body.replace(b"small\n", b"smal\n\n"))
     (finding,) = examine(commit, world.store, world.settings)
     assert finding.kind == "records_differ"
+
+
+HEADER = b"host,status,seen\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "certain"),
+    [
+        (b"web,200,unknown", True),
+        (b"web,,2026-01-02", True),
+        (b"web,ok,5 Jan 2026", True),
+        (b"web,ok,Mon 10:00", True),
+        (b"web,ok,yes", True),
+        (b"web,ok,10.0.0.1:80", True),
+        (b"web,GET,/health", True),
+        (b"web,ok,seen", False),
+        (b"web,,", False),
+        (b"web,OK,GET", False),
+    ],
+)
+def test_a_header_is_certain_where_a_column_below_it_has_values_alone(row, certain) -> None:
+    def seen(*contents: bytes) -> list:
+        return [read(Reading(Kind.TABLE), (one,)) for one in contents]
+
+    header = tuple(HEADER.decode().strip().split(","))
+    found = header_of(seen(HEADER + row, HEADER), Reading(Kind.TABLE), AUTO)
+    assert found == (header if certain else None)
+    again = seen(HEADER + row + b"\n" + HEADER, HEADER + row)
+    assert header_of(again, Reading(Kind.TABLE), AUTO) is None
+    mixed = seen(HEADER + row, b"host,state,seen\n" + row)
+    assert header_of(mixed, Reading(Kind.TABLE), AUTO) is None
+    declared = seen(HEADER + row, HEADER + row)
+    assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="present")) == header
+    assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="absent")) is None

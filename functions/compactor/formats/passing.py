@@ -6,6 +6,7 @@ import re
 
 from compactor.formats import characters, log_lines
 from compactor.formats.ends import refuse_end
+from compactor.formats.json_lines import refuse_open_line
 from compactor.formats.json_text import PassingJsonLines
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
@@ -69,6 +70,7 @@ class PassingCheck:
         elif self._format is Format.JSON_LINES:
             last = self._objects.last()
             if last and not self._objects.feed(b"\n"):
+                refuse_open_line(last)
                 raise refused(QuarantineReason.UNKNOWN_FORMAT, _ODD_LINE, last)
 
     def _begin(self, chunk: bytes) -> None:

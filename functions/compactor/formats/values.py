@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 EMPTY = ""
 #: Kinds that no name of a column is of.
@@ -66,6 +68,11 @@ _KINDS = {
 _KIND = re.compile(
     "|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items()), re.IGNORECASE
 )
+# What most values look like, a column of them; empty fields among them.
+_USUAL_VALUE = (
+    r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?|-?\d+(?:\.\d+)?|true|false)?"
+)
+_USUAL_VALUES = re.compile(rf"{_USUAL_VALUE}(?:\n{_USUAL_VALUE})*")
 _DAY_NAME = re.compile(rf"{_MONTHS}|{_WEEKDAYS}")
 # Every kind has one of these, and most texts have none.
 _MARK = re.compile(r"[\d/:@\\]")
@@ -92,6 +99,34 @@ def kind_of(field: str) -> str | None:
     if _BOOLEAN.fullmatch(lower):
         return "boolean"
     return "word" if _WORD.fullmatch(text) else None
+
+
+def are_values(fields: Sequence[str]) -> bool:
+    """Whether every field reads as a value or is empty, and one at least is no word for nothing."""
+    text = "\n".join(fields)
+    if _USUAL_VALUES.fullmatch(text):
+        return bool(text.strip("\n"))
+    if kind_of(fields[0]) is None:
+        return False
+    kinds = {kind_of(field) for field in fields}
+    return None not in kinds and not kinds <= {EMPTY, "word"}
+
+
+def are_of_kind(kind: str, fields: Sequence[str]) -> bool:
+    """Whether every field is of a kind or empty, and one at least is not empty.
+
+    Among numbers with a fraction there may be whole ones.
+    """
+    if _column(kind).fullmatch("\n".join(fields)):
+        return any(kind_of(field) == kind for field in fields)
+    return False
+
+
+@lru_cache(len(_KINDS))
+def _column(kind: str) -> re.Pattern[str]:
+    pattern = _KINDS[kind] + (f"|{_KINDS['whole']}" if kind == "number" else "")
+    field = rf" *(?:{pattern}|-)? *"
+    return re.compile(rf"{field}(?:\n{field})*", re.IGNORECASE)
 
 
 def is_name(field: str) -> bool:

@@ -43,8 +43,9 @@ _CAPITALS = re.compile(r"[A-Z]{1,7}")
 _BOOLEANS = frozenset({"yes", "no", "y", "n", "t", "f", "on", "off"})
 _NAME = re.compile(r"[^\W\d][\w .:/()\[\]#%&+$@*?'<>\u00b0-]{0,127}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-#: Rows of each source whose cells are looked at.
-LOOKED_AT_ROWS = 100
+# So many rows of each source are looked at, and so many characters.
+_LOOKED_AT_ROWS = 5
+_LOOKED_AT_CHARACTERS = 3_000
 
 # Fields of VPC flow logs, as the AWS documentation lists them (versions 2 to 5).
 _FLOW_NAMES = frozenset(
@@ -63,8 +64,12 @@ def is_value(cell: str) -> bool:
     return _VALUE.fullmatch(cell.strip()) is not None
 
 
-def look_at(columns: Columns, row: Sequence[str]) -> None:
-    """Take one more row below the first."""
+def look_at(columns: Columns, row: Sequence[str]) -> bool:
+    """Take one more row below the first; False when enough were seen."""
+    if columns.rows == _LOOKED_AT_ROWS or columns.characters > _LOOKED_AT_CHARACTERS:
+        return False
+    columns.rows += 1
+    columns.characters += sum(map(len, row))
     values, others = columns.values, columns.others
     for number, cell in enumerate(row):
         text = cell.strip()
@@ -74,6 +79,7 @@ def look_at(columns: Columns, row: Sequence[str]) -> None:
             values.add(number)
         else:
             others.add(number)
+    return True
 
 
 def certain_header(sources: Iterable[Seen], kind: Kind) -> tuple[str, ...] | None:

@@ -103,7 +103,7 @@ def differences(
             yield Difference((one.name,), 0, 0, f"no other reader can decompress it: {error}")
             return
     as_is = declared.stream_as_is
-    if alone and _is_unchanged(sources[0], frame, judged[id(sources[0])], as_is=as_is):
+    if alone and sources and _is_unchanged(sources[0], frame, judged[id(sources[0])], as_is=as_is):
         return
     for reading in dict.fromkeys(judged.values()):
         yield from _Comparison(reading, judged, frame, declared).of(stretches)

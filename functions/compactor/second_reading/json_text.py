@@ -50,6 +50,15 @@ def is_records_alone(text: bytes) -> bool:
     try:
         _RECORDS.decode(text)
     except (msgspec.MsgspecError, RecursionError, ValueError):
+        return _are_lax_records(text)
+    return True
+
+
+def _are_lax_records(text: bytes) -> bool:
+    try:
+        for _ in elements((text,), records=True):
+            continue
+    except NotJson:
         return False
     return True
 

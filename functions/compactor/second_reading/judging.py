@@ -30,7 +30,7 @@ _TRAIL_START = re.compile(rb'\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
 _JSON_START = re.compile(rb'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[{"\]]')
 _SPREAD_START = re.compile(rb"\{[ \t\r]*\n")
 _FLOW_LINE = re.compile(rb"[a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)+")
-_YAML = re.compile(rb"(?:%YAML|---[ \t]*\r?\n)")
+_YAML = re.compile(rb"%YAML|---[ \t]*\r?\n[\w\"'-]+:\s")
 
 _DECLARED: Mapping[str, Kind] = {
     "json_lines": Kind.JSON_LINES,
@@ -159,7 +159,7 @@ def _text_kind(content: bytes, name: str) -> Kind:
         return Kind.FLOW
     if _TABLE_NAME.search(name):
         return Kind.TABLE
-    if _is_markup(head.lstrip(_BLANKS)) or _is_sections(head) or _YAML.match(head):
+    if _is_markup(content.strip(_BLANKS)) or _is_sections(head) or _YAML.match(head):
         return Kind.DOCUMENT
     return Kind.CR_TEXT if b"\r" in head.rstrip() and b"\n" not in head else Kind.TEXT
 
@@ -175,14 +175,15 @@ def _names_flow_fields(head: bytes, name: str) -> bool:
     return "_vpcflowlogs_" in name and alike and _FLOW_LINE.fullmatch(first.strip()) is not None
 
 
-def _is_markup(head: bytes) -> bool:
+def _is_markup(text: bytes) -> bool:
     """Markup of one document; an element on each line, as some write events, is text."""
-    found = _MARKUP.match(head)
-    if found is None:
+    found = _MARKUP.match(text)
+    if found is None or found[1] is None:
+        return found is not None
+    if not text.endswith(b">"):
+        # Some logs begin their lines with a level in such brackets.
         return False
-    if found[1] is None:
-        return True
-    first, _, rest = head.partition(b"\n")
+    first, _, rest = text.partition(b"\n")
     end = first.rstrip()
     closed = end.endswith((b"/>", b"</" + found[1] + b">"))
     return not (closed and rest.lstrip(_BLANKS).startswith(b"<" + found[1]))
@@ -207,6 +208,8 @@ def _delimiter(content: bytes, name: str, declared: str = "auto") -> str:
     bare = _QUOTED.sub(b"", content[:_LOOKED_AT_BYTES])
     lines = [line for line in bare.splitlines()[:10] if line.strip()]
     counts = {one: [line.count(one) for line in lines] for one in _DELIMITERS}
-    always = [one for one in _DELIMITERS if lines and all(counts[one])]
-    # The first of equals is the comma.
-    return max(always, key=lambda one: counts[one][0]).decode() if always else ","
+    if not lines:
+        return ","
+    always = [one for one in _DELIMITERS if all(counts[one])]
+    # The first of equals is the comma; where lines are ragged the first one tells.
+    return max(always or _DELIMITERS, key=lambda one: counts[one][0]).decode()

@@ -95,11 +95,14 @@ class Columns:
         values: columns in which a cell is a number, a time, an address or the like, which no
             name of a column is.
         others: columns in which a cell is something else, and not empty.
+        rows, characters: that were looked at for it.
     """
 
     again: bool = False
     values: set[int] = field(default_factory=set)
     others: set[int] = field(default_factory=set)
+    rows: int = 0
+    characters: int = 0
 
 
 @dataclass(slots=True)

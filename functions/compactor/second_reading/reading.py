@@ -6,9 +6,9 @@ import csv
 import io
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
-from compactor.second_reading.cells import LOOKED_AT_ROWS, look_at
+from compactor.second_reading.cells import look_at
 from compactor.second_reading.json_text import (
     NotJson,
     elements,
@@ -22,6 +22,8 @@ from compactor.second_reading.kinds import Kind, Reading, Seen, Tally, tally
 from compactor.second_reading.unpacking import Stream
 
 _BATCH = 4096
+# Stands behind the last row of a table; a quote that is open takes it in.
+_MARK = "\0second reading\0"
 _LONGEST_SEPARATOR_LINE = 16
 # A field may be as long as its source; the module's own limit is 128 KiB.
 _FIELD_LIMIT = (1 << 31) - 1
@@ -226,37 +228,28 @@ def _table(reading: Reading, pieces: Iterable[bytes]) -> Seen:
         errors="surrogateescape",
         newline="",
     )
-    mark = "\0second reading\0"
-    rows = csv.reader(chain(wrapped, (mark,)), delimiter=reading.delimiter)
-    batch: list[tuple[str, ...]] = []
-    last: list[str] = []
-    looked_at = 0
-    for row in rows:
-        if last:
-            looked_at += _take_row(seen, last, batch, looked_at)
-        last = row
-        if len(batch) >= _BATCH:
-            seen.records = seen.records.plus(tally(batch))
-            batch.clear()
-    if last != [mark]:
+    rows = map(tuple, csv.reader(chain(wrapped, (_MARK,)), delimiter=reading.delimiter))
+    last: tuple[str, ...] = ()
+    while batch := list(islice(rows, _BATCH)):
+        # The last row of all is looked at when it is known to be no row.
+        found = [row for row in (last, *batch[:-1]) if row]
+        last = batch[-1]
+        _take_rows(seen, found)
+    if last != (_MARK,):
         # The mark behind the end went into a field.
         seen.open_end = "within a quoted field"
-        _take_row(seen, last, batch, looked_at)
-    seen.records = seen.records.plus(tally(batch))
+        _take_rows(seen, [last])
     return seen
 
 
-def _take_row(seen: Seen, cells: list[str], batch: list[tuple[str, ...]], looked_at: int) -> int:
-    row = tuple(cells)
-    if seen.first is None:
-        seen.first = row
-        return 0
-    batch.append(row)
-    if row == seen.first:
-        seen.columns.again = True
-    if looked_at < LOOKED_AT_ROWS:
-        look_at(seen.columns, row)
-    return 1
+def _take_rows(seen: Seen, rows: list[tuple[str, ...]]) -> None:
+    if seen.first is None and rows:
+        seen.first = rows.pop(0)
+    seen.records = seen.records.plus(tally(rows))
+    seen.columns.again = seen.columns.again or seen.first in rows
+    for row in rows:
+        if not look_at(seen.columns, row):
+            return
 
 
 def _without_separator_line(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 from compactor.second_reading.comparing import Difference, Frame, Kept, differences
@@ -11,6 +12,8 @@ from compactor.second_reading.judging import Declared
 SAMPLED_BYTES = 2 << 20
 _STRETCH_BYTES = 8 << 20
 _STRETCH_SOURCES = 256
+# Of sources of a header alone, while none with rows has come.
+_MOST_BYTES = 32 << 20
 
 
 class Sample:
@@ -35,7 +38,10 @@ class Sample:
         self._count = 0
         self._first: dict[int, Kept] = {}
         self._hashed: dict[int, Kept] = {}
-        self._last: dict[int, Kept] = {}
+        self._last: deque[tuple[int, Kept]] = deque(maxlen=2)
+        self._stretch: dict[int, Kept] = {}
+        # The first with more than a header, which tells what is one; others may be empty.
+        self._filled: dict[int, Kept] = {}
         self._least = b""
         self._bytes = 0
         self._found: list[Difference] = []
@@ -60,10 +66,16 @@ class Sample:
         self._count += 1
         if raw is None:
             return
+        size = sum(map(len, pieces))
+        if not self._everything and (len(raw) > SAMPLED_BYTES or size > SAMPLED_BYTES):
+            return
+        one = Kept(name, raw, separator, pieces)
+        if size and not self._filled:
+            self._filled[self._count] = one
         if self._everything:
-            self._follow(Kept(name, raw, separator, pieces))
-        elif len(raw) <= SAMPLED_BYTES and sum(map(len, pieces)) <= SAMPLED_BYTES:
-            self._choose(Kept(name, raw, separator, pieces), identity)
+            self._follow(one, size)
+        else:
+            self._choose(one, identity)
 
     def pass_over(self) -> None:
         """A source of the output that is not at hand, such as one that S3 copied."""
@@ -72,9 +84,10 @@ class Sample:
     def differences(self) -> Sequence[Difference]:
         """What is wrong, once every source was placed."""
         if self._everything:
-            self._compare(self._last)
+            self._compare(self._stretch)
         else:
-            self._compare({**self._first, **self._hashed, **self._last})
+            # Two that do not follow each other are one that was last before a gap, and the last.
+            self._compare({**self._first, **self._hashed, **dict(self._last)})
         return self._found
 
     def _choose(self, one: Kept, identity: bytes) -> None:
@@ -85,25 +98,25 @@ class Sample:
             self._least, self._hashed = identity, {place: one}
         elif place - 1 in self._hashed and len(self._hashed) == 1:
             self._hashed[place] = one
-        before = self._last.get(place - 1)
-        self._last = {place: one} if before is None else {place - 1: before, place: one}
+        self._last.append((place, one))
 
-    def _follow(self, one: Kept) -> None:
-        self._last[self._count] = one
-        self._bytes += len(one.raw) + sum(map(len, one.pieces))
-        if self._bytes > _STRETCH_BYTES or len(self._last) >= _STRETCH_SOURCES:
-            self._compare(self._last)
-            self._last, self._bytes = {self._count: one}, 0
+    def _follow(self, one: Kept, size: int) -> None:
+        self._stretch[self._count] = one
+        self._bytes += len(one.raw) + size
+        full = self._bytes > _STRETCH_BYTES or len(self._stretch) >= _STRETCH_SOURCES
+        if full and (self._filled or self._bytes > _MOST_BYTES):
+            self._compare(self._stretch)
+            self._stretch, self._bytes = {self._count: one}, 0
 
     def _compare(self, kept: Mapping[int, Kept]) -> None:
         stretches: list[tuple[list[Kept], bool]] = []
         before = -1
-        for place, one in sorted(kept.items()):
+        for place, one in sorted({**self._filled, **kept}.items()):
             if place != before + 1:
                 stretches.append(([], True))
             stretches[-1][0].append(one)
             before = place
         if before == self._count and stretches:
             stretches[-1] = (stretches[-1][0], False)
-        alone = self._count == 1 and len(kept) == 1
+        alone = self._count == 1
         self._found += differences(stretches, self._frame, self._declared, alone=alone)

@@ -1,0 +1,96 @@
+"""What one reader saw in all sources of a commit, added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from compactor.errors import IntegrityError, UnreadableSource
+from compactor.ports import SourceBody
+from compactor.second_reading import (
+    Columns,
+    NotReadable,
+    Reading,
+    Seen,
+    Tally,
+    plain_pieces,
+    read,
+    tally,
+)
+
+#: So much of a source tells what reader fits it.
+JUDGED_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Originals:
+    """What one reader saw in all sources of a commit.
+
+    Attributes:
+        tallies: of each source that holds anything, by its number: its records but the first
+            row, and that row.
+        firsts: how often each first row comes.
+        columns: of the rows below all of them.
+        unfinished: sources that end within something, or cannot be read so, and how.
+    """
+
+    tallies: dict[int, tuple[Tally, tuple[str, ...] | None]] = field(default_factory=dict)
+    firsts: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    columns: Columns = field(default_factory=Columns)
+    unfinished: dict[int, str] = field(default_factory=dict)
+
+    def add(self, number: int, seen: Seen) -> None:
+        """Take what was seen in one more source."""
+        first = seen.first
+        if first is not None:
+            self.firsts[first] += 1
+            self.columns.again |= seen.columns.again
+            self.columns.values |= seen.columns.values
+            self.columns.others |= seen.columns.others
+        self.tallies[number] = (seen.records, first)
+        if seen.open_end or seen.fault:
+            self.unfinished[number] = seen.open_end or seen.fault
+
+    @property
+    def seen(self) -> list[Seen]:
+        """One for each first row, twice where it comes more than once."""
+        repeated = chain.from_iterable((one,) * min(n, 2) for one, n in self.firsts.items())
+        return [Seen(first=one, columns=self.columns) for one in repeated]
+
+    def total(self, header: tuple[str, ...] | None) -> Tally:
+        """The records of all of them, where this row is a header and no record."""
+        total = Tally()
+        for records, _ in self.tallies.values():
+            total = total.plus(records)
+        for first, times in self.firsts.items():
+            if first != header:
+                total = total.plus(tally([first]), times)
+        return total
+
+
+def head_of(pieces: Iterator[bytes]) -> bytes:
+    """The first megabyte, or all there is; consumed."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= JUDGED_BYTES:
+            break
+    return b"".join(held)
+
+
+def seen_in(body: SourceBody, reading: Reading) -> Seen | None:
+    """None for a source that changed, or went, or cannot be read any more."""
+    if body.content is not None:
+        stored = iter((body.content,))
+    elif body.chunks is not None and body.error is None:
+        stored = body.chunks()
+    else:
+        return None
+    try:
+        return read(reading, plain_pieces(stored))
+    except (IntegrityError, NotReadable, UnreadableSource):
+        return None

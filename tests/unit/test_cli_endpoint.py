@@ -1,0 +1,156 @@
+"""Nobody answers: told soon, in one line, and before anything else is begun."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from compactor.errors import TransientStoreError
+from compactor.settings import Settings
+from scripts.cli import endpoint, main, workflow
+from scripts.cli.failures import Failure
+from scripts.cli.store import open_store
+from scripts.cli.workflow import Machine, execute
+from scripts.local.model import Progress, WorkflowResult
+
+PLACES = ("s3://source/logs/", "s3://lake/compacted/")
+COMMANDS = {
+    "plan": PLACES,
+    "run": PLACES,
+    "verify": PLACES,
+    "ls": PLACES[1:],
+    "restore": (*PLACES[1:], "key"),
+    "repair": (*PLACES, "--dry-run"),
+    "clean-up": (*PLACES, "--dry-run"),
+}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setattr(endpoint, "_WAIT_SECONDS", 0.0)
+
+
+@contextmanager
+def server(status: int) -> Iterator[str]:
+    """Answers every request with this status; its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as served:
+        thread = threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{served.server_port}"
+        served.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def dead() -> Iterator[str]:
+    """A port on which nobody listens, and nobody else will."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_tells_of_a_dead_endpoint_at_once_in_one_line(capsys, dead, command):
+    started = time.monotonic()
+    assert main([command, *COMMANDS[command], "--endpoint-url", dead]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"compactor: TransientStoreError: {dead} does not answer (")
+    assert time.monotonic() - started < 30
+
+
+def test_generate_tells_of_a_dead_endpoint_too(capsys, dead):
+    assert main(["generate", "s3://bucket/", "-f", "1", "--endpoint-url", dead]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_who_takes_the_connection_and_says_nothing_is_no_answer(monkeypatch):
+    monkeypatch.setattr(endpoint, "_SILENCE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(TransientStoreError, match="does not answer"):
+            open_store(url, "bucket")
+
+
+def test_the_tries_and_waits_end_within_thirty_seconds():
+    # Connecting takes the client up to five seconds, and so does an answer.
+    assert endpoint._TRIES * (endpoint._SILENCE_SECONDS + 5.0) <= 30 - endpoint._TRIES
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 404, 500, 503])
+def test_any_answer_is_one(status):
+    with server(status) as url:
+        open_store(url, "bucket")
+
+
+def test_a_web_server_that_sends_everybody_elsewhere_is_no_endpoint(capsys):
+    with server(301) as url:
+        assert main(["plan", *PLACES, "--endpoint-url", url]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"compactor: InvalidInput: endpoint: '{url}'")
+    assert err.count("\n") == 1
+
+
+def test_a_run_whose_endpoint_dies_says_so_once_while_it_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr(endpoint, "_WATCH_SECONDS", 0.02)
+    with server(200) as url, endpoint.watched(url, "bucket"):
+        time.sleep(0.3)
+        assert capsys.readouterr().err == ""
+    with server(200) as url:
+        gone = url
+    with endpoint.watched(gone, "bucket"):
+        time.sleep(1.0)
+    err = capsys.readouterr().err
+    assert err.startswith(f"compactor: {gone} has stopped answering (")
+    assert err.count("\n") == 1
+
+
+class NoStore:
+    def get(self, bucket: str, key: str) -> bytes:
+        raise TransientStoreError("GET report.json: 9 tries in 20.0 s")
+
+
+def run_that_ends(monkeypatch, status: str) -> workflow.Execution:
+    result = WorkflowResult(
+        status=status,
+        output=None,
+        error="TransientStoreError",
+        cause='{"errorMessage": "LIST s3://lake: refused"}',
+        seconds=1.0,
+        progress=Progress(),
+        worker_peak_bytes=0,
+        workers_replaced=0,
+        events=(),
+    )
+    monkeypatch.setattr(workflow, "run_workflow", lambda *_, **__: result)
+    given = {"s3_source_uri": PLACES[0], "s3_destination_uri": PLACES[1]}
+    return execute(given, Settings.from_input(given), NoStore(), Machine(1, "http://127.0.0.1:1"))
+
+
+def test_a_run_that_failed_is_told_by_its_own_cause_not_by_its_missing_report(monkeypatch):
+    with pytest.raises(Failure, match=r"^TransientStoreError: LIST s3://lake: refused$"):
+        run_that_ends(monkeypatch, "FAILED").check()
+
+
+def test_a_run_that_succeeded_and_whose_report_cannot_be_read_says_that(monkeypatch):
+    with pytest.raises(TransientStoreError, match=r"report\.json"):
+        run_that_ends(monkeypatch, "SUCCEEDED")

@@ -1,0 +1,277 @@
+"""Sources that are not certain: left alone, told of, and tried again under other settings."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from compactor import copying, pending, plain
+from compactor.commit import CommitLog
+from compactor.commit_log import LogState
+from compactor.detection import decided_by
+from compactor.left_alone import LeftAlone, added_up, headline
+from compactor.log_entries import (
+    decode_checkpoint,
+    decode_commit,
+    encode_checkpoint,
+    encode_commit,
+)
+from compactor.model import QuarantineReason, Skipped
+from compactor.receipts import Counts, Receipt
+from compactor.shown import shown_bytes
+from scripts.summary import Summary, print_summary
+from tests.support.desk import Desk, Page
+from tests.support.examples import PARTITION, settings
+from tests.support.memory_store import MemoryStore
+from tests.support.world import World
+
+UNKNOWN = b"what is this\nnobody knows\n"
+LOG = b"2026-01-02 03:04:05 "
+
+
+def outputs(world: World) -> list[bytes]:
+    return list(world.store.contents("lake", "compacted/").values())
+
+
+def under(world: World, **given: object) -> Receipt:
+    """Another run, under other settings."""
+    world.settings = settings(**given)
+    return world.run()
+
+
+def reasons(receipt: Receipt) -> list[str]:
+    return [line.reason for line in receipt.quarantined]
+
+
+def test_two_sources_of_an_unknown_format_are_not_joined() -> None:
+    world = World()
+    world.put("a.log", UNKNOWN)
+    world.put("b.log", UNKNOWN)
+    receipt = world.run()
+    assert receipt.status == "done"
+    assert outputs(world) == []
+    told = receipt.left_alone["unknown_format"]
+    assert (told.objects, told.bytes) == (2, 2 * len(UNKNOWN))
+    assert told.example == PARTITION.prefix + "a.log"
+    assert "it starts with 'what is this\\nnobody knows\\n'; set format" in told.detail
+
+
+def test_a_source_left_alone_is_tried_again_when_the_settings_that_decide_change() -> None:
+    world = World()
+    world.put("a.log", UNKNOWN)
+    world.put("b.log", LOG + b"caf\xe9\n")
+    assert reasons(world.run()) == ["unknown_format", "unknown_encoding"]
+    reads = world.store.count("read_source")
+    assert reasons(world.run()) == []
+    assert world.store.count("read_source") == reads, "the same settings ask nobody again"
+
+    # One that decides b.log alone: a.log is looked at once more, and left alone once more.
+    assert reasons(under(world, encoding="single_byte")) == ["unknown_format"]
+    assert outputs(world) == [LOG + b"caf\xe9\n"]
+    reads = world.store.count("read_source")
+    assert reasons(under(world, encoding="single_byte")) == []
+    assert world.store.count("read_source") == reads
+
+    assert under(world, format="text").counts.objects_in == 1
+    assert sorted(outputs(world)) == [LOG + b"caf\xe9\n", UNKNOWN]
+    assert under(world).counts.objects_in == 0
+    assert len(outputs(world)) == 2, "what is committed stays committed"
+
+
+def test_a_setting_that_decides_nothing_asks_nobody_again() -> None:
+    world = World()
+    world.put("a.log", UNKNOWN)
+    world.run()
+    reads = world.store.count("read_source")
+    receipt = under(world, compression="gzip", min_objects=1)
+    assert receipt.skipped["quarantined"].objects == 1
+    assert world.store.count("read_source") == reads
+
+
+def test_damage_hangs_on_no_setting_of_formats() -> None:
+    world = World()
+    world.put("a.log.gz", gzip.compress(b"never read " * 50, mtime=0)[:-9])
+    assert reasons(world.run()) == ["truncated"]
+    assert reasons(under(world, format="text")) == []
+
+
+def test_entries_and_checkpoints_of_earlier_versions_are_read() -> None:
+    world = World()
+    world.put("a.log", UNKNOWN)
+    world.run()
+    log = CommitLog(world.store, world.settings, PARTITION)
+    (commit,) = log.every_commit()
+    assert commit.decided_by == decided_by(world.settings)
+    assert decode_commit(encode_commit(commit)) == commit
+
+    document = msgspec.json.decode(gzip.decompress(encode_commit(commit)))
+    del document["decided_by"]
+    old = decode_commit(gzip.compress(msgspec.json.encode(document)))
+    assert old == replace(commit, decided_by="")
+    state = LogState()
+    state.add(old)
+    assert commit.quarantined[0].source.identity in state.left_alone("another")
+
+    document = msgspec.json.decode(gzip.decompress(encode_checkpoint(state)))
+    del document["undecided"]
+    for totals in document["runs"].values():
+        del totals["left_alone"]
+    before = decode_checkpoint(gzip.compress(msgspec.json.encode(document)))
+    assert before.quarantined == state.quarantined
+    assert before.undecided == {}
+
+
+def test_a_checkpoint_keeps_under_which_settings_sources_were_left_alone() -> None:
+    world = World()
+    world.put("a.log", UNKNOWN)
+    world.run()
+    state = CommitLog(world.store, world.settings, PARTITION).load()
+    again = decode_checkpoint(encode_checkpoint(state))
+    (identity,) = again.quarantined
+    assert identity in again.left_alone(decided_by(world.settings))
+    assert identity not in again.left_alone(decided_by(settings(format="text")))
+
+
+def test_settings_that_decide_formats_make_other_outputs() -> None:
+    names = {decided_by(settings(**one)) for one in ({}, {"format": "text"}, {"nul_bytes": "keep"})}
+    assert len(names) == 3
+    assert decided_by(settings()) == decided_by(settings(compression="gzip"))
+
+
+# Sources too large to be held whole.
+
+
+@pytest.fixture
+def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "WHOLE_BYTES", 64 * 1024)
+    monkeypatch.setattr(plain, "_SURELY_SMALL_GZIP", 63)
+    monkeypatch.setattr(pending, "_BLOCK_BYTES", 10_000)
+
+
+def in_chunks(**bodies: bytes) -> World:
+    """A world whose sources come in chunks of 10 KB."""
+    world = World()
+    world.store = MemoryStore(world.clock, whole_bytes=1_000, chunk_bytes=10_007)
+    for bucket in ("lake", "source"):
+        world.store.add_bucket(bucket)
+    for name, body in bodies.items():
+        world.put(name + ".log", body)
+    return world
+
+
+LINES = b"".join(LOG + b"line %d\n" % n for n in range(8_000))
+RECORDS = b"".join(b'{"n":%d,"text":"}{"}\n' % n for n in range(8_000))
+W3C = b"#Version: 1.0\n#Fields: date time\n" + b"2026-01-02\t03:04:05\n" * 9_000
+
+
+@pytest.mark.usefixtures("streaming")
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (LINES + b"\r\n" + LOG + b"end\r", QuarantineReason.OPEN_END),
+        (LINES + LOG + b"caf\xc3", QuarantineReason.OPEN_END),
+        (LINES + LOG + b"\xff\n" + LINES, QuarantineReason.ENCODING),
+        (LINES + LOG + b"\0\n" + LINES, QuarantineReason.BINARY),
+        (LINES + b"<end/>\n", QuarantineReason.UNKNOWN_FORMAT),
+        (LINES + LOG + b'"GET /', QuarantineReason.OPEN_QUOTE),
+        (RECORDS + b'{"cut":"off', QuarantineReason.OPEN_END),
+        (RECORDS + b'{"cut":{"a":1}', QuarantineReason.OPEN_END),
+        (RECORDS + b"no json\n" + RECORDS, QuarantineReason.UNKNOWN_FORMAT),
+        (RECORDS + b'{"a":1}{"b":2}\n' + RECORDS, QuarantineReason.UNKNOWN_FORMAT),
+        (W3C + b"#Fields: time date\n03:04:05\t2026-01-02\n", QuarantineReason.UNKNOWN_FORMAT),
+    ],
+)
+def test_a_streamed_source_that_does_not_stay_what_it_began_as_is_left_alone(
+    body: bytes, reason: QuarantineReason
+) -> None:
+    sound = next(one for one in (LINES, RECORDS, W3C) if body.startswith(one[:60]))
+    without, world = in_chunks(a=sound, c=sound), in_chunks(a=sound, b=body, c=sound)
+    without.run()
+    receipt = world.run()
+    assert reasons(receipt) == [reason]
+    assert receipt.counts.objects_in == 2
+    assert len(outputs(world)) == 1
+    assert outputs(world) == outputs(without)
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+@pytest.mark.usefixtures("streaming")
+@pytest.mark.parametrize("body", [LINES, RECORDS, W3C, LINES.replace(b"\n", b"\r\n")])
+def test_a_streamed_source_that_stays_what_it_began_as_is_joined(body: bytes) -> None:
+    other = body.rstrip() + " é".encode() if body.startswith(LOG) else body.rstrip()
+    world = in_chunks(a=body, b=other)
+    assert world.run().counts.objects_in == 2
+
+
+@pytest.mark.parametrize(
+    "end", [b"cut off \xc3", b"<end/>\n", b"line\r", b"x \0 y\n", LOG + b'"GET']
+)
+def test_a_source_whose_end_is_not_certain_is_not_copied_among_others(
+    end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "COPY_SLICE_BYTES", 100_000)
+    world = World()
+    world.put("a.log", LINES)
+    world.put("b.log", LINES + end)
+    receipt = world.run()
+    assert world.store.count("copy_part") == 1
+    assert len(receipt.quarantined) == 1
+    assert outputs(world) == [LINES]
+
+
+# What is said of it.
+
+
+def test_the_headline_says_that_most_sources_were_left_alone() -> None:
+    left = {
+        "ambiguous_header": LeftAlone(4_000, 1, "k", "seen", "csv_header"),
+        "unknown_format": LeftAlone(812, 1, "k", "seen", "format"),
+    }
+    line = "left alone: 4,812 of 5,000 sources, mostly ambiguous_header: set csv_header"
+    assert headline(188, left, {}) == line
+    assert headline(5_000, left, {}) == ""
+    assert headline(0, {}, {}) == ""
+    only = {"open_end": LeftAlone(3, 1)}
+    assert headline(0, only, {}) == "left alone: 3 of 3 sources, all open_end"
+    earlier = {"quarantined": Skipped(9, 1)}
+    assert headline(1, {}, earlier).startswith("left alone: 9 of 10 sources, all by earlier runs")
+
+
+def test_a_report_adds_up_what_was_left_alone_and_shows_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    desk = Desk("a/", "b/")
+    told = LeftAlone(2, 20, "a/k<b>", "it starts with '\\x00'; set format", "format")
+    for path in ("a/", "b/"):
+        desk.receipt(path, counts=Counts(objects_in=1), left_alone={"unknown_format": told})
+    desk.report()
+    document = json.loads(desk.stored("report.json"))
+    assert document["headline"] == ("left alone: 4 of 6 sources, all unknown_format: set format")
+    assert document["left_alone"]["unknown_format"] == {
+        "objects": 4,
+        "bytes": 40,
+        "example": "a/k<b>",
+        "detail": "it starts with '\\x00'; set format",
+        "setting": "format",
+    }
+    texts = Page(desk.stored("report.html")).texts
+    for text in (document["headline"], "a/k<b>", told.detail, "format"):
+        assert text in texts
+    print_summary(Summary.of(document, 1.0, ""))
+    out = capsys.readouterr().out
+    assert document["headline"] in out
+    assert "left alone: 4 sources, unknown_format, such as" in out
+
+
+def test_counts_of_replaced_commits_are_not_told() -> None:
+    assert added_up([{"open_end": LeftAlone(0, 0, "k")}]) == {}
+
+
+def test_bytes_are_shown_escaped_and_cut() -> None:
+    assert shown_bytes(b"a\x00\x1b\xff\n") == r"'a\x00\x1b\xff\n'"
+    assert shown_bytes(b"x" * 41) == "'" + "x" * 40 + "'..."
+    assert shown_bytes(b"x" * 40) == "'" + "x" * 40 + "'"
