@@ -122,18 +122,11 @@ class World:
         """An object is put as it was at some time before, as a multipart upload would put it."""
         key = PARTITION.prefix + name
         body = self.choices.one_of(self._delivered[name])
-        if self._is_copied(body):
-            return self.repeat(name) if name in self.names else f"{name} stays away"
         self._deliveries += 1
         self.ledger.removing(key)
         self.s3.seed(SOURCE, key, body, etag=f"{self._deliveries:032x}-1")
         self.ledger.producer_acted()
         return f"a producer delivers {name} again, with another ETag: {list(records_in(body))}"
-
-    def _is_copied(self, body: bytes) -> bool:
-        """S3 copies it, and nobody reads it: that it comes again is not promised to be noticed."""
-        threshold = self.settings.small_object_bytes
-        return threshold is not None and len(body) >= threshold
 
     def bring_back(self, name: str) -> str:
         """An object is put as it was first, with the ETag that it had."""
