@@ -10,7 +10,7 @@ from compactor.codecs import encoder
 from compactor.commit_log import Output
 from compactor.confirming import HeaderCase
 from compactor.copying import copied_signature, copy_whole
-from compactor.delivered_again import compared
+from compactor.delivered_again import compared, compared_whole
 from compactor.denied import Denials
 from compactor.destination import Destination
 from compactor.detection import detect_source, passing_check
@@ -55,6 +55,9 @@ def compact(
         TransientStoreError: likewise.
     """
     if group.copy:
+        again = compared_whole(group, settings, store)
+        if again is not None:
+            return PendingOutput(group=group, output=None, rows=(), again=(again,))
         return copy_whole(group, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     copies = True

@@ -25,7 +25,7 @@ _MASK = (1 << _MARK_BITS) - 1
 _VALUE_BYTES = 8
 # Of what S3 copied, and of rows: nobody read the bytes, or the manifest does not tell.
 UNREAD_MARK = 0
-UNCOMPARED = frozenset({UNREAD_MARK})
+UNCOMPARED: frozenset[int] = frozenset()
 # Sorted arrays beside the first, each of one commit, before they are merged.
 _MOST_LEVELS = 16
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from compactor import plain
-from compactor.commit_log import Commit
+from compactor.commit_log import Commit, Output
 from compactor.contents import UNREAD_MARK, mark_of
+from compactor.errors import UnreadableSource
 from compactor.manifest import ManifestRow
 from compactor.model import Again, ObjectGroup, SourceObject
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings import Settings
+
+_RANGE_BYTES = 8 << 20
 
 
 def compared(
@@ -29,24 +33,67 @@ def compared(
         SourceChanged, UnreadableSource: as reading it raises them.
     """
     source = body.source
-    marks = group.held.get(source.identity, frozenset()) - {UNREAD_MARK}
+    marks = group.held.get(source.identity)
     if not marks:
         return None, content
     if not content.complete:
         for _ in content.chunks():
             continue
-    if mark_of(content.size, content.crc32) in marks:
-        return Again(source, 0, content.size, content.crc32), content
+    stored = _stored_crc32(source, store) if UNREAD_MARK in marks else None
+    if stored is not None or mark_of(content.size, content.crc32) in marks:
+        return Again(source, 0, content.size, content.crc32, stored), content
     if content.complete:
         return None, content
-    again = next(store.read_sources([source]))
-    if again.error is not None:
-        raise again.error
-    return None, plain.read(again, settings)
+    return None, plain.read(_body(source, store), settings)
+
+
+def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -> Again | None:
+    """The same of the one source of a group that S3 is to copy, whatever it holds.
+
+    Raises:
+        SourceChanged, UnreadableSource: as reading it raises them.
+    """
+    (source,) = group.sources
+    marks = group.held.get(source.identity)
+    if not marks:
+        return None
+    size = crc32 = None
+    if marks - {UNREAD_MARK}:
+        try:
+            content = plain.read(_body(source, store), settings)
+            for _ in content.chunks():
+                continue
+            size, crc32 = content.size, content.crc32
+        except UnreadableSource:
+            # It is copied as it is: what does not decompress is not what was read before.
+            size = crc32 = None
+    stored = _stored_crc32(source, store) if UNREAD_MARK in marks else None
+    if stored is not None or mark_of(size, crc32) in marks:
+        return Again(source, 0, size, crc32, stored)
+    return None
+
+
+def _body(source: SourceObject, store: ObjectStore) -> SourceBody:
+    body = next(store.read_sources([source]))
+    if body.error is not None:
+        raise body.error
+    return body
+
+
+def _stored_crc32(source: SourceObject, store: ObjectStore) -> int:
+    body = _body(source, store)
+    chunks = body.chunks() if body.chunks is not None else (body.content or b"",)
+    crc32 = 0
+    for chunk in chunks:
+        crc32 = zlib.crc32(chunk, crc32)
+    return crc32
 
 
 def found_in(
-    again: Iterable[Again], commits: Iterable[Commit], published: Collection[int]
+    again: Iterable[Again],
+    commits: Iterable[Commit],
+    published: Collection[int],
+    store: ObjectStore,
 ) -> tuple[Again, ...]:
     """The same with the newest commits that have their contents; without those that none has.
 
@@ -55,6 +102,10 @@ def found_in(
         commits: its valid commits, the newest first; no more are asked for than needed.
         published: sequences of those whose output is known to be readable. None of them can
             become void.
+        store: where outputs are; what S3 copied into them was never read.
+
+    Raises:
+        ObjectMissing, InvalidInput: such an output is gone, or may not be read.
     """
     left = {(one.source.bucket, one.source.key): one for one in again}
     found: list[Again] = []
@@ -65,9 +116,9 @@ def found_in(
             continue
         for row in commit.rows:
             one = left.get((row.source.bucket, row.source.key))
-            if one is not None and _is_same(one, row):
+            if one is not None and _is_same(one, row, commit, store):
                 del left[row.source.bucket, row.source.key]
-                told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32)
+                told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_crc32=None)
                 found.append(replace(told, of=commit.sequence))
         for earlier in commit.again:
             # Put twice more, with one ETag: what it was the first time, says the first of both.
@@ -83,8 +134,30 @@ def put_again(source: SourceObject) -> Again:
     return Again(source, 0, None, None)
 
 
-def _is_same(one: Again, row: ManifestRow) -> bool:
+def _is_same(one: Again, row: ManifestRow, commit: Commit, store: ObjectStore) -> bool:
     if one.source.identity == row.source.identity:
         return True
-    same = (one.plain_bytes, one.crc32) == (row.plain_bytes, row.crc32)
-    return same and row.plain_bytes is not None and row.crc32 is not None
+    if row.plain_bytes is not None and row.crc32 is not None:
+        return (one.plain_bytes, one.crc32) == (row.plain_bytes, row.crc32)
+    output = commit.output
+    if one.stored_crc32 is None or one.source.size != row.source.size or output is None:
+        return False
+    if output.columnar is not None:
+        # The bytes are in no output.
+        return False
+    return one.stored_crc32 == _copied_crc32(output, row, store)
+
+
+def _copied_crc32(output: Output, row: ManifestRow, store: ObjectStore) -> int:
+    """CRC32 of what S3 copied of a source, as it lies in its output."""
+    size = row.source.size
+    if output.copied and store.traits.knows_copied_crc32:
+        head = store.head(output.bucket, output.key)
+        if head is not None and head.size == size and head.crc32 is not None:
+            return head.crc32
+    crc32 = 0
+    for at in range(0, size, _RANGE_BYTES):
+        length = min(_RANGE_BYTES, size - at)
+        found = store.get_range(output.bucket, output.key, row.offset + at, length)
+        crc32 = zlib.crc32(found, crc32)
+    return crc32

@@ -250,9 +250,12 @@ class Again:
         source: what was delivered again.
         of: sequence of that commit; 0 before it is known.
         plain_bytes, crc32: of the content once decompressed, as that commit's manifest has them.
+        stored_crc32: of the object as it is stored, where S3 copied what was there before; only
+            until it was compared with that.
     """
 
     source: SourceObject
     of: int
     plain_bytes: int | None
     crc32: int | None
+    stored_crc32: int | None = None

@@ -152,7 +152,9 @@ class Progress:
         """Write down what was put again after its commit, so that clean-up looks at it again."""
         run = self.run
         if sources:
-            found = found_in(map(put_again, sources), run.log.every_commit(), self.state.published)
+            again = map(put_again, sources)
+            commits = run.log.every_commit()
+            found = found_in(again, commits, self.state.published, run.store)
             note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
             if found:
                 run.log.append(self.state, note)
@@ -208,12 +210,14 @@ class Progress:
         """
         if not draft.again:
             return draft
-        found = found_in(draft.again, self.run.log.every_commit(), self.state.published)
+        run = self.run
+        commits = run.log.every_commit()
+        found = found_in(draft.again, commits, self.state.published, run.store)
         unlike = {one.source.identity for one in draft.again}
         unlike -= {one.source.identity for one in found}
         if unlike:
             self._unlike |= unlike
-            drop(draft.output, self.run.store)
+            drop(draft.output, run.store)
             raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
         return replace(draft, again=found)
 
