@@ -203,7 +203,10 @@ def _touch(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     """A byte that means something to some format, put in or in place of another, or a byte less."""
     at = chance.randint(0, len(one.plain))
     byte = chance.choice(_MEANINGFUL)
-    return replace(one, plain=one.plain[:at] + byte + one.plain[at + chance.randint(0, 1) :])
+    plain = one.plain[:at] + byte + one.plain[at + chance.randint(0, 1) :]
+    touched = replace(one, plain=plain)
+    # A line end may be gone, and two values are on a line now.
+    return _as_stream(touched) if one.reader is json_lines else touched
 
 
 def _strange_line(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
