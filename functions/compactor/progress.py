@@ -40,6 +40,7 @@ from compactor.model import (
     QuarantineReason,
     Signature,
     Skipped,
+    SkipReason,
     SourceObject,
 )
 from compactor.partition_run import PartitionResult, PartitionRun
