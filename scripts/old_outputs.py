@@ -1,4 +1,8 @@
-"""Outputs of the version before, read again: were the first lines that it dropped headers?"""
+"""Outputs of the version before, read again: were the first lines that it dropped headers?
+
+And do readers of the output see what readers of the sources see? That is asked of
+:mod:`compactor.deep`; whether a first line is certainly a row, and so was lost, only here.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from compactor import slices
-from compactor.commit_log import Commit, Output
+from compactor import deep, slices
+from compactor.commit_log import RULES, Commit, Output
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.first_lines import FirstLine, judge
 from compactor.manifest import ManifestRow
 from compactor.model import Format
 from compactor.old_rules import dropped_headers, is_doubtful, line_of
 from compactor.ports import ObjectStore
+from compactor.settings import Settings
 
-ROWS_DROPPED, UNDECIDED = "rows_dropped", "first_line_undecided"
+ROWS_DROPPED, UNDECIDED = deep.ROWS_DROPPED, "first_line_undecided"
 _ROWS_OF_A_SOURCE = 5
 _MOST_ROWS = 1_000
 _HEAD_BYTES = 1 << 20
@@ -43,12 +48,35 @@ class Finding(NamedTuple):
     detail: str
 
 
-def examine(commit: Commit, store: ObjectStore) -> tuple[Finding, ...]:
-    """What is wrong with the first lines of a commit's sources; nothing for one of these rules.
+def examine(commit: Commit, store: ObjectStore, settings: Settings) -> tuple[Finding, ...]:
+    """What is wrong with an output of older rules; nothing for one of these rules.
 
     Raises:
         IntegrityError: the output is gone or damaged.
     """
+    if commit.rules >= RULES or commit.output is None:
+        return ()
+    return _first_lines(commit, store) or _records(commit, store, settings)
+
+
+def _records(commit: Commit, store: ObjectStore, settings: Settings) -> tuple[Finding, ...]:
+    """What readers of the output do not see as readers of the sources do."""
+    return tuple(
+        Finding(
+            found.sequence,
+            found.output_key,
+            # A first line of which nobody is certain that it is a row may be a header after all.
+            UNDECIDED if found.kind == deep.ROWS_DROPPED else found.kind,
+            len(found.sources),
+            found.records_in,
+            found.records_out,
+            found.detail,
+        )
+        for found in deep.examine(commit, store, settings)
+    )
+
+
+def _first_lines(commit: Commit, store: ObjectStore) -> tuple[Finding, ...]:
     output = commit.output
     if output is None or not is_doubtful(commit):
         return ()

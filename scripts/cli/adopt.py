@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if settings.columnar:
         name = "format" if settings.format == "parquet" else "output_format"
         raise InvalidInput(name, "parquet", "outputs of bytes; rows cannot be rebuilt here")
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, settings.state.bucket)
     with progress("looking for outputs"):
         found = find_outputs(settings, store)
     decided = _adopt(settings, store, [*found], dry_run=True)

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         Failure: no run may trust this store.
     """
     state = _state(args)
-    store = open_store(args.endpoint_url)
+    store = open_store(args.endpoint_url, state.bucket)
     with progress("asking the store"):
         findings = ask_and_record(state, store, SystemClock().now(), deletes=True)
     if args.json:

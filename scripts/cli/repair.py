@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         store,
         SystemClock(),
         new_run_id(),
-        examine=examine,
+        examine=partial(examine, settings=settings),
         undecided=args.first_lines,
     )
     with progress("listing the commit logs"):

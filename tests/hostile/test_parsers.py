@@ -188,8 +188,7 @@ def test_whatever_a_partition_holds_is_given_back_exactly_or_left_alone(
 ) -> None:
     made = [Made(name, b"", stored, Counter()) for name, stored in found]
     in_pieces = {"whole_bytes": whole_bytes, "chunk_bytes": 7}
-    # What a second reader withholds has tests of its own.
-    options = {"compression": compression, "cloudtrail_output": trail, "second_reading": "none"}
+    options = {"compression": compression, "cloudtrail_output": trail}
     world = Sources(made, in_pieces, **options)
     receipt = world.run()
     assert receipt.status == "done"

@@ -23,16 +23,21 @@ def log_of(world: World) -> CommitLog:
 
 
 def headed_commit(
-    world: World, contents: Mapping[str, bytes], *, format: Format = Format.CSV, rules: int = 1
+    world: World,
+    contents: Mapping[str, bytes],
+    *,
+    format: Format = Format.CSV,
+    rules: int = 1,
+    headed: bool = True,
 ) -> Commit:
-    """Sources whose first line was taken for their header, in one published output."""
+    """Sources whose first line was taken for their header, if any, in one published output."""
     for name, content in contents.items():
         world.put(name, content)
     sources = [one for one in _listed(world) if one.key.rpartition("/")[2] in contents]
     plain, rows = b"", []
     for source in sources:
         content = contents[source.key.rpartition("/")[2]]
-        cut = content.index(b"\n") + 1
+        cut = content.index(b"\n") + 1 if headed else 0
         plain = plain or content[:cut]
         body = content[cut:]
         added = b"" if body.endswith(b"\n") or not body else b"\n"

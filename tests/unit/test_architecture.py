@@ -15,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("functions", "scripts", "spark", "cdk")
-MODULE_LINES = 300
+# One subject takes 100 lines or 400; none is cut in two for a number.
+MODULE_LINES = 400
 
 # What DESIGN.md's terminology replaces. Python's own words for byte pieces stay allowed.
 FORBIDDEN_NAMES = re.compile(

@@ -9,6 +9,7 @@ import pytest
 
 from compactor.commit_log import RULES
 from compactor.errors import CommitConflict, SourceChanged
+from compactor.model import Format
 from compactor.undo import Undoing, undo
 from scripts.cli import main
 from scripts.cli import repair as command_module
@@ -100,6 +101,26 @@ def test_where_the_sources_stand_the_commit_is_taken_back_and_they_are_candidate
     assert repair("--yes")[0] == 0
 
 
+def test_records_that_were_glued_are_told_and_taken_back(world, repair):
+    arrays = {"a.json": b'[{"id": 1}, {"id": 2}]', "b.json": b'[{"id": 3}]'}
+    headed_commit(world, arrays, format=Format.JSON_LINES, headed=False)
+    (output,) = outputs(world).values()
+    assert output == b'[{"id": 1}, {"id": 2}]\n[{"id": 3}]\n'
+    code, out, _ = repair("--dry-run", "--json")
+    (case,) = json.loads(out)["findings"]
+    assert (code, case["finding"]["kind"], case["action"]) == (1, "records_glued", "undo")
+    assert repair("--yes")[0] == 0
+    assert outputs(world) == {}
+    assert not log_of(world).load().committed
+
+
+def test_sound_outputs_of_the_version_before_are_not_touched(world, repair):
+    headed_commit(world, {"a.json": b'{"id": 1}'}, format=Format.JSON_LINES, headed=False)
+    before = world.store.contents("lake")
+    assert repair("--yes")[0] == 0
+    assert world.store.contents("lake") == before
+
+
 def test_the_next_run_compacts_them_again_and_sums_the_log_up(world, repair):
     headed_commit(world, HEALTH)
     repair("--yes")
@@ -177,7 +198,7 @@ def test_a_damaged_output_is_told_and_the_others_are_repaired(world, repair):
     assert list(outputs(world)) == [first.output.key]
 
 
-def glued(commit, store):
+def glued(commit, store, settings):
     """What an examination of other kinds of outputs finds."""
     assert commit.output is not None
     detail = "a line holds two records"
@@ -300,13 +321,13 @@ def test_an_overwritten_source_keeps_the_output(world):
 
 def test_one_source_that_dropped_its_first_line_lost_nothing(world):
     commit = headed_commit(world, {"a.csv": HEALTH["a.csv"]})
-    assert examine(commit, world.store) == ()
+    assert examine(commit, world.store, world.settings) == ()
 
 
 @pytest.mark.parametrize("again", [b"id,name\n", b"id,name\r\n", b"id,name"])
 def test_a_first_line_that_occurs_again_below_is_a_row(world, again):
     commit = headed_commit(world, {**HEADED, "z.csv": b"id,name\n3,c\n" + again})
-    (finding,) = examine(commit, world.store)
+    (finding,) = examine(commit, world.store, world.settings)
     assert finding.kind == "rows_dropped"
 
 
