@@ -29,6 +29,8 @@ WORDS = {
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
     "repair": (*PLACES, "--dry-run"),
+    "adopt": (*PLACES, "--dry-run"),
+    "probe": PLACES[1:],
     "clean-up": (*PLACES, "--dry-run"),
     "start": (),
     "status": (),
