@@ -339,8 +339,50 @@ def test_a_format_that_is_given_is_not_questioned() -> None:
         assert found.format is Format.TEXT
 
 
-def test_documents_on_one_line_are_records_of_json_lines() -> None:
+def test_one_object_on_one_line_is_a_record_of_json_lines() -> None:
     assert told(WHOLE) == told(WHOLE * 3) == Format.JSON_LINES
-    assert told(json.dumps({"type": "FeatureCollection", "features": []}).encode()) == (
-        Format.JSON_LINES
-    )
+    snapshot = {"fileVersion": "1.0", "configurationItems": []}
+    assert told(json.dumps(snapshot).encode()) == Format.JSON_LINES
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        ('{"type": "FeatureCollection", "features": []}', "a GeoJSON document"),
+        ('{"features":[{"type":"Feature"}],"type":"FeatureCollection"}', "a GeoJSON document"),
+        ('{"type":"Topology","objects":{},"arcs":[]}', "a TopoJSON document"),
+        ('{"cells":[],"metadata":{},"nbformat":4}', "a Jupyter notebook"),
+        ('{"log":{"version":"1.2","creator":{},"entries":[]}}', "an HTTP archive"),
+        ('{"openapi":"3.1.0","info":{},"paths":{}}', "an OpenAPI document"),
+        ('{"bomFormat":"CycloneDX","specVersion":"1.5"}', "a CycloneDX bill of materials"),
+        ('{"version":"2.1.0","runs":[]}', "a SARIF log"),
+        ('{"@context":{},"@graph":[]}', "a JSON-LD document"),
+        ('{"version":4,"terraform_version":"1.9.0","resources":[]}', "a Terraform state"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_document_on_one_line_is_no_line_of_json(document, kind, end):
+    with pytest.raises(UnreadableSource, match=f"unknown_format: it is {kind}"):
+        detect((document + end).encode(), "a.json", complete=True, forced=None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"type":"Feature","geometry":null,"properties":{"layer":"FeatureCollection"}}',
+        '{"message":"\\"nbformat\\": 4","level":"info"}',
+        '{"entries":[1],"log":"x"}',
+        '{"event":{"runs":[],"version":"1"}}',
+    ],
+)
+def test_a_record_that_only_names_such_a_document_is_a_line_of_json(line):
+    found = detect(line.encode(), "a.json", complete=True, forced=None)
+    assert found is not None
+    assert found.format is Format.JSON_LINES
+
+
+def test_such_documents_line_by_line_are_lines_of_json():
+    lines = b'{"bomFormat":"CycloneDX"}\n{"bomFormat":"CycloneDX"}\n'
+    found = detect(lines, "a.json", complete=True, forced=None)
+    assert found is not None
+    assert found.format is Format.JSON_LINES

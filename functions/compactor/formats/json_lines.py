@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from compactor.errors import UnreadableSource
+from compactor.formats.json_documents import document_in
 from compactor.formats.json_text import are_json_lines, is_object, is_value, lines_of, open_state
 from compactor.formats.refusal import refused
 from compactor.formats.undelimited import first_boundary
@@ -33,10 +34,19 @@ def format_of_objects(head: bytes, *, complete: bool) -> Format:
     first_is_whole = is_object(first)
     if first_is_whole and are_json_lines(looked_at):
         _refuse_lone_cr(looked_at)
+        _refuse_document(looked_at)
         return Format.JSON_LINES
     if _begins_with_two(_first_odd_line(head) if first_is_whole or not first else first):
         return Format.UNDELIMITED_JSON
     raise _no_lines(head, complete=complete)
+
+
+def _refuse_document(lines: bytes) -> None:
+    """Raise UnreadableSource (UNKNOWN_FORMAT) for one line that is a document of a known kind."""
+    if lines.find(b"\n", 0, len(lines) - 1) < 0:
+        found = document_in(lines)
+        if found:
+            raise refused(QuarantineReason.UNKNOWN_FORMAT, f"it is {found}", lines)
 
 
 def _refuse_lone_cr(lines: bytes) -> None:
