@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 import msgspec
 
-from compactor import manifest
+from compactor import left_alone, manifest
 from compactor.columnar import Columnar
 from compactor.contents import Contents
 from compactor.errors import IntegrityError
-from compactor.left_alone import BY_SETTINGS, REMEDIES, LeftAlone
+from compactor.left_alone import BY_SETTINGS, LeftAlone
 from compactor.manifest import ManifestRow
 from compactor.model import (
     PASSING_REASONS,
@@ -209,7 +209,7 @@ class RunTotals:
         lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
         self.quarantined += sign * len(lasting)
         self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
-        self._count_left_alone(lasting, sign)
+        left_alone.count(self.left_alone, lasting, sign)
         if sign > 0:
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
@@ -220,16 +220,6 @@ class RunTotals:
             self.copied += sign * commit.output.copied
             if commit.output.columnar is not None:
                 self.rejected += sign * commit.output.columnar.rejected
-
-    def _count_left_alone(self, lasting: Iterable[Quarantined], sign: int) -> None:
-        for one in lasting:
-            told = self.left_alone.get(one.reason)
-            if told is None:
-                setting = REMEDIES.get(one.reason, "")
-                told = LeftAlone(0, 0, one.source.key, one.detail, setting)
-                self.left_alone[one.reason.value] = told
-            told.objects += sign
-            told.bytes += sign * one.source.size
 
 
 class _StillLeftAlone(Container[bytes]):

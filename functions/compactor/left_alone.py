@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from compactor.model import QuarantineReason, Skipped, SkipReason
+from compactor.model import Quarantined, QuarantineReason, Skipped, SkipReason
 
 #: Reasons that hang on the settings: under other ones such a source is tried again.
 BY_SETTINGS = frozenset(
@@ -55,6 +55,18 @@ class LeftAlone:
         """Both together, with the example of the first that has one."""
         told = self if self.example else other
         return replace(told, objects=self.objects + other.objects, bytes=self.bytes + other.bytes)
+
+
+def count(told: dict[str, LeftAlone], sources: Iterable[Quarantined], sign: int = 1) -> None:
+    """Add sources that were left alone, by reason; or with -1 take them away."""
+    for one in sources:
+        found = told.get(one.reason)
+        if found is None:
+            setting = REMEDIES.get(one.reason, "")
+            found = LeftAlone(0, 0, one.source.key, one.detail, setting)
+            told[one.reason.value] = found
+        found.objects += sign
+        found.bytes += sign * one.source.size
 
 
 def added_up(found: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from compactor import left_alone
 from compactor.commit_log import SHOWN_QUARANTINED, LogState, QuarantineLine
+from compactor.left_alone import LeftAlone
 from compactor.model import SkipReason
 from compactor.partition_run import PartitionResult, PartitionRun
 from compactor.receipts import Counts, Receipt, add_requests, count_commits, write
@@ -34,6 +36,7 @@ class Recorder:
         self.receipt = Receipt(run.partition.path, run.run_id, "failed", counts=earlier)
         self._run = run
         self._unread: list[QuarantineLine] = []
+        self._left_unread: dict[str, LeftAlone] = {}
         self._started = run.clock.now()
         self._requests_before = Counter(run.store.requests.snapshot())
 
@@ -45,6 +48,7 @@ class Recorder:
         self._unread = [
             QuarantineLine(one.source.key, one.reason, one.detail) for one in result.unread.values()
         ]
+        left_alone.count(self._left_unread, result.unread.values())
         counts.conflicts += result.conflicts
         counts.changed += result.changed
         counts.repaired += result.repaired
@@ -71,7 +75,7 @@ class Recorder:
             # Those that earlier calls of this run left for a while were met again by this one.
             counts.quarantined += len(self._unread)
             self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]
-            self.receipt.left_alone = state.totals(run.run_id).left_alone
+            self.receipt.left_alone = left_alone.added_up([totals.left_alone, self._left_unread])
         made = Counter(run.store.requests.snapshot()) - self._requests_before
         if elsewhere is None:
             counts.seconds += run.clock.now() - self._started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -168,6 +169,62 @@ def test_what_s3_would_copy_is_read_where_its_key_was_compacted_before() -> None
     receipt = made.run()
     assert (receipt.counts.delivered_again, receipt.counts.overwritten) == (1, 1)
     assert made.store.count("copy_part") == 0
+
+
+def copied_world(**given: object) -> World:
+    """One source that S3 copied whole: nobody has read its bytes."""
+    made = World(small_object_bytes=40, **given)
+    made.put("0.log.gz", stored_in_gzip(b"2026-01-02T03:04:05Z record-00001\n"))
+    made.run()
+    assert made.store.count("copy_part") == 1
+    made.clock.advance(3_600)
+    return made
+
+
+def stored_in_gzip(content: bytes) -> bytes:
+    """Content as it is: all such objects of one size have one CRC32, that of the whole."""
+    return gzip.compress(content, 0, mtime=0)
+
+
+def test_what_s3_copied_is_recognised_by_its_stored_bytes() -> None:
+    made = copied_world()
+    before = made.store.contents("lake", "compacted/")
+    name = f"{PARTITION.prefix}0.log.gz"
+    made.store.seed("source", name, made.store.contents("source")[name], etag=ETAG)
+    made.clock.advance(3_600)
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (1, 0)
+    assert made.store.contents("lake", "compacted/") == before
+
+
+def test_other_bytes_of_the_size_and_crc32_that_s3_copied_are_compacted() -> None:
+    made = copied_world()
+    name = f"{PARTITION.prefix}0.log.gz"
+    before = made.store.contents("source")[name]
+    other = stored_in_gzip(b"2026-01-02T03:04:05Z record-00002\n")
+    assert (len(other), zlib.crc32(other)) == (len(before), zlib.crc32(before))
+    made.store.seed("source", name, other, etag=ETAG)
+    made.clock.advance(3_600)
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (0, 1)
+    assert sorted(made.store.contents("lake", "compacted/").values()) == sorted([before, other])
+    reads = made.store.count("read_source")
+    assert made.run().counts.objects_in == 0
+    assert made.store.count("read_source") == reads
+
+
+@pytest.mark.parametrize("stored", ["", ETAG])
+def test_a_slice_that_s3_copied_is_compared_with_its_output(stored: str) -> None:
+    big = b'{"id": 1}\n' * (COPY_SLICE_BYTES // 10 + 5)
+    made = World()
+    made.store.seed("source", key(0), big, last_modified=made.clock.now() - DAY, etag=stored)
+    made.put("1.json", b'{"id": 2}\n')
+    made.run()
+    made.clock.advance(3_600)
+    deliver(made, 0, big, etag="f" * 32 + "-3")
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (1, 0)
+    assert len(made.store.contents("lake", "compacted/")) == 1
 
 
 @pytest.mark.parametrize("name", ["create", "complete_upload", "upload_part"])
