@@ -217,5 +217,5 @@ def may_compact(role: Role, storage: Storage) -> None:
 def may_look_around(role: Role, storage: Storage) -> None:
     """Ask whether the state lies in that of another destination, and the source in one."""
     source, state = storage.source, storage.state
-    may_look_for(role, source.bucket, marker_keys(states_of_source(source.prefix)))
-    may_look_for(role, state.bucket, marker_keys(states_around(state.prefix)))
+    may_look_for(role, source, marker_keys(states_of_source(source.prefix)))
+    may_look_for(role, state, marker_keys(states_around(state.prefix)))

@@ -7,7 +7,6 @@ from typing import Any
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk.checks import acknowledge_wildcard
@@ -63,16 +62,18 @@ def may_read(role: Role, place: Place) -> None:
     _may_use_key(role, place, ["kms:Decrypt"])
 
 
-def may_look_for(role: Role, bucket: s3.IBucket, keys: Sequence[str]) -> None:
-    """Ask whether these objects are there, and no others; S3 may answer 403 for one that is not."""
+def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:
+    """Ask whether these objects are in a place's bucket; S3 may answer 403 for one that is not."""
     if keys:
         allow(
             role,
             ["s3:ListBucket"],
-            [bucket.bucket_arn],
+            [place.bucket.bucket_arn],
             conditions={"StringEquals": {"s3:prefix": list(keys)}},
         )
-        allow(role, ["s3:GetObject"], [bucket.arn_for_objects(key) for key in keys])
+        allow(role, ["s3:GetObject"], [place.bucket.arn_for_objects(key) for key in keys])
+        # The checksum of an encrypted one is not told without its key.
+        _may_use_key(role, place, ["kms:Decrypt"])
 
 
 def may_write(role: Role, place: Place, below: str = "*") -> None:
