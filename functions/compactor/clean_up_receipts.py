@@ -122,8 +122,7 @@ def held_line(path: str, commits: int) -> str:
     of = "a commit" if commits == 1 else f"{commits:,} commits"
     return (
         f"{path or '(root)'}: {of} of the version before dropped first lines as headers, and that"
-        " they are none was not shown since: run compactor verify --deep --record or compactor"
-        " repair; their sources stay"
+        " they are headers was not shown since: run compactor repair; their sources stay"
     )
 
 
