@@ -35,7 +35,7 @@ def world() -> World:
 def command(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    monkeypatch.setattr(verify, "open_store", lambda endpoint_url: world.store)
+    monkeypatch.setattr(verify, "open_store", lambda *_: world.store)
 
     def run(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
