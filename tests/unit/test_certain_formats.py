@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from compactor.errors import UnreadableSource
-from compactor.formats import Reading, detect
+from compactor.formats import Reading, characters, detect
 from compactor.model import Format, QuarantineReason
 
 LOGS = {
@@ -322,6 +322,20 @@ def test_a_nul_in_a_log_is_kept_by_setting_alone() -> None:
     line = b"2026-01-31 12:00:00 a\n2026-01-31 12:00:00 b\0c\n"
     assert told(line) == QuarantineReason.BINARY
     assert told(line, reading=Reading(keep_nuls=True)) == Format.TEXT
+
+
+def test_no_magic_begins_as_most_logs_do() -> None:
+    """What is passed over for the sake of speed is what no pattern could have matched."""
+    chance = random.Random(7)
+    for first in characters._NO_MAGIC:
+        for _, pattern in characters._MAGIC:
+            for one in pattern.split(b"|"):
+                literal = one.lstrip(b"(?:")[:1]
+                assert literal != bytes([first]), (pattern, first)
+        for _ in range(200):
+            head = bytes([first]) + chance.randbytes(40)
+            assert head[4:8] == b"ftyp" or characters._ANY_MAGIC.match(head) is None
+    assert told(b"1234ftypisom" + bytes(range(1, 32))) == QuarantineReason.BINARY
 
 
 def test_few_control_characters_are_borne_and_many_are_not() -> None:

@@ -86,6 +86,9 @@ _MAGIC = (
 )  # fmt: skip
 _ANY_MAGIC = re.compile(b"|".join(b"(%s)" % pattern for _, pattern in _MAGIC), re.DOTALL)
 _TAR = slice(257, 262)
+# No magic begins so, and most logs do: it takes 4 microseconds to try them all.
+_NO_MAGIC = frozenset(b"1234569<abcdeghijklmnopqrstuvwxyz")
+_ANY_SIZE = slice(4, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:
         UnreadableSource: BINARY, or ENCODING for UTF-16 and UTF-32.
     """
     refuse_wide(head)
-    found = _ANY_MAGIC.match(head)
+    found = None if _has_no_magic(head) else _ANY_MAGIC.match(head)
     if found is not None:
         name = _MAGIC[(found.lastindex or 1) - 1][0]
         raise refused(QuarantineReason.BINARY, f"it is {name}", head, "")
@@ -123,6 +126,10 @@ def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:
     _refuse_controls(head[:_SAMPLE_BYTES], head, keep_nuls=keep_nuls)
     if len(head) > _SAMPLE_BYTES:
         _refuse_controls(head[-_END_BYTES:], head, keep_nuls=keep_nuls)
+
+
+def _has_no_magic(head: bytes) -> bool:
+    return head[0] in _NO_MAGIC and head[_ANY_SIZE] != b"ftyp"
 
 
 def refuse_wide(head: bytes) -> None:
