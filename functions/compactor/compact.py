@@ -55,10 +55,7 @@ def compact(
         TransientStoreError: likewise.
     """
     if group.copy:
-        again = compared_whole(group, settings, store)
-        if again is not None:
-            return PendingOutput(group=group, output=None, rows=(), again=(again,))
-        return copy_whole(group, store, destination)
+        return _compared_or_copied(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     copies = True
     # Ends: each turn leaves out one source more, but for one that gives up copying.
@@ -77,6 +74,19 @@ def compact(
         except BaseException:
             attempt.abort()
             raise
+
+
+def _compared_or_copied(
+    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
+) -> PendingOutput:
+    try:
+        again = compared_whole(group, settings, store)
+    except UnreadableSource as error:
+        quarantined = Quarantined(group.sources[0], QuarantineReason(error.reason), error.detail)
+        return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
+    if again is not None:
+        return PendingOutput(group=group, output=None, rows=(), again=(again,))
+    return copy_whole(group, store, destination)
 
 
 class _DamagedMidway(Exception):

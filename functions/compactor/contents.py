@@ -43,6 +43,11 @@ class Contents:
     def __init__(self) -> None:
         self._levels: list[array[int]] = []
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Contents) and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
     def add(self, rows: Iterable[ManifestRow]) -> None:
         """Take the sources of a commit."""
         values = array("Q", sorted(_value(row) for row in rows))

@@ -230,7 +230,7 @@ def lost() -> World:
 def command(
     lost: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    monkeypatch.setattr(command_module, "open_store", lambda endpoint_url: lost.store)
+    monkeypatch.setattr(command_module, "open_store", lambda *_: lost.store)
     monkeypatch.setattr(command_module, "SystemClock", lambda: lost.clock)
 
     def run(*words: str) -> tuple[int, str, str]:

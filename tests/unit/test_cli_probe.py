@@ -30,7 +30,7 @@ def store() -> MemoryStore:
 def command(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    monkeypatch.setattr(probe, "open_store", lambda endpoint_url: store)
+    monkeypatch.setattr(probe, "open_store", lambda *_: store)
 
     def run(*words: str) -> tuple[int, str, str]:
         code = cli.main(["probe", *words])
@@ -91,7 +91,7 @@ def old(monkeypatch: pytest.MonkeyPatch) -> World:
     world.store.endpoint_url = "http://127.0.0.1:9000"
     world.put("a.json", b'{"id": "written after"}\n')
 
-    def open_store(endpoint_url: str | None) -> ObjectStore:
+    def open_store(endpoint_url: str | None, bucket: str | None = None) -> ObjectStore:
         return world.store
 
     monkeypatch.setattr(clean_up, "open_store", open_store)

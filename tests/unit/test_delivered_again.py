@@ -12,6 +12,7 @@ from compactor import plain
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
 from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
+from compactor.model import QuarantineReason
 from compactor.pending import COPY_SLICE_BYTES
 from compactor.receipts import Receipt
 from compactor.restore import Wanted, find, restore
@@ -195,6 +196,19 @@ def test_what_s3_copied_is_recognised_by_its_stored_bytes() -> None:
     receipt = made.run()
     assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (1, 0)
     assert made.store.contents("lake", "compacted/") == before
+
+
+def test_what_may_not_be_read_to_be_compared_is_left_for_another_run() -> None:
+    made = copied_world()
+    name = f"{PARTITION.prefix}0.log.gz"
+    made.store.seed("source", name, made.store.contents("source")[name], etag=ETAG)
+    made.store.unreadable["source", name] = QuarantineReason.ENCRYPTED
+    made.put("1.json", b'{"id": 1}\n')
+    made.clock.advance(3_600)
+    receipt = made.run()
+    assert (receipt.status, receipt.counts.quarantined) == ("done", 1)
+    made.store.unreadable.clear()
+    assert made.run().counts.delivered_again == 1
 
 
 def test_other_bytes_of_the_size_and_crc32_that_s3_copied_are_compacted() -> None:

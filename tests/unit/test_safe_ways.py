@@ -20,8 +20,9 @@ NO_COPIES = StoreTraits(copies=False, knows_copied_crc32=False)
 
 
 def lines(size: int, letter: bytes) -> bytes:
-    body = (letter * 99 + b"\n") * (size // 100 + 1)
-    return body[: size - 1] + b"\n"
+    whole = size // 100 - 1
+    line = b'{"id": "%b"}\n'
+    return line % (letter * 89) * whole + line % (letter * (size - 100 * whole - 11))
 
 
 def copied_world(**given: object) -> World:

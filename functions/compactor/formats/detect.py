@@ -132,11 +132,11 @@ def detect(
     if not head:
         return None
     if forced is not None:
-        found = _forced(forced, head, csv_header, complete=complete)
         if forced not in _BINARY:
             characters.refuse_wide(head)
-            if complete:
-                refuse_end(head, forced, forced=True, reading=reading)
+        found = _forced(forced, head, csv_header, complete=complete)
+        if complete and forced not in _BINARY:
+            refuse_end(head, forced, forced=True, reading=reading)
         return found
     found = _certain(head, key, csv_header, complete=complete, reading=reading)
     if complete:
