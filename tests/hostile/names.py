@@ -11,9 +11,13 @@ ODD = "\x00 \x01 \ufffe \uffff \ufdd0 \U0010ffff \ue000 \u0085 \u2028 \u00a0"
 #: What must neither be obeyed nor hidden wherever it is shown.
 HOSTILE = (MARKUP, TERMINAL, RICH, TURNED, ODD)
 
+#: One of its levels, ``] [link=https:``, names a column: it is left alone, so that none is lost.
+NAMES_A_COLUMN = RICH
+
 NAMES = (
     *(f"control {chr(code)} {code}" for code in (*range(32), *range(127, 160))),
-    *HOSTILE,
+    *(one for one in HOSTILE if one != NAMES_A_COLUMN),
+    NAMES_A_COLUMN.replace("=", "~"),
     "a//b",
     "//",
     "/leading",

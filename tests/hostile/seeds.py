@@ -18,7 +18,12 @@ LINES = b'\xef\xbb\xbf{"a":1}\r\n\n{"b":2}'
 TABLE = b'id,"na""me"\r\n1,"x\ny"\r\n2,z'
 FLOW = b"version account-id srcaddr dstaddr\n2 1 10.0.0.1 -\n"
 FRONT = b"#Version: 1.0\n#Fields: date time\n2026-01-02\t03:04:05\n"
-CONTENTS = (TRAIL, UNDELIMITED, LINES, TABLE, TABLE.replace(b",", b"\t"), FLOW, FRONT, b"text\n")
+LOG = b"2026-01-02T03:04:05Z a\n  b\n2026-01-02T03:04:06Z c"
+MORE = b'{"\xff":1,"Records":[{"a":1}]}'
+CONTENTS = (
+    *(TRAIL, UNDELIMITED, LINES, TABLE, TABLE.replace(b",", b"\t"), FLOW, FRONT, LOG, MORE),
+    b"text\n",
+)
 
 ENTRY = (
     "<Contents><Key>{key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
@@ -63,7 +68,7 @@ def _content_seeds() -> list[bytes]:
 
 def _state() -> tuple[list[bytes], list[bytes]]:
     """Entries of a log and a checkpoint, as a run leaves them."""
-    sources = [of(".json", LINES), of(".json", UNDELIMITED), of(".log", b"a\nb"), of(".csv", TABLE)]
+    sources = [of(".json", LINES), of(".json", UNDELIMITED), of(".log", LOG), of(".csv", TABLE)]
     world = Sources([*sources, of("_CloudTrail_x.json", TRAIL)], cloudtrail_output="lines")
     world.put("broken.log.gz", gzip.compress(b"cut", mtime=0)[:-3])
     world.run()

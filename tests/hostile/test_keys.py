@@ -13,7 +13,7 @@ from compactor.receipts import Counts
 from compactor.restore import Wanted, find, restore
 from compactor.run_partition import record_partition
 from compactor.stores.list_parser import ListedPage
-from tests.hostile.names import NAMES
+from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -22,13 +22,14 @@ from tests.support.scripted_s3 import Answer, scripted_s3
 from tests.support.sources import Sources, given_back
 from tests.support.world import NoDeadline
 
+LINE = b"2026-01-02T03:04:05Z record-%d\n"
 LONGEST = "\u65e5" * ((1024 - len(PARTITION.prefix)) // 3)
 
 
 def one_partition(*names: str) -> Sources:
     world = Sources([])
     for number, name in enumerate(names):
-        world.put(name, b"record-%d\n" % number)
+        world.put(name, LINE % number)
         world.records.add(number)
     return world
 
@@ -39,7 +40,7 @@ def test_every_key_that_s3_takes_is_compacted_and_given_back() -> None:
     assert world.run().status == "done"
     world.must_be_finished()
     assert given_back(world, *world.commits()) == {
-        PARTITION.prefix + name: b"record-%d\n" % number for number, name in enumerate(names)
+        PARTITION.prefix + name: LINE % number for number, name in enumerate(names)
     }
 
 
@@ -51,10 +52,18 @@ def test_a_key_alone_is_found_again_by_itself(name: str) -> None:
     key = PARTITION.prefix + name
     (found,) = find(commits, Wanted(frozenset({key})))
     assert [(r.source.key, b"".join(p)) for r, p in restore(found, world.store)] == [
-        (key, b"record-0\n")
+        (key, LINE % 0)
     ]
     for commit in commits:
         assert decode_commit(encode_commit(commit)).rows[0].source.key in {key, key + "2"}
+
+
+def test_a_key_with_a_level_that_names_a_column_is_left_alone_and_told() -> None:
+    world = one_partition(NAMES_A_COLUMN, "other")
+    receipt = world.run()
+    told = receipt.skipped["in_a_named_level_below_its_partition"]
+    assert (told.objects, told.examples) == (1, (PARTITION.prefix + NAMES_A_COLUMN,))
+    assert set(world.destination()) == {1}
 
 
 def test_keys_decide_neither_name_nor_place_of_an_output() -> None:
@@ -76,7 +85,7 @@ def test_a_partition_may_have_any_name_and_is_compacted_under_it() -> None:
     store.add_bucket("lake")
     names = {name.partition("/")[0] for name in NAMES} | {"..", ".", ""}
     for number, name in enumerate(names):
-        store.seed("source", f"logs/{name}/x", b"record-%d\n" % number, last_modified=NOW - 9e6)
+        store.seed("source", f"logs/{name}/x", LINE % number, last_modified=NOW - 9e6)
     given = settings(depth=1)
     found = discover(given, store, NOW, committed=lambda partition: frozenset())
     left = {name for name in names if len(name.encode()) > 700}

@@ -188,6 +188,13 @@ def test_the_reason_names_what_a_document_has_beside_its_records() -> None:
         assert caught.value.reason == QuarantineReason.MALFORMED
 
 
+def test_a_document_whose_names_are_not_utf_8_is_refused_like_any_other() -> None:
+    for content in (b'{"\xff\xff":"}{"}', b'{"Records":[{"a":1}],"\xff":0}'):
+        with pytest.raises(UnreadableSource) as caught:
+            framer("document").frame(content)
+        assert caught.value.reason == QuarantineReason.MALFORMED
+
+
 def test_a_refused_source_leaves_the_output_as_it_was() -> None:
     target = framer("document")
     sources = [b'{"Records":[{"a":1}]}', b'{"Records":[{"a":2}]}']

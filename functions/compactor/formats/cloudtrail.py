@@ -125,7 +125,8 @@ def _no_document(content: bytes) -> UnreadableSource:
     head = content[:_SHOWN]
     try:
         names = [name for name in _members.decode(content.removeprefix(BOM)) if name != "Records"]
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        # The last one for a name that is not UTF-8.
         names = []
         state = open_state(content) if len(content) <= _MOST_LOOKED_AT else ""
         if state:
