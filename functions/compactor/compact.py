@@ -55,7 +55,7 @@ def compact(
         TransientStoreError: likewise.
     """
     if group.copy:
-        return _compared_or_copied(group, settings, store, destination)
+        return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     copies = True
     # Ends: each turn leaves out one source more, but for one that gives up copying.
@@ -76,14 +76,17 @@ def compact(
             raise
 
 
-def _compared_or_copied(
+def _copy(
     group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
 ) -> PendingOutput:
+    """The one source of a group as it is, unless it holds what was compacted before."""
+    (source,) = group.sources
     try:
         again = compared_whole(group, settings, store)
     except UnreadableSource as error:
-        quarantined = Quarantined(group.sources[0], QuarantineReason(error.reason), error.detail)
-        return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
+        # It may hold that, and nobody can tell: it is not copied either.
+        left = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
         return PendingOutput(group=group, output=None, rows=(), again=(again,))
     return copy_whole(group, store, destination)

@@ -11,7 +11,7 @@ from compactor.commit_log import Commit, Output
 from compactor.contents import UNREAD_MARK, mark_of
 from compactor.errors import UnreadableSource
 from compactor.manifest import ManifestRow
-from compactor.model import Again, ObjectGroup, SourceObject
+from compactor.model import PASSING_REASONS, Again, ObjectGroup, SourceObject
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings import Settings
 
@@ -51,7 +51,8 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
     """The same of the one source of a group that S3 is to copy, whatever it holds.
 
     Raises:
-        SourceChanged, UnreadableSource: as reading it raises them.
+        SourceChanged: as reading it raises it.
+        UnreadableSource: it may not be read, so that nobody can tell.
     """
     (source,) = group.sources
     marks = group.held.get(source.identity)
@@ -64,7 +65,9 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
             for _ in content.chunks():
                 continue
             size, crc32 = content.size, content.crc32
-        except UnreadableSource:
+        except UnreadableSource as error:
+            if error.reason in PASSING_REASONS:
+                raise
             # It is copied as it is: what does not decompress is not what was read before.
             size = crc32 = None
     stored = _stored_md5(source, store) if UNREAD_MARK in marks else ""

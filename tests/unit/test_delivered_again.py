@@ -12,7 +12,7 @@ from compactor import plain
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
 from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
-from compactor.model import QuarantineReason
+from compactor.model import PASSING_REASONS, QuarantineReason
 from compactor.pending import COPY_SLICE_BYTES
 from compactor.receipts import Receipt
 from compactor.restore import Wanted, find, restore
@@ -209,6 +209,22 @@ def test_what_may_not_be_read_to_be_compared_is_left_for_another_run() -> None:
     assert (receipt.status, receipt.counts.quarantined) == ("done", 1)
     made.store.unreadable.clear()
     assert made.run().counts.delivered_again == 1
+
+
+@pytest.mark.parametrize("reason", sorted(PASSING_REASONS))
+def test_what_s3_copied_and_may_not_be_read_now_is_left_alone_until_it_may(reason: str) -> None:
+    made = copied_world()
+    before = made.store.contents("lake", "compacted/")
+    name = f"{PARTITION.prefix}0.log.gz"
+    made.store.seed("source", name, made.store.contents("source")[name], etag=ETAG)
+    made.clock.advance(3_600)
+    made.add("9.json", '{{"id": "{}"}}')
+    made.store.unreadable["source", name] = QuarantineReason(reason)
+    receipt = made.run()
+    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (0, 1)
+    made.store.unreadable.clear()
+    assert made.run().counts.delivered_again == 1
+    assert len(made.store.contents("lake", "compacted/")) == len(before) + 1
 
 
 def test_other_bytes_of_the_size_and_crc32_that_s3_copied_are_compacted() -> None:
