@@ -179,7 +179,7 @@ class Job:
             found += records_in(body)
         return found
 
-    def uploads(self) -> list[str]:
+    def uploads(self, prefix: str = "") -> list[str]:
         """Keys of the uploads that are neither completed nor aborted."""
-        answer = self.client.list_multipart_uploads(Bucket=self.lake)
+        answer = self.client.list_multipart_uploads(Bucket=self.lake, Prefix=prefix)
         return [one["Key"] for one in answer.get("Uploads", ())]

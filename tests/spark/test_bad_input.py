@@ -122,7 +122,8 @@ def test_what_fails_is_named_and_everything_else_is_committed(
         "good/2.json": b'{"id": "record-2"}\n',
         "good/broken.json.gz": gzip.compress(b"never read " * 50, mtime=0)[:-9],
         "half/1.json": b'{"id": "record-3"}\n',
-        "half/denied.csv": b"id,record\n4,record-4\n",
+        "good/denied.json": b'{"id": "record-6"}\n',
+        "half/refused.csv": b"id,record\n4,record-4\n",
         "shut/1.json": b'{"id": "record-5"}\n',
     }
     job.seed(sources)
@@ -130,7 +131,13 @@ def test_what_fails_is_named_and_everything_else_is_committed(
     job.discover(missing)
 
     def deny(request: Request) -> None:
-        if request.path.endswith("/denied.csv") or "prefix=logs%2Fshut%2F" in request.query:
+        # The outputs of CSV may not be written there.
+        written = request.method != "GET" and "/compacted/half/" in request.path
+        if (
+            request.path.endswith("/denied.json")
+            or "prefix=logs%2Fshut%2F" in request.query
+            or (written and request.path.endswith(".csv"))
+        ):
             raise Denied
 
     proxy.rules.append(deny)
@@ -141,9 +148,10 @@ def test_what_fails_is_named_and_everything_else_is_committed(
     assert job.uploads() == []
 
     good, half = job.receipt("good/"), job.receipt("half/")
-    assert (good.status, good.counts.quarantined, good.counts.objects_in) == ("done", 1, 2)
+    assert (good.status, good.counts.quarantined, good.counts.objects_in) == ("done", 2, 2)
+    assert [one.reason for one in good.quarantined] == ["truncated", "access_denied"]
     assert (half.status, half.error, half.counts.objects_in) == ("failed", "InvalidInput", 1)
-    assert "denied.csv" in half.cause
+    assert "/compacted/half/" in half.cause
     cause = must_tell(job)
     assert ended.lines[-1] == f"compact_partitions: failed: InvalidInput: {cause}"
     identity = RunIdentity(job.run_id, "2026-01-03T00:00:00Z", spark_failure="Unknown Error")

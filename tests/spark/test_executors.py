@@ -25,8 +25,8 @@ RECORDS = GROUPS * SOURCES_OF_A_GROUP * RECORDS_OF_A_SOURCE
 # How the keys of the groups' last sources end.
 LAST_SOURCES = tuple(f"/{(n + 1) * SOURCES_OF_A_GROUP - 1:02}.log" for n in range(GROUPS))
 HELD_SECONDS = 60.0
-
-
+# The store is asked for its conditions with uploads, too; those are of the state prefix.
+OUTPUTS = "compacted/"
 STAMP = b"2026-01-02 03:04:05 "
 
 
@@ -79,7 +79,7 @@ def test_an_executor_killed_in_the_middle_of_a_task_costs_nothing(
 
     proxy.rules.append(hold)
     process = job.start()
-    wait_until(lambda: len(job.uploads()) == 2, process)
+    wait_until(lambda: len(job.uploads(OUTPUTS)) == 2, process)
     executors = two_executors.executors()
     assert len(executors) == 2
     os.kill(executors[0], signal.SIGKILL)
@@ -114,8 +114,13 @@ def test_a_slow_task_runs_twice_and_publishes_once(job: Job, proxy: Gate) -> Non
     ended.set()
     assert outcome.code == 0, outcome.log[-4000:]
     assert proxy.count("GET", slow) == 2
-    created = [one for one in proxy.requests if one.method == "POST" and one.query == "uploads"]
-    assert len(created) == GROUPS + 1, "both attempts had begun an upload"
+    begun = [
+        one
+        for one in proxy.requests
+        if (one.method, one.query) == ("POST", "uploads")
+        and one.path.startswith(f"/{job.lake}/{OUTPUTS}")
+    ]
+    assert len(begun) == GROUPS + 1, "both attempts had begun an upload"
     assert job.receipt("a/").counts.objects_out == GROUPS
     must_be_whole(job)
 
@@ -161,7 +166,7 @@ def test_when_spark_gives_the_job_up_every_group_gets_a_job_of_its_own(
 
     proxy.rules.append(hold)
     process = job.start()
-    wait_until(lambda: len(job.uploads()) == 2, process)
+    wait_until(lambda: len(job.uploads(OUTPUTS)) == 2, process)
     os.kill(python_workers(process.pid)[0], signal.SIGKILL)
     # Spark takes two seconds to end the other task, too.
     time.sleep(3)

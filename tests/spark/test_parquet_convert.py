@@ -80,7 +80,8 @@ def test_compressed_objects_and_documents_of_many_records_are_taken_apart(rows: 
 
 
 def test_records_that_do_not_fit_are_kept_whole_with_the_reason(rows: Rows) -> None:
-    world = rows(output_format="parquet", parquet_schema="id BIGINT, deep STRUCT<x: INT>, d DATE")
+    schema = "id BIGINT, deep STRUCT<x: INT>, d DATE"
+    world = rows(output_format="parquet", parquet_schema=schema, format="json_lines")
     good = b'{"id": 1, "deep": {"x": 2}, "d": "2026-01-02"}'
     bad = [
         b'{"id": "one"}',
@@ -115,6 +116,29 @@ def test_records_that_do_not_fit_are_kept_whole_with_the_reason(rows: Rows) -> N
     assert account(commit).rejected == 11
     assert world.log.load().totals("run-1").rejected == 11
     assert check_commit(commit, world.store) == 2
+
+
+def test_lines_that_are_no_objects_leave_a_source_alone_until_its_format_is_set(
+    rows: Rows,
+) -> None:
+    world = rows(output_format="parquet", parquet_schema="id BIGINT")
+    world.put_lines("1.json", {"id": 1})
+    world.put("2.json", b'{"id": 2}\n[3]\n')
+    world.put("3.json", b'{"id": 4}\n{"id": "\xff"}\n')
+    (commit,) = world.run()
+    assert [row.id for row in world.output().collect()] == [1]
+    assert {q.source.key[-6:]: q.reason for q in commit.quarantined} == {
+        "2.json": QuarantineReason.UNKNOWN_FORMAT,
+        "3.json": QuarantineReason.ENCODING,
+    }
+    assert not world.rejects()
+    world.given["format"] = "json_lines"
+    world.run()
+    assert sorted(row.id for row in world.output().collect()) == [1, 2, 4]
+    assert [reason.partition(": ")[0] for _, reason in reasons(world)] == [
+        "not one JSON object",
+        "not UTF-8 at byte 8",
+    ]
 
 
 def test_unknown_fields_are_found_within_arrays_and_maps(rows: Rows) -> None:
@@ -256,7 +280,8 @@ def test_csv_columns_go_by_the_names_in_each_header(rows: Rows) -> None:
 
 def test_csv_records_that_do_not_fit_are_kept_with_the_reason(rows: Rows) -> None:
     schema = "id INT, name STRING, list ARRAY<INT>"
-    world = rows(output_format="parquet", parquet_schema=schema, csv_header="present")
+    given = {"csv_header": "present", "encoding": "single_byte"}
+    world = rows(output_format="parquet", parquet_schema=schema, **given)
     world.put("1.csv", b"id,name\n1,one\nx,two\n3\n4,four,4\n5,\xff\n")
     world.put("2.csv", b"id,other\n6,six\n")
     world.put("3.csv", b"id,list\n7,8\n")

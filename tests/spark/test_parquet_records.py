@@ -55,14 +55,21 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b'h,i\n1,"2\n3,4\n', "it ends within a quoted field"),
         ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
         ("a.csv", b"h,\n1,2\n", "a nameless column"),
-        ("a.csv", b"h,\xff\n1,2\n", "its header is not UTF-8"),
         ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on behind the line"),
-        ("a.log", b"plain text\n", "text has no named fields"),
+        ("a.log", b"2026-01-02T03:04:05Z started\n", "text has no named fields"),
+        ("a.log", b"plain text\n", "its first line is not known as a line of a log"),
+        ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*set encoding: "single_byte"'),
     ],
 )
 def test_what_cannot_be_cut_into_records_is_refused(name: str, content: bytes, told: str) -> None:
     with pytest.raises(UnreadableSource, match=told):
         blocks(name, content, csv_header="present")
+
+
+@pytest.mark.parametrize("given", [{"encoding": "single_byte"}, {"format": "csv"}])
+def test_bytes_that_are_no_utf_8_name_no_column(given: dict[str, str]) -> None:
+    with pytest.raises(UnreadableSource, match="its header is not UTF-8"):
+        blocks("a.csv", b"h,\xff\n1,2\n", csv_header="present", **given)
 
 
 def names(
@@ -124,6 +131,8 @@ def test_a_line_longer_than_a_document_may_be_is_refused() -> None:
     chunks = [body[at : at + longest] for at in range(0, len(body), longest)]
     given = SourceBody(source("a.json", len(body)), chunks=lambda: iter(chunks))
     with pytest.raises(UnreadableSource, match=r"exceeds max_document_bytes \(1048576\)"):
+        [*blocks_of(0, given, settings(format="json_lines", max_document_bytes=longest))]
+    with pytest.raises(UnreadableSource, match=r"no line of it ends within .*set format"):
         [*blocks_of(0, given, settings(max_document_bytes=longest))]
 
 
@@ -134,14 +143,40 @@ def test_a_line_longer_than_a_document_may_be_is_refused() -> None:
         (b'{"a":1} {"a":2}', "not one JSON object: "),
         (b"[1]", "not one JSON object: "),
         (b'{"a":1,}', "not one JSON object: "),
+        (b"plain text", "not one JSON object: "),
         (b'{"a":"\xff"}', "not UTF-8 at byte 6"),
     ],
 )
 def test_a_record_that_can_be_no_row_has_its_fault_beside_it(record: bytes, fault: str) -> None:
-    (block,) = blocks("a.json", b'{"first":1}\n' + record)
+    (block,) = blocks("a.json", b'{"first":1}\n' + record, format="json_lines")
     assert block.records == [b'{"first":1}', record]
     assert (block.faults or {}).get(1, "").startswith(fault)
     assert sorted(block.faults or {}) == ([1] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"[1]", QuarantineReason.UNKNOWN_FORMAT),
+        (b'{"a":1,}', QuarantineReason.UNKNOWN_FORMAT),
+        (b'{"a":"\xff"}', QuarantineReason.ENCODING),
+        (b'{"a":1', QuarantineReason.OPEN_END),
+    ],
+)
+def test_a_source_that_is_not_certainly_json_gives_no_record(
+    line: bytes, reason: QuarantineReason
+) -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        blocks("a.json", b'{"first":1}\n' + line)
+    assert caught.value.reason == reason
+
+
+def test_objects_beside_each_other_on_a_line_are_records_each() -> None:
+    assert records("a.json", b'{"first":1}\n{"a":1} {"a":2}') == [
+        b'{"first":1}',
+        b'{"a":1} ',
+        b'{"a":2}',
+    ]
 
 
 def test_errors_are_told_beside_what_the_other_sources_hold() -> None:

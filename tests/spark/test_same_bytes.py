@@ -19,6 +19,7 @@ from tests.unit.test_handlers import Context
 
 MIB = 1024 * 1024
 TARGET = 5 * MIB
+RECORD_LINE = LOG_LINE.format("record-{}")
 
 
 def lines(first: int, count: int, form: str = '{{"id": "record-{}"}}', size: int = 0) -> bytes:
@@ -29,12 +30,12 @@ def lines(first: int, count: int, form: str = '{{"id": "record-{}"}}', size: int
 def mixed_sources() -> dict[str, bytes]:
     """Every kind of trouble in one partition, and a quiet one beside it."""
     sources = {f"a/{n:03}.json": lines(n * 10, 9, size=20_000) for n in range(40)}
-    sources |= {f"a/{n:03}.json": lines(n * 10, 1, LOG_LINE) for n in range(40, 46)}
+    sources |= {f"a/{n:03}.json": lines(n * 10, 1, RECORD_LINE) for n in range(40, 46)}
     sources |= {
-        f"a/b{n}.log.gz": gzip.compress(lines(600 + n, 1, LOG_LINE), mtime=0) for n in range(9)
+        f"a/b{n}.log.gz": gzip.compress(lines(600 + n, 1, RECORD_LINE), mtime=0) for n in range(9)
     }
     sources["a/b5.log.gz"] = gzip.compress(b"never read " * 100, mtime=0)[:-9]
-    sources["a/large.log"] = lines(700, 30, LOG_LINE, size=120_000)
+    sources["a/large.log"] = lines(700, 30, RECORD_LINE, size=120_000)
     sources["a/empty.json"] = b""
     sources |= {f"b/{n}.csv": lines(800 + n, 1, "id,record\n{0},record-{0}") for n in range(5)}
     return sources

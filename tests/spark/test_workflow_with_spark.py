@@ -104,11 +104,14 @@ def test_one_report_covers_small_and_oversized_partitions(
 def test_a_failure_of_spark_fails_the_run_after_all_else_is_committed(
     workflow: Workflow, proxy: Gate
 ) -> None:
-    denied = {"half/denied.csv": b"id\n1\n", **lines("half/", 4)}
-    workflow.seed({**lines("small/", 2), **lines("large/", 5), **denied})
+    denied = {"large/denied.json": b'{"n": 9}\n'}
+    refused = {"half/refused.csv": b"id,n\n1,2\n"}
+    small, large, half = lines("small/", 2), lines("large/", 5), lines("half/", 4)
+    workflow.seed({**small, **large, **half, **denied, **refused})
 
     def deny(request: Request) -> None:
-        if request.path.endswith("/denied.csv"):
+        written = request.method != "GET" and "/compacted/half/" in request.path
+        if request.path.endswith("/denied.json") or (written and request.path.endswith(".csv")):
             raise Denied
 
     proxy.rules.append(deny)
@@ -117,11 +120,13 @@ def test_a_failure_of_spark_fails_the_run_after_all_else_is_committed(
     assert (result.status, result.error) == ("FAILED", "PartitionsFailed")
     cause = result.cause or ""
     assert cause.startswith("Spark: InvalidInput: half/: InvalidInput: "), workflow.log_of_the_job()
-    assert "denied.csv" in cause
+    assert "/compacted/half/" in cause
     assert "\n" not in cause
     found = workflow.report()
     status = {one["path"]: one["status"] for one in found["partitions"]}
     assert status == {"small/": "done", "large/": "done", "half/": "failed"}
+    left = {one["path"]: one["counts"]["quarantined"] for one in found["partitions"]}
+    assert left == {"small/": 0, "large/": 1, "half/": 0}, "what may not be read stops nothing"
     assert found["totals"]["objects_in"] == 2 + 5 + 4
     last = workflow.progress[-1]
     assert (last.partitions_done, last.partitions_failed) == (2, 1)
