@@ -30,12 +30,12 @@ def format_of_objects(head: bytes, *, complete: bool) -> Format:
         UnreadableSource: OPEN_END or UNKNOWN_FORMAT, with what it is instead.
     """
     looked_at = head if complete else head[: head.rfind(b"\n") + 1]
-    first = next(lines_of(looked_at), b"")
-    first_is_whole = is_object(first)
-    if first_is_whole and are_json_lines(looked_at):
+    if looked_at and are_json_lines(looked_at):
         _refuse_lone_cr(looked_at)
         _refuse_document(looked_at)
         return Format.JSON_LINES
+    first = next(lines_of(looked_at), b"")
+    first_is_whole = is_object(first)
     if _begins_with_two(_first_odd_line(head) if first_is_whole or not first else first):
         return Format.UNDELIMITED_JSON
     raise _no_lines(head, complete=complete)
