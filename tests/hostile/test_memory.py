@@ -31,6 +31,7 @@ OUTCOMES: dict[str, tuple[int, int, list[str]]] = {
     "one_long_line": (1, 1, []),
     "one_long_plain_line": (1, 1, []),
     "one_long_json_line": (2, 1, []),
+    "one_long_json_line_that_nothing_is_said_of": (0, 0, ["unknown_format"]),
     "one_long_csv_field": (2, 1, []),
     "documents_of_the_largest_size": (2, 1, []),
     "documents_of_the_largest_size_on_lines": (2, 1, []),

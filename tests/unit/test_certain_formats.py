@@ -11,6 +11,7 @@ import pytest
 
 from compactor.errors import UnreadableSource
 from compactor.formats import Reading, characters, detect
+from compactor.formats.passing import PassingCheck
 from compactor.model import Format, QuarantineReason
 
 LOGS = {
@@ -400,3 +401,32 @@ def test_such_documents_line_by_line_are_lines_of_json():
     found = detect(lines, "a.json", complete=True, forced=None)
     assert found is not None
     assert found.format is Format.JSON_LINES
+
+
+LONG_LINE = b'{"a":[' + b'{"b":"}\\"{ \\\\"},' * 9_000 + b"{}]}"
+
+
+@pytest.mark.parametrize("size", [97, 50_021])
+@pytest.mark.parametrize(
+    ("source", "state"),
+    [
+        (b'{"x":"\n' + LONG_LINE, ""),
+        (LONG_LINE + b"\n", ""),
+        (LONG_LINE + b"\r\n \n", ""),
+        (LONG_LINE + b"\n\n" + LONG_LINE[:-2], "a JSON object"),
+        (LONG_LINE + b'\n{"a":"b\\', "a JSON string"),
+        (LONG_LINE[:-3] + b'"c' + b"d" * 99_000 + b" \n", "a JSON string"),
+        (LONG_LINE[6:] + b"\n[" + LONG_LINE + b"," + b" " * 99_000, "a JSON array"),
+    ],
+)
+def test_a_last_line_longer_than_the_tail_is_looked_at_from_its_start(
+    source: bytes, state: str, size: int
+) -> None:
+    check = PassingCheck(Format.JSON_LINES, b"", forced=True, reading=Reading())
+    for at in range(0, len(source), size):
+        check.feed(source[at : at + size])
+    if not state:
+        check.finish()
+        return
+    with pytest.raises(UnreadableSource, match=f"open_end: it ends within {state}"):
+        check.finish()

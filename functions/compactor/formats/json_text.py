@@ -137,6 +137,53 @@ def open_state(text: bytes) -> str:
     return "a JSON array" if bare.count(b"[") > bare.count(b"]") else ""
 
 
+class PassingLastLine:
+    """What JSON is open in the last line of a source that passes in chunks."""
+
+    def __init__(self) -> None:
+        self._ended = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held = b""
+        self._in_string = False
+        self._braces = self._brackets = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Look at the next bytes; blanks behind the last line end nothing."""
+        text = chunk.rstrip(_BLANKS)
+        if text:
+            start = text.rfind(b"\n") + 1
+            if start or self._ended:
+                self._begin()
+            self._count(text[start:])
+            self._ended = False
+        self._ended = self._ended or chunk.find(b"\n", len(text)) >= 0
+
+    def _count(self, text: bytes) -> None:
+        text = self._held + text
+        # An escape may go on in the next chunk.
+        behind = len(text) - len(text.rstrip(b"\\"))
+        self._held = b"\\" if behind % 2 else b""
+        clean = text[: len(text) - behind]
+        if b"\\" in clean:
+            clean = clean.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        if self._in_string:
+            clean = b'"' + clean
+        self._in_string = clean.count(b'"') % 2 == 1
+        bare = _STRINGS.sub(b"", clean + b'"' if self._in_string else clean)
+        self._braces += bare.count(b"{") - bare.count(b"}")
+        self._brackets += bare.count(b"[") - bare.count(b"]")
+
+    def open_state(self) -> str:
+        """A string, an object, an array or nothing, as :func:`open_state` says it."""
+        if self._in_string:
+            return "a JSON string"
+        if self._braces > 0:
+            return "a JSON object"
+        return "a JSON array" if self._brackets > 0 else ""
+
+
 class PassingJsonLines:
     """The proof for a source that passes in chunks."""
 

@@ -7,12 +7,13 @@ import re
 from compactor.formats import characters, log_lines
 from compactor.formats.ends import refuse_end
 from compactor.formats.json_lines import refuse_open_line
-from compactor.formats.json_text import PassingJsonLines
+from compactor.formats.json_text import PassingJsonLines, PassingLastLine
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.model import Format, QuarantineReason
 
 _TAIL_BYTES = 64 << 10
+_BLANKS = b" \t\r\n"
 _COMMENT = re.compile(rb"\n(#[^\r\n]*)")
 
 
@@ -36,6 +37,7 @@ class PassingCheck:
         self._tail = b""
         self._known_comments = frozenset(header.replace(b"\r", b"").split(b"\n"))
         self._objects = PassingJsonLines()
+        self._last_line = PassingLastLine()
         self._characters = characters.PassingCharacters()
         self._form = 0
         self._structured = False
@@ -50,6 +52,8 @@ class PassingCheck:
             self._begin(chunk)
         if not self._forced:
             self._look_at(chunk)
+        elif self._format is Format.JSON_LINES:
+            self._last_line.feed(chunk)
         self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
     def finish(self) -> None:
@@ -60,8 +64,10 @@ class PassingCheck:
         """
         tail = self._tail
         if tail:
-            refuse_end(tail, self._format, forced=self._forced, reading=self._reading)
+            # The last line may begin before the tail.
+            refuse_end(tail, self._format, forced=False, reading=self._reading)
         if self._forced:
+            self._refuse_open_line()
             return
         if self._format is Format.TEXT:
             text = characters.ascii_of(tail, keep_nuls=self._reading.keep_nuls)
@@ -72,6 +78,12 @@ class PassingCheck:
             if last and not self._objects.feed(b"\n"):
                 refuse_open_line(last)
                 raise refused(QuarantineReason.UNKNOWN_FORMAT, _ODD_LINE, last)
+
+    def _refuse_open_line(self) -> None:
+        state = self._last_line.open_state()
+        if state:
+            line = self._tail.rstrip(_BLANKS).rpartition(b"\n")[2]
+            raise refused(QuarantineReason.OPEN_END, f"it ends within {state}", line)
 
     def _begin(self, chunk: bytes) -> None:
         head = chunk[:_TAIL_BYTES].removeprefix(BOM)
