@@ -88,7 +88,7 @@ class CommitLog:
         unnamed = [one for one in unnamed if not _names_output(state, one)]
         if unnamed and not state.outputs_known:
             # A checkpoint of a version that did not remember them.
-            for commit in self.every_commit(valid_only=False):
+            for commit in self.every_commit(state.last, valid_only=False):
                 if commit.output is not None:
                     output = commit.output
                     state.outputs.add(output_digest(output.bucket, output.key))
@@ -158,16 +158,20 @@ class CommitLog:
             # Another run summed up the same entries: same content.
             return
 
-    def every_commit(self, *, valid_only: bool = True) -> Iterator[Commit]:
+    def every_commit(self, through: int = 0, *, valid_only: bool = True) -> Iterator[Commit]:
         """All valid entries, checkpoints aside, newest first.
 
         Args:
+            through: sequence of an entry that was there before.
             valid_only: leave out those that a later one replaces.
 
         Raises:
-            IntegrityError: an entry cannot be decoded; nothing older is given.
+            IntegrityError: an entry is missing, also of those that a checkpoint covers; or one
+                cannot be decoded, and nothing older is given.
         """
-        commits, _, _ = self._names("")
+        commits, checkpoints, _ = self._names("")
+        known = {*checkpoints, through}
+        require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, known)
         found = every_entry(self._store, self._bucket, commits)
         return (commit for commit, valid in found if valid or not valid_only)
 

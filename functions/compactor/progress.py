@@ -155,7 +155,7 @@ class Progress:
         run = self.run
         if sources:
             again = map(put_again, sources)
-            commits = run.log.every_commit()
+            commits = run.log.every_commit(self.state.last)
             found = found_in(again, commits, self.state.published, run.store)
             note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
             if found:
@@ -213,7 +213,7 @@ class Progress:
         if not draft.again:
             return draft
         run = self.run
-        commits = run.log.every_commit()
+        commits = run.log.every_commit(self.state.last)
         found = found_in(draft.again, commits, self.state.published, run.store)
         unlike = {one.source.identity for one in draft.again}
         unlike -= {one.source.identity for one in found}

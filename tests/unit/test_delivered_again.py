@@ -11,6 +11,7 @@ import pytest
 from compactor import plain
 from compactor.commit import CommitLog
 from compactor.commit_log import Commit
+from compactor.errors import IntegrityError
 from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
 from compactor.model import PASSING_REASONS, QuarantineReason
 from compactor.pending import COPY_SLICE_BYTES
@@ -74,6 +75,23 @@ def test_the_same_content_with_another_etag_is_recorded_and_not_compacted_twice(
     assert (again.source.key, again.source.etag, again.of) == (key(1), ETAG, 1)
     made.must_be_finished()
     assert made.store.unfinished_uploads("lake") == {}
+
+
+def test_content_is_not_taken_for_new_where_the_entry_that_has_it_is_gone() -> None:
+    made = world()
+    before = made.store.contents("lake", "compacted/")
+    deliver(made, 1, etag=ETAG)
+    (first,) = (one for one in made.store.contents("lake") if one.endswith(f"/{1:020d}.json.gz"))
+
+    def somebody(call: Call) -> None:
+        if call.name == "read_source":
+            made.store.hooks.clear()
+            made.store.remove("lake", first)
+
+    made.store.hooks.before.append(somebody)
+    with pytest.raises(IntegrityError, match="has no entry 1"):
+        made.run()
+    assert made.store.contents("lake", "compacted/") == before
 
 
 def test_equal_content_in_another_compression_is_the_same_content() -> None:

@@ -270,12 +270,12 @@ def test_checkpoints_of_other_entries_and_of_other_partitions_are_damage() -> No
 def test_an_output_that_another_worker_commits_meanwhile_stops_nobody() -> None:
     world = compacted("a")
     world.add("b.json", LINE)
-    world.add("c.csv", "10.0.0.1,{}")
+    world.add("c.log", "2026-01-02T03:04:05Z {}")
 
     def other_run(call: Any) -> None:
         if call.name == "list_objects" and call.key.endswith("compacted-"):
             world.store.hooks.clear()
-            world.settings = replace(world.settings, include=("*.csv",))
+            world.settings = replace(world.settings, include=("*.log",))
             world.run()
             world.settings = replace(world.settings, include=())
 
