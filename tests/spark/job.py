@@ -67,6 +67,7 @@ class Job:
         self.client = make_client(self.s3.endpoint_url)
         self.store = S3Store(self.client)
         self.items: list[WorkItem] = []
+        self._started: list[subprocess.Popen[str]] = []
         for bucket in (self.source, self.lake):
             self.s3.create_bucket(bucket)
 
@@ -119,7 +120,7 @@ class Job:
         conf |= {"spark.ui.enabled": "false", **self.conf}
         options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
         script = str(REPO_ROOT / "spark" / "compact_partitions.py")
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [
                 *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master),
                 *(*options, script, "--run", self.place),
@@ -131,6 +132,8 @@ class Job:
             text=True,
             start_new_session=True,
         )
+        self._started.append(process)
+        return process
 
     def run(self) -> Ended:
         return self.wait(self.start())
@@ -148,6 +151,13 @@ class Job:
     def kill(self, process: subprocess.Popen[str]) -> None:
         """SIGKILL to the driver: its Java and its Python process at once."""
         os.killpg(process.pid, signal.SIGKILL)
+
+    def kill_started(self) -> None:
+        """End whatever still runs: a test that failed has waited for nothing."""
+        for process in self._started:
+            if process.poll() is None:
+                self.kill(process)
+                process.communicate()
 
     # What it left.
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,7 +17,7 @@ from spark.driver import NoDeadline
 from spark.oversized import Budget, OversizedPartition
 from tests.spark.cluster import Cluster, python_workers
 from tests.spark.gate import Gate, Request
-from tests.spark.job import Job
+from tests.spark.job import RUN_SECONDS, Job
 
 MIB = 1024 * 1024
 GROUPS, SOURCES_OF_A_GROUP, RECORDS_OF_A_SOURCE = 4, 4, 6
@@ -31,7 +31,7 @@ STAMP = b"2026-01-02 03:04:05 "
 
 
 @pytest.fixture
-def job(new_job: Callable[..., Job], two_executors: Cluster, proxy: Gate) -> Job:
+def job(new_job: Callable[..., Job], two_executors: Cluster, proxy: Gate) -> Iterator[Job]:
     """Four groups of 24 MiB: each begins its upload before its last source is read."""
     made = new_job(two_executors.url, target_bytes=25 * MIB, small_object_bytes=25 * MIB)
     made.endpoint = proxy.endpoint_url
@@ -42,11 +42,13 @@ def job(new_job: Callable[..., Job], two_executors: Cluster, proxy: Gate) -> Job
         sources[f"a/{number:02}.log"] = body
     made.seed(sources)
     made.discover()
-    return made
+    yield made
+    made.kill_started()
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + HELD_SECONDS
+    # A busy machine takes a minute to start a driver and its executors.
+    end = time.monotonic() + RUN_SECONDS
     while not condition():
         assert time.monotonic() < end, "it did not come to that"
         assert process.poll() is None, "the job has ended too soon"
