@@ -211,8 +211,14 @@ def _touch(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
 
 def _strange_line(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     rows = one.plain.splitlines(keepends=True)
-    rows.insert(chance.randint(0, len(rows)), chance.choice(_STRANGE_LINES))
-    return one if one.reader is blob else replace(one, plain=b"".join(rows))
+    at = chance.randint(0, len(rows))
+    rows.insert(at, chance.choice(_STRANGE_LINES))
+    if one.reader is blob:
+        return one
+    changed = replace(one, plain=b"".join(rows))
+    # Behind a last line without its end, it stands on that line.
+    glued = at and not rows[at - 1].endswith(b"\n")
+    return _as_stream(changed) if glued and one.reader is json_lines else changed
 
 
 def _first_line_again(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
