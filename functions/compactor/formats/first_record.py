@@ -41,14 +41,14 @@ from compactor.model import Format, QuarantineReason
 # It is held for each output under way, and split to see whether it is one.
 LONGEST_HEADER = 1 << 20
 _USUAL = {Format.CSV: b",", Format.TSV: b"\t"}
-_SAMPLED_ROWS = 12
-_LAST_ROWS = 4
+_SAMPLED_ROWS = 8
+_LAST_ROWS = 2
 _SAMPLED_BYTES = 2 << 10
 _MOST_SAMPLED_BYTES = 1 << 20
 _LAST_BYTES = 2 << 10
 _MOST_COLUMNS = 62
 # Columns of evidence that are enough: a wide table has hundreds.
-_MOST_EVIDENCE = 3
+_MOST_EVIDENCE = 2
 _SHOWN_BYTES = 40
 _SEPARATOR = re.compile(rb'"?sep=', re.IGNORECASE)
 _COMMENT = re.compile(rb"#|//|--|%|;|'|\*")

@@ -9,8 +9,8 @@ in time or a mark of its own in a fixed place. Text is certain when
 - at least one line in a hundred has one,
 - no quote is open at its end that began behind a delimiter.
 
-Lines are looked at in sources of up to 16 KiB in all, else in the first and last 8 KiB and
-4 KiB in the middle.
+Lines are looked at in sources of up to 4 KiB in all, else in the first and last KiB and
+1 KiB in the middle.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from compactor.formats.delimited import ends_within_quotes
 from compactor.formats.refusal import refused
 from compactor.model import QuarantineReason
 
-_SAMPLED_WHOLE = 16 << 10
-_END_BYTES = 8 << 10
-_MIDDLE_BYTES = 4 << 10
+_SAMPLED_WHOLE = 4 << 10
+_END_BYTES = 1 << 10
+_MIDDLE_BYTES = 1 << 10
 _LEAST_SHARE = 1 / 100
 
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
