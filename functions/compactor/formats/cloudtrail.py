@@ -7,13 +7,13 @@ decoder that checks every byte of it and builds nothing from it.
 
 from __future__ import annotations
 
-import codecs
 import re
 from array import array
 
 import msgspec
 
 from compactor.errors import UnreadableSource
+from compactor.formats.characters import is_utf8
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
 from compactor.formats.json_text import open_state
 from compactor.formats.lines import BOM
@@ -27,7 +27,6 @@ _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*\Z")
 # Nothing before the newline: a run of blanks would be searched once from each of them.
 _LINE_BREAK = re.compile(rb"\n[ \t\r\n]*")
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_DECODED_AT_ONCE = 1 << 20
 # Each takes up to 100 bytes while records are counted and told apart. In what AWS writes there
 # is one to 190 bytes, so that this many fill twice the largest document that is read.
 _MOST_OBJECTS = 1_500_000
@@ -141,7 +140,7 @@ def _no_document(content: bytes) -> UnreadableSource:
 
 def _proven(content: bytes, start: int, end: int) -> tuple[int, bytes | memoryview]:
     """The number of records, and the array in a form the decoder accepts, of equal length."""
-    if not _is_utf8(content):
+    if not is_utf8(content, complete=True):
         raise _malformed("it is not UTF-8")
     if end - start > _MOST_OBJECTS and content.count(b"{", start, end) > _MOST_OBJECTS:
         detail = f"more than {_MOST_OBJECTS:,} objects"
@@ -168,20 +167,6 @@ def _invalid(content: bytes, error: Exception) -> UnreadableSource:
     if state == "a JSON string":
         return refused(QuarantineReason.OPEN_END, f"it ends within {state}", content[:_SHOWN])
     return _malformed(f"its records are not valid: {error}")
-
-
-def _is_utf8(content: bytes) -> bool:
-    if content.isascii():
-        return True
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(content)
-    try:
-        for at in range(0, len(content), _DECODED_AT_ONCE):
-            decoder.decode(view[at : at + _DECODED_AT_ONCE])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _on_lines(content: bytes, start: int, found: bytes | memoryview) -> Framed:
