@@ -24,10 +24,10 @@ demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
 
 bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look
-	@.venv/bin/python -m scripts.benchmark $(ARGS)
+	@.venv/bin/python -m compactor_dev.benchmark $(ARGS)
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"
-	@.venv/bin/python -m scripts.spark_bundle $(ARGS)
+	@.venv/bin/python -m compactor_dev.spark_bundle $(ARGS)
 
 synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c key=value"
 	@$(CDK) synth --quiet $(ARGS)
@@ -56,13 +56,13 @@ proof: set-up ## Run what proves that nothing is lost, and print its figures; AR
 	@.venv/bin/python -m tests.proof $(ARGS)
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures
-	@PYTHONPATH=functions:. .venv/bin/python -m tests.simulation --seconds $(or $(SECONDS),600) $(ARGS)
+	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation --seconds $(or $(SECONDS),600) $(ARGS)
 
 fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line has the figures
-	@PYTHONPATH=functions:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)
+	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)
 
 zoo: set-up ## Show what becomes of each kind of source; ARGS="--write docs/zoo.md", "--fuzz 600", a name
-	@PYTHONPATH=functions:. .venv/bin/python -m tests.zoo $(ARGS)
+	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.zoo $(ARGS)
 
 check: set-up ## Lint, formatting, types, import rules
 	@.venv/bin/ruff check --quiet .
@@ -83,7 +83,7 @@ lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade take
 	printf 'setuptools\nuv\n' | $(subst pyproject.toml,-,$(COMPILE)) --constraint requirements-dev.txt \
 		--output-file requirements-bootstrap.txt
 	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --package-lock-only --no-audit --no-fund
-	.venv/bin/python -m scripts.npm_lock
+	.venv/bin/python -m compactor_dev.npm_lock
 
 clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -16,7 +16,7 @@ from cdk import checks
 from cdk.config import Config
 from cdk.stack import CompactorStack
 from compactor.errors import InvalidInput
-from scripts.spark_bundle import REPOSITORY
+from compactor_dev import REPOSITORY
 
 _NO_BUNDLING: Mapping[str, Any] = {"aws:cdk:bundling-stacks": []}
 

@@ -16,14 +16,15 @@ import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_s3_assets as s3_assets
 
-import scripts.bundling
-from scripts.bundling import Machine, build_application, build_dependencies
-from scripts.lock_selection import select
-from scripts.spark_bundle import LOCK, PACKAGES, REPOSITORY, REQUIREMENTS
+import compactor_dev.bundling
+from compactor_dev import REPOSITORY
+from compactor_dev.bundling import Machine, build_application, build_dependencies
+from compactor_dev.lock_selection import select
+from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
-# What compactor and handlers import. Lambda brings boto3 and botocore itself.
+# What compactor and compactor_handlers import. Lambda brings boto3 and botocore itself.
 LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
     "aws-xray-sdk",
@@ -36,7 +37,7 @@ LAMBDA_REQUIREMENTS = (
 LAMBDA_HAS = ("boto3", "botocore")
 LAMBDA_PACKAGES = (
     REPOSITORY / "functions" / "compactor",
-    REPOSITORY / "functions" / "handlers",
+    REPOSITORY / "functions" / "compactor_handlers",
 )
 
 
@@ -96,7 +97,7 @@ def spark_application() -> Bundle:
 def _libraries(machine: Machine, roots: Collection[str], without: Collection[str]) -> str:
     lock = select(LOCK.read_text(encoding="utf-8"), roots, without)
     # How they are installed shapes them, too.
-    how = Path(scripts.bundling.__file__).read_text(encoding="utf-8")
+    how = Path(compactor_dev.bundling.__file__).read_text(encoding="utf-8")
     return f"{machine.architecture} {machine.python}\n{lock}{how}"
 
 

@@ -11,9 +11,9 @@ from typing import Any, Self
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
-from compactor.field_spec import MIB
-from compactor.fields import FIELDS
-from compactor.settings import Settings
+from compactor.settings.fields import FIELDS
+from compactor.settings.settings import Settings
+from compactor.settings.specs import MIB
 
 # Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
 # the suffix is reserved for access points.

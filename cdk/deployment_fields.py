@@ -1,6 +1,6 @@
 """Every key of the deployment's configuration, described once.
 
-A run's fields (:data:`compactor.fields.FIELDS`) are keys as well: they become the input of
+A run's fields (:data:`compactor.settings.fields.FIELDS`) are keys as well: they become the input of
 scheduled runs. The checks of :class:`cdk.config.Config` and the table in README.md come from
 here.
 """
@@ -22,8 +22,8 @@ from cdk.readers import (
     TIME_ZONE,
     or_null,
 )
-from compactor.field_spec import FieldSpec, flag, matching, one_of, whole
-from compactor.fields import FIELDS
+from compactor.settings.fields import FIELDS
+from compactor.settings.specs import FieldSpec, flag, matching, one_of, whole
 
 _WHERE, _WHEN, _BUCKETS = "Where", "Schedule", "Buckets made by the stack"
 _WORK, _SPARK, _WATCH = "Functions", "Spark", "Operation"

@@ -27,9 +27,9 @@ from cdk.grants import (
     own_role,
 )
 from cdk.storage import Storage
-from compactor.log_identity import marker_keys, states_around, states_of_source
-from scripts.bundling import Machine
-from scripts.spark_bundle import REPOSITORY
+from compactor.log.identity import marker_keys, states_around, states_of_source
+from compactor_dev import REPOSITORY
+from compactor_dev.bundling import Machine
 
 # The workflow waits 920 seconds, so that no second invocation starts beside a living one.
 _TIMEOUT_SECONDS = 900
@@ -187,13 +187,13 @@ class Functions(Construct):
             self,
             ident,
             function_name=full_name,
-            description=f"s3-compactor: handlers.{name}",
+            description=f"s3-compactor: {name}",
             runtime=lambda_.Runtime(
                 f"python{LAMBDA_PYTHON}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
             ),
             architecture=_ARCHITECTURES[self._config.architecture],
             code=self._code,
-            handler=f"handlers.{name}.handler",
+            handler=f"compactor_handlers.{name}.handler",
             role=role,
             memory_size=memory_mb,
             timeout=Duration.seconds(_TIMEOUT_SECONDS),

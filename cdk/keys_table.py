@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
-from compactor.field_spec import FieldSpec
-from compactor.fields import FIELDS
-from scripts.markers import replace_between
-from scripts.settings_table import README
+from compactor.settings.fields import FIELDS
+from compactor.settings.specs import FieldSpec
+from compactor_cli.markers import replace_between
+from compactor_dev.settings_table import README
 
 BEGIN = "<!-- deployment keys: made by python -m cdk.keys_table -->"
 END = "<!-- /deployment keys -->"

@@ -11,7 +11,7 @@ from aws_cdk import aws_stepfunctions as sfn
 
 from cdk.config import Config
 
-# The dimension that handlers/runtime.py gives all its metrics.
+# The dimension that compactor_handlers/runtime.py gives all its metrics.
 _SERVICE = {"service": "s3-compactor"}
 _DAY = Duration.days(1)
 

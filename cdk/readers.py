@@ -6,8 +6,8 @@ import json
 import re
 from zoneinfo import available_timezones
 
-from compactor.field_spec import FieldSpec, Reader, matching, whole
-from compactor.uris import URI_ACCEPTED, parse_location
+from compactor.settings.specs import FieldSpec, Reader, matching, whole
+from compactor.settings.uris import URI_ACCEPTED, parse_location
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")

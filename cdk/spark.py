@@ -16,8 +16,9 @@ from cdk.emr import AnyCluster, Engine, MadeClusters, NoEngine, Serverless
 from cdk.functions import may_compact
 from cdk.grants import Role, allow, may_delete, may_list_uploads
 from cdk.storage import Storage
-from scripts.bundling import Machine
-from scripts.spark_bundle import REPOSITORY, SCRIPT
+from compactor_dev import REPOSITORY
+from compactor_dev.bundling import Machine
+from compactor_dev.spark_bundle import SCRIPT
 
 # EMR bills an idle cluster; it is only idle when its run was stopped half way.
 _IDLE_SECONDS = 900

@@ -16,7 +16,7 @@ from cdk.spark import SparkStep
 from cdk.standalone import Standalone
 from cdk.storage import Storage
 from cdk.workflow import Workflow
-from scripts.spark_bundle import REPOSITORY
+from compactor_dev import REPOSITORY
 
 
 class CompactorStack(Stack):

@@ -18,7 +18,7 @@ class Standalone(Construct):
     """What the one function needs beside itself.
 
     Attributes:
-        function: ``handlers.standalone``; takes a run's input, as the state machine does.
+        function: ``compactor_handlers.standalone``; takes a run's input, as the state machine does.
     """
 
     def __init__(self, scope: Construct, functions: Functions, failed: sqs.IQueue) -> None:

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
-from compactor.uris import S3Uri
+from compactor.settings.uris import S3Uri
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024

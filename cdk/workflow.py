@@ -14,8 +14,8 @@ from cdk.functions import Functions, log_days
 from cdk.grants import allow, own_role
 from cdk.spark import SparkStep
 from cdk.storage import Place, Storage
-from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
-from scripts.spark_bundle import REPOSITORY
+from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_dev import REPOSITORY
 
 _DEFINITION = REPOSITORY / "statemachine" / "compaction.asl.json"
 # Labels of the Distributed Maps, which are part of their executions' names -> the list of each.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from scripts.markers import replace_between
+from compactor_cli.markers import replace_between
 from tests.simulation.mutations import MUTATIONS
 from tests.support.real_servers import REAL_SERVERS
 

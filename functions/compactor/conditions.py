@@ -1,6 +1,7 @@
 """What the promises stand on: conditions a store may honour, and what to do where it does not.
 
-A pure account: :mod:`compactor.probe` asks a store, and stores act by their :class:`StoreTraits`.
+A pure account: :mod:`compactor.probe.probe` asks a store, and stores act by their
+:class:`StoreTraits`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import re
 
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.settings import Settings
-from compactor.uris import S3Uri
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
 
 # Below the state's prefix: what outlives a run, by partition.
 PARTITIONS = "partitions/"
@@ -49,12 +49,12 @@ def clean_up_receipt_key(settings: Settings, run_id: str, partition: Partition) 
 
 
 def identity_key(settings: Settings) -> tuple[str, str]:
-    """The marker that says which log this state is; see :mod:`compactor.log_identity`."""
+    """The marker that says which log this state is; see :mod:`compactor.log.identity`."""
     return _state(settings, IDENTITY_NAME)
 
 
 def schemes_prefix(settings: Settings) -> tuple[str, str]:
-    """Where :mod:`compactor.schemes` keeps how sources were divided into partitions."""
+    """Where :mod:`compactor.log.schemes` keeps how sources were divided into partitions."""
     return _state(settings, "schemes/")
 
 

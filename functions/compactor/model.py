@@ -172,7 +172,7 @@ class ObjectGroup:
         sources: in key order.
         copy: the one source is large enough to be copied server-side, byte for byte.
         held: of sources at whose key something was compacted before, by identity: the marks of
-            that (:mod:`compactor.contents`).
+            that (:mod:`compactor.log.contents`).
     """
 
     id: str

@@ -6,8 +6,8 @@ import pytest
 
 from compactor import conditions
 from compactor.conditions import Verdict
-from compactor.probe import ask_and_record
-from compactor.uris import S3Uri
+from compactor.probe.probe import ask_and_record
+from compactor.settings.uris import S3Uri
 from tests.contract.benches import Bench
 from tests.support.server_differences import SERVERS, Condition, strict
 

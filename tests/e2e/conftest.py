@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from scripts.local.embedded import EmbeddedS3, SeedObject, embedded_s3
-from scripts.local.engine import run_workflow
-from scripts.local.model import EngineOptions, WorkflowResult
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from compactor_cli.local.engine import run_workflow
+from compactor_cli.local.model import EngineOptions, WorkflowResult
 
 WORKERS = 2
 _names = itertools.count(1)

@@ -8,14 +8,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.local.embedded import EmbeddedS3
+from compactor_cli.local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
 from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake
 
 
 def clean_up(lake: Lake, *words: str) -> subprocess.CompletedProcess[str]:
     """With no terminal on either side."""
-    command = [sys.executable, "-m", "scripts.cli", "clean-up", *lake.uris, *lake.endpoint]
+    command = [
+        sys.executable,
+        "-m",
+        "compactor_cli.commands",
+        "clean-up",
+        *lake.uris,
+        *lake.endpoint,
+    ]
     return subprocess.run(
         [*command, "--retention-days", "0", *words],
         stdin=subprocess.DEVNULL,

@@ -14,15 +14,15 @@ import time
 import pytest
 
 from compactor.clock import SystemClock
-from compactor.discover import discover
-from compactor.receipts import Counts
-from compactor.run_partition import PartitionRun, record_partition
-from compactor.settings import Settings
+from compactor.discovery.discover import discover
+from compactor.discovery.work import write_work
+from compactor.run.partition import PartitionRun, record_partition
+from compactor.run.receipts import Counts
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor.work import write_work
-from scripts.audit import Places, Proof, audit
-from scripts.cli import main
-from scripts.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.audit import Places, Proof, audit
+from compactor_cli.commands import main
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 
 PARTITIONS, EACH, ROWS = 6, 4, 3
 _names = itertools.count(1)
@@ -372,7 +372,7 @@ def test_run_is_refused_with_exit_code_2_when_discovery_refuses_its_input(compac
 def test_json_is_all_there_is_on_standard_output(compacted):
     words = ["verify", *compacted.uris, *compacted.endpoint, "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "scripts.cli", *words],
+        [sys.executable, "-m", "compactor_cli.commands", *words],
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

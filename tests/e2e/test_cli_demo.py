@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.local.spark_submit import SparkMissing, find_spark
+from compactor_cli.local.spark_submit import SparkMissing, find_spark
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 # Java is not found there, so neither is Spark.
@@ -32,7 +32,7 @@ def spark():
 
 def demo(*words: str, **given) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "scripts.cli", "demo", "--workers", "2", *words],
+        [sys.executable, "-m", "compactor_cli.commands", "demo", "--workers", "2", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

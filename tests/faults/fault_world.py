@@ -11,12 +11,12 @@ from typing import Any
 
 import boto3
 
-from compactor.settings import Settings
-from scripts.audit import Places, Proof, audit
-from scripts.local.engine import Engine
-from scripts.local.model import EngineOptions, WorkflowResult
-from scripts.records import records
-from scripts.runs import message_of
+from compactor.settings.settings import Settings
+from compactor_cli.audit import Places, Proof, audit
+from compactor_cli.local.engine import Engine
+from compactor_cli.local.model import EngineOptions, WorkflowResult
+from compactor_cli.records import records
+from compactor_cli.runs import message_of
 from tests.faults.figures import Figures
 from tests.faults.processes import compactor
 from tests.support.fault_proxy import FaultProxy

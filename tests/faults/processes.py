@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from scripts.local.child import python_environment
+from compactor_cli.local.child import python_environment
 from tests.conftest import REPO_ROOT
 from tests.support.faults import Request
 
-_WORKER = b"scripts.local.worker"
+_WORKER = b"compactor_cli.local.worker"
 _ESTABLISHED = "01"
 CONNECTIONS = Path("/proc/net/tcp")
 
@@ -60,7 +60,7 @@ def compactor(
         before: shell commands that go first, such as limits.
     """
     paths = (str(REPO_ROOT), str(REPO_ROOT / "functions"))
-    command = [sys.executable, "-m", "scripts.cli", *arguments]
+    command = [sys.executable, "-m", "compactor_cli.commands", *arguments]
     if before:
         command = ["/bin/sh", "-c", f'{before}; exec "$@"', "sh", *command]
     return subprocess.run(

@@ -11,10 +11,10 @@ import pytest
 from compactor.conditions import Condition, Verdict, traits_of
 from compactor.errors import SourceChanged
 from compactor.model import SourceObject
-from compactor.probe import ask_and_record
+from compactor.probe.probe import ask_and_record
+from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store, make_client
-from compactor.uris import S3Uri
-from scripts.runs import message_of
+from compactor_cli.runs import message_of
 from tests.faults.fault_world import FaultWorld
 from tests.support.dropped import DROPPABLE
 from tests.support.fault_proxy import FaultProxy

@@ -9,19 +9,19 @@ from collections.abc import Callable
 from typing import Any
 from xml.parsers import expat
 
-from compactor.codecs import Limits, decompress, decompress_stream, detect_compression
-from compactor.commit import CommitLog
+from compactor.codecs.codecs import Limits, decompress, decompress_stream, detect_compression
+from compactor.codecs.parquet_footer import read_footer
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed
 from compactor.layout import checkpoint_key, commit_key
+from compactor.log.log import CommitLog
+from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format
-from compactor.parquet_footer import read_footer
-from compactor.restoring import facts_of, restore_slice
-from compactor.settings import Settings
+from compactor.outputs.verify import check_commit
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri, parse_source
 from compactor.stores.list_parser import ListedPage
-from compactor.uris import S3Uri, parse_source
-from compactor.verify import check_commit
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 

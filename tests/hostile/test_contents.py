@@ -12,9 +12,9 @@ import zstandard
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import MOST_EDITS
-from compactor.left_alone import BY_SETTINGS
+from compactor.log.left_alone import BY_SETTINGS
+from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
-from compactor.restoring import facts_of, restore_slice
 from tests.hostile.outcomes import compacted, quarantined
 from tests.support.parquet_example import PARQUET
 from tests.support.records import BOM, Made, read_object
@@ -259,7 +259,7 @@ def test_more_edits_than_are_kept_for_one_source_leave_it_alone() -> None:
 def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("compactor.compact.MAX_KEPT_BYTES", 5_000)
+    monkeypatch.setattr("compactor.outputs.compact.MAX_KEPT_BYTES", 5_000)
     costly = b'{"a":1}{"a":2}\n' * 30
     sources = [of(".json", costly) for _ in range(5)]
     sources[2:2] = [of(".json", b'{"b":1}{"b":2}'), of(".log", LOG)]
@@ -272,7 +272,7 @@ def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs(
 def test_empty_documents_whose_blanks_do_not_fit_one_manifest_leave_documents_valid(
     output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compactor.compact.MAX_KEPT_BYTES", 1_000)
+    monkeypatch.setattr("compactor.outputs.compact.MAX_KEPT_BYTES", 1_000)
     blanks = [b" " * n + b'{"Records":[]}' for n in (600, 610, 620)]
     full = [b" " * n + b'{"Records":[{"n":%d}]}' % n for n in (630, 10, 640)]
     world = Sources([of(TRAIL, one) for one in (*blanks, *full)], cloudtrail_output=output)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.codecs.parquet_footer import footer_bytes, parse_footer
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
-from compactor.parquet_footer import footer_bytes, parse_footer
 
 MIB = 1 << 20
 LONG = b"\xfc\x80\x80\x40"  # a list of 2**20 structs

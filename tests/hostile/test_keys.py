@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from compactor import layout
-from compactor.discover import discover
+from compactor.discovery.discover import discover
 from compactor.errors import TransientStoreError
-from compactor.log_entries import decode_commit, encode_commit
-from compactor.partition_run import PartitionRun
-from compactor.receipts import Counts
-from compactor.restore import Wanted, find, restore
-from compactor.run_partition import record_partition
+from compactor.log.encoding import decode_commit, encode_commit
+from compactor.outputs.restore import Wanted, find, restore
+from compactor.run.given import PartitionRun
+from compactor.run.partition import record_partition
+from compactor.run.receipts import Counts
 from compactor.stores.list_parser import ListedPage
 from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY

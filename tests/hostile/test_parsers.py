@@ -18,10 +18,10 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compactor.codecs import Limits, decompress, detect_compression
-from compactor.fields import FIELDS
+from compactor.codecs.codecs import Limits, decompress, detect_compression
+from compactor.outputs.verify import check_commit
+from compactor.settings.fields import FIELDS
 from compactor.stores.list_parser import ListedPage
-from compactor.verify import check_commit
 from tests.hostile import parsers, seeds
 from tests.hostile.parsers import PARSERS
 from tests.support.records import Made

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.discover import discover
+from compactor.discovery.discover import discover
+from compactor.discovery.work import write_work
 from compactor.errors import IntegrityError
-from compactor.partition_run import PartitionRun
-from compactor.receipts import Counts
-from compactor.report import RunIdentity, report
-from compactor.report_html import render
-from compactor.run_partition import record_partition
+from compactor.report.html import render
+from compactor.report.report import RunIdentity, report
+from compactor.run.given import PartitionRun
+from compactor.run.partition import record_partition
+from compactor.run.receipts import Counts
 from compactor.shown import visible
-from compactor.work import write_work
-from scripts import cli
-from scripts.console import print_error, print_line, print_table
+from compactor_cli import commands as cli
+from compactor_cli.console import print_error, print_line, print_table
 from tests.hostile.names import HOSTILE, RICH, TERMINAL
 from tests.support.desk import Page
 from tests.support.examples import NOW, settings

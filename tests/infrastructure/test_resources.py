@@ -122,7 +122,7 @@ def test_functions_run_one_bundle_with_room_and_time(
         # The state machine waits for 920 seconds.
         assert one["Timeout"] == 900
         assert one["MemorySize"] >= 1_024
-        assert one["Handler"].startswith("handlers.")
+        assert one["Handler"].startswith("compactor_handlers.")
 
 
 def test_every_log_is_deleted_after_its_days(configuration: str, synthesized: Synthesized) -> None:
@@ -179,7 +179,7 @@ def test_dashboard_and_alarms_look_at_what_the_functions_count(
     configuration: str, synthesized: Synthesized, repo_root: Path
 ) -> None:
     template = synthesized(configuration).template
-    handlers = (repo_root / "functions" / "handlers").glob("*.py")
+    handlers = (repo_root / "functions" / "compactor_handlers").glob("*.py")
     counted = {
         name
         for path in handlers

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scripts.local.child import python_environment
+from compactor_cli.local.child import python_environment
+from compactor_dev import IMPORT_ROOTS
 from tests.infrastructure.configurations import CONFIGURATIONS
 from tests.infrastructure.conftest import Deployed, Synthesized
 
@@ -42,7 +43,7 @@ def _command(
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=repo_root,
-        env=python_environment(environment, str(repo_root), str(repo_root / "functions")),
+        env=python_environment(environment, *IMPORT_ROOTS),
         capture_output=True,
         text=True,
         check=False,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from scripts.local.definition import REGION
-from scripts.local.embedded import SeedObject
+from compactor_cli.local.definition import REGION
+from compactor_cli.local.embedded import SeedObject
 from tests.infrastructure.cloud import adapter, engine, expected
 from tests.infrastructure.cloud.audit import Audit, uses
 from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy

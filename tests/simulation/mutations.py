@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from compactor.commit_log import Commit
-from compactor.progress import Progress
-from compactor.publish import publish
+from compactor.log.entries import Commit
+from compactor.outputs.publish import publish
+from compactor.run.progress import Progress
 from tests.simulation.faults import Guard
 
 
@@ -49,49 +49,49 @@ def _publish_before_commit() -> Iterator[None]:
 
 @contextmanager
 def _commit_without_comparing() -> Iterator[None]:
-    with patch("compactor.commit.CommitLog._refuse_conflict", lambda *_: None):
+    with patch("compactor.log.log.CommitLog._refuse_conflict", lambda *_: None):
         yield
 
 
 @contextmanager
 def _believe_any_log() -> Iterator[None]:
-    with patch("compactor.commit.CommitLog.require_whole", lambda *_: None):
+    with patch("compactor.log.log.CommitLog.require_whole", lambda *_: None):
         yield
 
 
 @contextmanager
 def _delete_without_look() -> Iterator[None]:
-    with patch("compactor.clean_up_run._prove", lambda *_: None):
+    with patch("compactor.clean_up.due._prove", lambda *_: None):
         yield
 
 
 @contextmanager
 def _trust_our_clock() -> Iterator[None]:
-    with patch("compactor.cleanup.earlier_clock", lambda _, ours: ours):
+    with patch("compactor.clean_up.decide.earlier_clock", lambda _, ours: ours):
         yield
 
 
 @contextmanager
 def _keep_no_record() -> Iterator[None]:
-    with patch("compactor.clean_up_partition.write_record", lambda *_: None):
+    with patch("compactor.clean_up.partition.write_record", lambda *_: None):
         yield
 
 
 @contextmanager
 def _know_no_contents() -> Iterator[None]:
-    with patch("compactor.contents.Contents.marks", lambda *_: frozenset()):
+    with patch("compactor.log.contents.Contents.marks", lambda *_: frozenset()):
         yield
 
 
 @contextmanager
 def _forget_what_others_wrote() -> Iterator[None]:
-    with patch("compactor.contents.Contents.has_key_of", lambda *_: False):
+    with patch("compactor.log.contents.Contents.has_key_of", lambda *_: False):
         yield
 
 
 @contextmanager
 def _never_look_back() -> Iterator[None]:
-    with patch("compactor.progress.Progress._note_returned", lambda *_: None):
+    with patch("compactor.run.progress.Progress._note_returned", lambda *_: None):
         yield
 
 

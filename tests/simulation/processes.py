@@ -86,5 +86,5 @@ class Inline:
 @contextmanager
 def without_threads() -> Iterator[None]:
     """For the length of the block the product's writers use no threads."""
-    with patch("compactor.pending.ThreadPoolExecutor", Inline):
+    with patch("compactor.outputs.pending.ThreadPoolExecutor", Inline):
         yield

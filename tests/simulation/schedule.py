@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from unittest.mock import patch
 
-from compactor.clean_up_receipts import CleanUpReceipt
-from compactor.commit import CommitLog
+from compactor.clean_up.receipts import CleanUpReceipt
 from compactor.errors import IntegrityError
-from compactor.receipts import Receipt
-from compactor.verify import check_commit
+from compactor.log.log import CommitLog
+from compactor.outputs.verify import check_commit
+from compactor.run.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
 from tests.simulation.faults import Fault, Guard, faults_of
@@ -88,7 +88,7 @@ def play(
 @contextmanager
 def prepared(choices: Choices) -> Iterator[None]:
     """The product without threads, and with windows of few objects."""
-    window = patch("compactor.listing.LISTING_WINDOW", choices.one_of(_WINDOWS))
+    window = patch("compactor.planning.listing.LISTING_WINDOW", choices.one_of(_WINDOWS))
     with without_threads(), window:
         yield
 

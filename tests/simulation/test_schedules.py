@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compactor_dev import IMPORT_ROOTS
 from tests.simulation.choices import Choices, simplest
 from tests.simulation.contents import MENU, contents, numbers
 from tests.simulation.explore import explore_batch, shortest_story
@@ -31,7 +32,7 @@ def simulation(*arguments: str, **environment: str) -> subprocess.CompletedProce
     return subprocess.run(
         [sys.executable, "-m", "tests.simulation", *arguments],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": "functions:.", **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(IMPORT_ROOTS), **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -15,9 +15,9 @@ from compactor.errors import (
     TransientStoreError,
 )
 from compactor.model import PASSING_REASONS
-from compactor.receipts import Counts, Receipt
-from compactor.run_partition import PartitionRun, record_partition
-from compactor.settings import Settings
+from compactor.run.partition import PartitionRun, record_partition
+from compactor.run.receipts import Counts, Receipt
+from compactor.settings.settings import Settings
 from tests.simulation.choices import Choices
 from tests.simulation.contents import MENU, contents
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from itertools import count
 
-from compactor.group_steps import store_group
-from compactor.partition_run import PartitionRun
-from compactor.receipts import Receipt
-from spark.answers import Answer, GroupTask
-from spark.oversized import Budget, OversizedPartition, PlannedGroup
-from spark.tasks import answer_for
+from compactor.outputs.group import store_group
+from compactor.run.given import PartitionRun
+from compactor.run.receipts import Receipt
+from compactor_spark.answers import Answer, GroupTask
+from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup
+from compactor_spark.tasks import answer_for
 from tests.support.examples import PARTITION
 from tests.support.world import NoDeadline, World
 

@@ -17,14 +17,15 @@ from typing import Any
 
 import pyspark
 
-from compactor import layout, receipts
-from compactor.discover import discover
+from compactor import layout
+from compactor.discovery.discover import discover
+from compactor.discovery.work import Discovery, WorkItem, write_work
 from compactor.model import Partition
-from compactor.receipts import Receipt
-from compactor.settings import Settings
+from compactor.run import receipts
+from compactor.run.receipts import Receipt
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor.work import Discovery, WorkItem, write_work
-from scripts.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from tests.conftest import REPO_ROOT
 from tests.support.world import records_in
 

@@ -18,21 +18,21 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, SparkSession
 
 from compactor import layout
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit
-from compactor.group_steps import draft_of
-from compactor.listing import take_listing
+from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
 from compactor.model import ObjectGroup, Partition
-from compactor.partition_run import PartitionRun
-from compactor.pending import PendingOutput
-from compactor.plan import Knowledge, plan
-from compactor.progress import Progress, Window
-from compactor.settings import Settings
+from compactor.outputs.group import draft_of
+from compactor.outputs.pending import PendingOutput
+from compactor.planning.listing import take_listing
+from compactor.planning.plan import Knowledge, plan
+from compactor.run.given import PartitionRun
+from compactor.run.progress import Progress, Window
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from scripts.local.embedded import EmbeddedS3, SeedObject
-from spark.columnar.context import ColumnarContext
-from spark.columnar.groups import compact_columnar
-from spark.tasks import OpenStore
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.groups import compact_columnar
+from compactor_spark.tasks import OpenStore
 from tests.conftest import REPO_ROOT
 
 #: A directory with the jars of hadoop-aws and all it needs, where somebody has resolved them.

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from compactor.report import RunIdentity, report
-from compactor.work import WorkItem
-from scripts.local.embedded import EmbeddedS3
+from compactor.discovery.work import WorkItem
+from compactor.report.report import RunIdentity, report
+from compactor_cli.local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
 from tests.spark.gate import Denied, Gate, Request
 from tests.spark.job import Job

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from compactor.model import ObjectGroup
-from spark.console import Console
+from compactor_spark.console import Console
 from tests.support.examples import source
 
 _ids = count()

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from compactor.clock import SystemClock
-from compactor.partition_run import PartitionRun
-from spark.driver import NoDeadline
-from spark.oversized import Budget, OversizedPartition
+from compactor.run.given import PartitionRun
+from compactor_spark.driver import NoDeadline
+from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.cluster import Cluster, python_workers
 from tests.spark.gate import Gate, Request
 from tests.spark.job import RUN_SECONDS, Job

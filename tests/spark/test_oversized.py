@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from compactor.commit import CommitLog
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.log_entries import decode_commit, encode_commit
+from compactor.log.encoding import decode_commit, encode_commit
+from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.receipts import Receipt
-from spark import oversized
-from spark.oversized import Budget, OversizedPartition
+from compactor.run.receipts import Receipt
+from compactor_spark import oversized
+from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed, MemoryStore
@@ -114,7 +114,7 @@ def add_many(world: World, sources: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("window", [3, 7, 50_000])
 def test_driver_and_lambda_write_the_same_bytes_keys_and_commits(seed, window, monkeypatch):
-    monkeypatch.setattr("compactor.listing.LISTING_WINDOW", window)
+    monkeypatch.setattr("compactor.planning.listing.LISTING_WINDOW", window)
     monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 5})
     alone = World()
     monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 4})

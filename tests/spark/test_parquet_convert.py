@@ -10,12 +10,12 @@ import pytest
 import zstandard
 from pyspark.sql.types import StructType
 
-from compactor.columnar import Columnar
-from compactor.commit_log import Commit
 from compactor.errors import InvalidInput, SourceChanged
+from compactor.log.columnar import Columnar
+from compactor.log.entries import Commit
 from compactor.model import QuarantineReason
-from compactor.verify import check_commit
-from spark.columnar.groups import compact_columnar
+from compactor.outputs.verify import check_commit
+from compactor_spark.columnar.groups import compact_columnar
 from tests.spark.row_world import RowWorld
 
 Rows = Callable[..., RowWorld]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import DataFrame
 
-from spark.columnar.hash import RowSums, row_sums
-from spark.columnar.session import columnar_session
+from compactor_spark.columnar.hash import RowSums, row_sums
+from compactor_spark.columnar.session import columnar_session
 from tests.spark.row_world import RowWorld
 
 Rows = Callable[..., RowWorld]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from compactor.commit import CommitLog
+from compactor.log.log import CommitLog
 from compactor.model import Partition
-from compactor.verify import check_commit
-from scripts.cli.verify import check
+from compactor.outputs.verify import check_commit
+from compactor_cli.commands.verify import check
 from tests.spark.job import Job
 from tests.spark.row_world import RowWorld
 

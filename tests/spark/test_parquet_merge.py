@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from compactor import layout
-from compactor.columnar import Columnar
-from compactor.commit_log import Commit
+from compactor.codecs.parquet_footer import ParquetFooter, read_footer
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged
-from compactor.parquet_footer import ParquetFooter, read_footer
-from compactor.restore import Wanted, find, restore
-from compactor.verify import check_commit
-from spark.columnar import output
-from spark.columnar.groups import compact_columnar
+from compactor.log.columnar import Columnar
+from compactor.log.entries import Commit
+from compactor.outputs.restore import Wanted, find, restore
+from compactor.outputs.verify import check_commit
+from compactor_spark.columnar import output
+from compactor_spark.columnar.groups import compact_columnar
 from tests.spark.row_world import RowWorld
 
 Rows = Callable[..., RowWorld]

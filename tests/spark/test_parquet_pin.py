@@ -8,8 +8,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.layout import parquet_schema_key
 from compactor.model import ObjectGroup
-from spark.columnar.pin import pinned_schema
-from spark.columnar.sample import SAMPLE_BYTES, SAMPLE_SOURCES, sample
+from compactor_spark.columnar.pin import pinned_schema
+from compactor_spark.columnar.sample import SAMPLE_BYTES, SAMPLE_SOURCES, sample
 from tests.spark.row_world import NO_SESSION
 from tests.support.examples import settings, source
 from tests.support.memory_store import Call, MemoryStore

@@ -11,9 +11,9 @@ from pyspark import Accumulator
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 from compactor.ports import SourceBody
-from spark.columnar import records as reading
-from spark.columnar.records import Block, RecordReader, blocks_of
-from spark.columnar.rounds import RequestsParam
+from compactor_spark.columnar import records as reading
+from compactor_spark.columnar.records import Block, RecordReader, blocks_of
+from compactor_spark.columnar.rounds import RequestsParam
 from tests.support.examples import settings, source
 from tests.support.memory_store import MemoryStore
 

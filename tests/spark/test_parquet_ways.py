@@ -10,12 +10,12 @@ from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import InvalidInput, SourceChanged
 from compactor.model import SourceObject
-from compactor.packing import make_group
-from compactor.settings import Settings
-from spark.columnar import staging
-from spark.columnar.context import ColumnarContext
-from spark.columnar.native import NativeWorkspace
-from spark.columnar.staging import access
+from compactor.planning.packing import make_group
+from compactor.settings.settings import Settings
+from compactor_spark.columnar import staging
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.native import NativeWorkspace
+from compactor_spark.columnar.staging import access
 from tests.spark.row_world import JARS_VARIABLE, RowWorld
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -125,7 +125,7 @@ def test_rows_are_the_same_when_spark_reads_and_writes_s3_itself(
     world.put_sql("1.parquet", "select id, 'old' as name from range(3)")
     world.put_sql("2 with blanks.parquet", "select id from range(3, 5)")
     world.put_sql("3?.parquet", "select id from range(5, 7)")
-    monkeypatch.setattr("spark.columnar.groups.access_of", lambda _: "s3a")
+    monkeypatch.setattr("compactor_spark.columnar.groups.access_of", lambda _: "s3a")
     (commit,) = world.run()
     assert [row.id for row in world.output().collect()] == [5, 6, 0, 1, 2, 3, 4]
     assert commit.output is not None

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compactor.commit import CommitLog
-from compactor.report import RunIdentity, report
-from compactor.settings import Settings
-from compactor.work import WorkItem
-from handlers import compact_partition, runtime
-from scripts.local.embedded import EmbeddedS3
+from compactor.discovery.work import WorkItem
+from compactor.log.log import CommitLog
+from compactor.report.report import RunIdentity, report
+from compactor.settings.settings import Settings
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_handlers import compact_partition, runtime
 from tests.spark.job import Ended, Job
 from tests.support.world import LOG_LINE
 from tests.unit.test_handlers import Context

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.bundling import BundleError, Machine
-from scripts.local.embedded import EmbeddedS3
-from scripts.local.spark_submit import SparkHere
-from scripts.spark_bundle import SparkBundle, build_spark_bundle, submit_arguments
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_cli.local.spark_submit import SparkHere
+from compactor_dev.bundling import BundleError, Machine
+from compactor_dev.spark_bundle import SparkBundle, build_spark_bundle, submit_arguments
 from tests.spark.cluster import Cluster
 from tests.spark.job import Ended, Job
 
@@ -93,10 +93,10 @@ import json, sys, time
 deps, app, given = sys.argv[1:]
 sys.path[:0] = [deps, app]
 import botocore, isal, msgspec, obstore, zlib_ng, zstandard
-import compactor.run_partition as core
+import compactor.run.partition as core
 from compactor.model import Partition
-from compactor.receipts import Counts
-from compactor.settings import Settings
+from compactor.run.receipts import Counts
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 
 class Now:
@@ -140,7 +140,7 @@ def test_a_bare_python_compacts_with_what_the_bundle_holds(
     status, objects, paths = json.loads(ended.stdout)
     assert (status, objects) == ("done", 5)
     assert all(path.startswith(f"{unpacked}/deps/") for path in paths[:-1])
-    assert paths[-1] == f"{bundle.application}/compactor/run_partition.py"
+    assert paths[-1] == f"{bundle.application}/compactor/run/partition.py"
     assert sorted(job.readable()) == [0, 1, 2, 3, 4]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from compactor import layout
-from compactor.settings import Settings
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from scripts.audit import Places, audit
-from scripts.local.embedded import EmbeddedS3, SeedObject
-from scripts.local.engine import run_workflow
-from scripts.local.model import EngineOptions, Progress, WorkflowResult
+from compactor_cli.audit import Places, audit
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.engine import run_workflow
+from compactor_cli.local.model import EngineOptions, Progress, WorkflowResult
 from tests.spark.gate import Denied, Gate, Request
 
 pytestmark = pytest.mark.slow

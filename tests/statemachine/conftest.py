@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from scripts.local.embedded import EmbeddedS3, embedded_s3
-from scripts.local.engine import Engine
-from scripts.local.model import EngineOptions, Progress, WorkflowResult
+from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+from compactor_cli.local.engine import Engine
+from compactor_cli.local.model import EngineOptions, Progress, WorkflowResult
 
 FAKES = {
     name: f"tests.statemachine.fake_handlers.{name}"

@@ -6,8 +6,8 @@ import json
 
 import boto3
 
-from scripts.local.embedded import EmbeddedS3
-from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 from tests.statemachine.conftest import BUCKET, Ran, Run
 
 _CLEAN_UP = {"PlanCleanUp", "IsAnythingDue", "CleanUpPartitions", "CleanUpFailed"}

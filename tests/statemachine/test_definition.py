@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
-from scripts.local.definition import (
+from compactor_cli.local.definition import (
     UnsupportedDefinition,
     each_state,
     find_unsupported,
     load_definition,
 )
-from scripts.local.model import BRIDGES, DEFINITION, SUBSTITUTIONS, VALUES, EngineError
-from scripts.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_cli.local.model import BRIDGES, DEFINITION, SUBSTITUTIONS, VALUES, EngineError
+from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 from tests.statemachine import asl_checks
 
 # statelint 3.1.0 does not know three things the States Language has. The whole message is

@@ -11,8 +11,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.local.embedded import EmbeddedS3, SeedObject
-from scripts.local.model import EngineError
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.model import EngineError
 
 KEYS = [
     "a",

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from scripts.local.embedded import EmbeddedS3
-from scripts.local.engine import Engine, engine_environment, run_workflow
-from scripts.local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_cli.local.engine import Engine, engine_environment, run_workflow
+from compactor_cli.local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
 from tests.statemachine.conftest import BUCKET, FAKES, Run
 from tests.statemachine.stand_ins import START_JOB_RUN
 
@@ -191,7 +191,7 @@ def test_a_bridge_stands_in_for_a_service_the_interpreter_lacks(
 
 
 def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
-    bridges = {**BRIDGES, START_JOB_RUN: "scripts.local:nothing"}
+    bridges = {**BRIDGES, START_JOB_RUN: "compactor_cli.local:nothing"}
 
     with pytest.raises(EngineError, match="is not there"):
         run(partitions=0, options={"bridges": bridges})
@@ -199,8 +199,8 @@ def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
 
 _CALLER = """
 import sys
-from scripts.local.engine import run_workflow
-from scripts.local.model import EngineOptions
+from compactor_cli.local.engine import run_workflow
+from compactor_cli.local.model import EngineOptions
 from tests.statemachine.conftest import BUCKET, FAKES
 
 run_workflow(

@@ -14,12 +14,13 @@ from typing import Any
 import boto3
 import pytest
 
-from scripts.local import emr
-from scripts.local.bridges import BridgeError
-from scripts.local.child import Child
-from scripts.local.embedded import EmbeddedS3
-from scripts.local.model import REPOSITORY
-from scripts.local.spark_submit import SparkHere, SparkMissing
+from compactor_cli.installed import spark_script
+from compactor_cli.local import emr
+from compactor_cli.local.bridges import BridgeError
+from compactor_cli.local.child import Child
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_cli.local.spark_submit import SparkHere, SparkMissing
+from compactor_dev import IMPORT_ROOTS
 from tests.statemachine.conftest import BUCKET
 
 # Writes down what it was called with, starts a process in a group of its own as Spark's Python
@@ -70,7 +71,7 @@ class Spark:
 def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spark]:
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTHONPATH", f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'functions'}")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(IMPORT_ROOTS))
     monkeypatch.setenv("WRITTEN", str(tmp_path / "written"))
     made = Spark(tmp_path)
     monkeypatch.setattr(emr, "find_spark", lambda: made.here)
@@ -111,7 +112,7 @@ def test_a_step_runs_on_a_created_cluster_with_its_own_arguments(spark: Spark) -
     assert answer["Step"]["Status"] == {"State": "COMPLETED"}
     arguments = spark.called()["arguments"]
     assert arguments[-3:] == [
-        str(REPOSITORY / "spark" / "compact_partitions.py"),
+        str(spark_script()),
         "--run",
         f"s3://{BUCKET}/runs/local/",
     ]
@@ -233,7 +234,7 @@ def test_terminating_a_cluster_kills_what_runs_there(spark: Spark) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
 def test_a_job_ends_with_whoever_asked_for_it(spark: Spark) -> None:
-    job = Child("scripts.local.spark_process")
+    job = Child("compactor_cli.local.spark_process")
     command = [str(spark.here.spark_submit), "stays"]
     job.send({"command": command, "environment": dict(os.environ)})
     called = spark.called()

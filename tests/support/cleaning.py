@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor.commit_log import Commit
-from compactor.log_entries import encode_commit
+from compactor.log.encoding import encode_commit
+from compactor.log.entries import Commit
+from compactor.log.stored import one_log
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import Deletion, Refused
-from compactor.stored_logs import one_log
 from tests.support.examples import PARTITION
 from tests.support.world import World
 

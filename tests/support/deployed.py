@@ -18,8 +18,8 @@ import boto3
 from moto import mock_aws
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
-from compactor.report import RunIdentity, report
-from compactor.settings import Settings
+from compactor.report.report import RunIdentity, report
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 
 NAME, SOURCE, LAKE = "s3-compactor", "my-logs", "my-lake"

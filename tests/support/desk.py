@@ -6,11 +6,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-from compactor import layout, receipts
-from compactor.receipts import Receipt
-from compactor.report import RunIdentity, RunReport, report
-from compactor.settings import Settings
-from compactor.work import WorkItem, to_items_json
+from compactor import layout
+from compactor.discovery.work import WorkItem, to_items_json
+from compactor.report.report import RunIdentity, RunReport, report
+from compactor.run import receipts
+from compactor.run.receipts import Receipt
+from compactor.settings.settings import Settings
 from tests.support.examples import settings
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compactor.model import Listing, Partition, SourceObject
-from compactor.settings import Settings
+from compactor.settings.settings import Settings
 
 NOW = 1_800_000_000.0
 LONG_AGO = NOW - 30 * 86_400

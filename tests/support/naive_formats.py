@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from compactor import compact
 from compactor.formats.detect import Detected
 from compactor.formats.framing import Framed
 from compactor.model import Format, Signature
+from compactor.outputs import compact
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = re.compile(rb"[+-]?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:[T ].*)?")

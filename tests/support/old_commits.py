@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit, Output
-from compactor.manifest import ManifestRow
+from compactor.log.entries import Commit, Output
+from compactor.log.log import CommitLog
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
 from compactor.model import Compression, Format, SourceObject
-from compactor.packing import make_group
-from compactor.publish import publish
-from compactor.restoring import SliceFacts
+from compactor.outputs.publish import publish
+from compactor.planning.packing import make_group
 from tests.support.examples import PARTITION
 from tests.support.world import World
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from scripts.markers import replace_between
+from compactor_cli.markers import replace_between
 
 DESIGN = Path(__file__).resolve().parents[2] / "DESIGN.md"
 SERVERS = ("moto", "ministack", "versitygw")

@@ -13,11 +13,11 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from compactor.clean_up_partition import CleanUpRun, record_clean_up
-from compactor.clean_up_receipts import CleanUpReceipt
-from compactor.receipts import Counts, Receipt
-from compactor.run_partition import PartitionRun, record_partition
-from compactor.settings import Settings
+from compactor.clean_up.partition import CleanUpRun, record_clean_up
+from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.run.partition import PartitionRun, record_partition
+from compactor.run.receipts import Counts, Receipt
+from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from compactor.adopt import Adoption, adopt, begin, find_outputs
-from compactor.commit import CommitLog
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.manifest import identities
-from compactor.partition_run import PartitionRun
-from compactor.verify import check_commit
-from scripts import cli
-from scripts.cli import adopt as command_module
+from compactor.log.log import CommitLog
+from compactor.log.manifest import identities
+from compactor.outputs.verify import check_commit
+from compactor.past.adopt import Adoption, adopt, begin, find_outputs
+from compactor.run.given import PartitionRun
+from compactor_cli import commands as cli
+from compactor_cli.commands import adopt as command_module
 from tests.support.cleaning import DAY, LINE
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import NoDeadline, World

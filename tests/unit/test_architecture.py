@@ -93,7 +93,14 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
     run = "import sys; sys.path[:0] = sys.argv.pop(1).split(';'); "
     run += "from importlinter.cli import lint_imports_command; lint_imports_command()"
     return subprocess.run(
-        [sys.executable, "-c", run, f"{root / 'functions'};{root}", "--no-cache", "--no-logo"],
+        [
+            sys.executable,
+            "-c",
+            run,
+            ";".join(str(root / name) for name in ("functions", "scripts", "spark", ".")),
+            "--no-cache",
+            "--no-logo",
+        ],
         cwd=root,
         capture_output=True,
         text=True,
@@ -109,13 +116,13 @@ def test_imports_point_from_the_edges_to_the_model_and_never_back() -> None:
 @pytest.mark.parametrize(
     ("module", "offence"),
     [
-        ("functions/compactor/model.py", "import compactor.plan"),
-        ("functions/compactor/plan.py", "import compactor.discover"),
-        ("functions/compactor/plan.py", "import boto3"),
-        ("functions/handlers/discover.py", "import boto3"),
-        ("functions/compactor/compact.py", "import compactor.stores"),
-        ("functions/compactor/compact.py", "import pyspark"),
-        ("functions/compactor/report.py", "import handlers"),
+        ("functions/compactor/model.py", "import compactor.planning.plan"),
+        ("functions/compactor/planning/plan.py", "import compactor.discovery.discover"),
+        ("functions/compactor/planning/plan.py", "import boto3"),
+        ("functions/compactor_handlers/discover.py", "import boto3"),
+        ("functions/compactor/outputs/compact.py", "import compactor.stores"),
+        ("functions/compactor/outputs/compact.py", "import pyspark"),
+        ("functions/compactor/report/report.py", "import compactor_handlers"),
     ],
 )
 def test_an_import_against_the_rules_is_refused(module: str, offence: str, tmp_path: Path) -> None:

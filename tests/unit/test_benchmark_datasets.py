@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from scripts.benchmark import datasets
-from scripts.benchmark.datasets import SETS, DataSet, Kind, named, objects, total
-from scripts.benchmark.digests import NO_RECORDS, Records, of_lines, of_output, of_trails
+from compactor_dev.benchmark import datasets
+from compactor_dev.benchmark.datasets import SETS, DataSet, Kind, named, objects, total
+from compactor_dev.benchmark.digests import NO_RECORDS, Records, of_lines, of_output, of_trails
 
 SMALL = DataSet("small", "small", 6, 5)
 TRAILS = DataSet("trails", "trails", 4, 3, Kind.CLOUDTRAIL, gzip=True)

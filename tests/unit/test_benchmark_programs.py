@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
-from scripts.benchmark import command
-from scripts.benchmark.clients import CLIENTS, named
-from scripts.benchmark.front import Lane, render
-from scripts.benchmark.load import Ceiling, parse
-from scripts.benchmark.measure import measure
-from scripts.benchmark.session import Wanted
-from scripts.benchmark.task import Task
-from scripts.benchmark.tools import Tools, packages_of
-from scripts.benchmark.worker import event_for
+from compactor_dev.benchmark import command
+from compactor_dev.benchmark.clients import CLIENTS, named
+from compactor_dev.benchmark.front import Lane, render
+from compactor_dev.benchmark.load import Ceiling, parse
+from compactor_dev.benchmark.measure import measure
+from compactor_dev.benchmark.session import Wanted
+from compactor_dev.benchmark.task import Task
+from compactor_dev.benchmark.tools import Tools, packages_of
+from compactor_dev.benchmark.worker import event_for
 
 TOOLS = Tools(Path("/"), Path("nginx"), (Path("lua.so"),), Path("wrk"), Path("s5 cmd"), None)
 TASK = Task(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts.benchmark import results, table
-from scripts.benchmark.results import Measurement, SetResult, Spread, summarise, times
-from scripts.benchmark.table import BEGIN, END, figure, regenerate, render
+from compactor_dev.benchmark import results, table
+from compactor_dev.benchmark.results import Measurement, SetResult, Spread, summarise, times
+from compactor_dev.benchmark.table import BEGIN, END, figure, regenerate, render
 
 WHOLE = Measurement(
     data_set="json-4k",

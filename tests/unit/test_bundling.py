@@ -12,9 +12,15 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from scripts import spark_bundle
-from scripts.bundling import BundleError, Machine, build_application, build_dependencies, write_zip
-from scripts.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
+from compactor_dev import spark_bundle
+from compactor_dev.bundling import (
+    BundleError,
+    Machine,
+    build_application,
+    build_dependencies,
+    write_zip,
+)
+from compactor_dev.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
 
 MACHINE = Machine("x86_64", "3.11")
 
@@ -70,8 +76,12 @@ def test_the_application_holds_both_packages_and_is_the_same_twice(tmp_path: Pat
     assert archives[0].read_bytes() == archives[1].read_bytes()
     with zipfile.ZipFile(archives[0]) as read:
         names = set(read.namelist())
-    assert {"compactor/__init__.py", "compactor/stores/s3.py", "spark/driver.py"} <= names
-    assert {name.split("/")[0] for name in names} == {"compactor", "spark"}
+    assert {
+        "compactor/__init__.py",
+        "compactor/stores/s3.py",
+        "compactor_spark/driver.py",
+    } <= names
+    assert {name.split("/")[0] for name in names} == {"compactor", "compactor_spark"}
     assert not [name for name in names if name.endswith(".pyc")]
 
 
@@ -93,7 +103,7 @@ def imported(directory: Path) -> set[str]:
 def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     names = set().union(*map(imported, spark_bundle.PACKAGES))
     # Stubs for type checkers, and Spark, which is on the cluster.
-    names -= {"types_boto3_s3", "compactor", "spark", "pyspark", "py4j"}
+    names -= {"types_boto3_s3", "compactor", "compactor_spark", "pyspark", "py4j"}
     assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.clean_up_partition import record_clean_up
-from compactor.clean_up_receipts import CleanUpReceipt
-from compactor.log_entries import encode_commit
+from compactor.clean_up.partition import record_clean_up
+from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.log.encoding import encode_commit
 from compactor.model import Format, SourceObject
 from compactor.ports import Deletion, ObjectHead
 from tests.support.cleaning import (

@@ -12,7 +12,7 @@ import pytest
 
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.stores import objects
-from handlers import clean_up, plan_clean_up, runtime, standalone
+from compactor_handlers import clean_up, plan_clean_up, runtime, standalone
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Later, Place, answer_of, emitted, metrics_of
 

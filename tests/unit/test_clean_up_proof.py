@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.commit_log import Commit
+from compactor.log.entries import Commit
 from tests.support.cleaning import (
     DAY,
     commits,

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor import clean_up_receipts
-from compactor.clean_up_receipts import SHOWN_REFUSALS, CleanUpReceipt
-from compactor.clean_up_work import DueWork, partition_at, write_due
-from compactor.receipts import Counts
-from compactor.report import RunReport
-from compactor.report_html import render
-from handlers import report as handler
-from scripts.summary import Summary, print_summary
+from compactor.clean_up import receipts as clean_up_receipts
+from compactor.clean_up.receipts import SHOWN_REFUSALS, CleanUpReceipt
+from compactor.clean_up.work import DueWork, partition_at, write_due
+from compactor.report.html import render
+from compactor.report.report import RunReport
+from compactor.run.receipts import Counts
+from compactor_cli.summary import Summary, print_summary
+from compactor_handlers import report as handler
 from tests.support.desk import HOSTILE, RUN, Desk, Page
 
 CONTEXT: Any = SimpleNamespace(

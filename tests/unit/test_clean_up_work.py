@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from compactor.clean_up_partition import record_clean_up
-from compactor.clean_up_receipts import CleanUpReceipt
-from compactor.clean_up_work import DueWork, find_due, read_due, write_due
-from compactor.commit import CommitLog
+from compactor.clean_up.orphans import find_orphans
+from compactor.clean_up.partition import record_clean_up
+from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.clean_up.work import DueWork, find_due, read_due, write_due
 from compactor.destination import Destination
 from compactor.errors import InvalidInput
-from compactor.orphans import find_orphans
-from compactor.stored_logs import all_logs, one_log
+from compactor.log.log import CommitLog
+from compactor.log.stored import all_logs, one_log
 from tests.support.cleaning import DAY, LINE, compact_more, old_world, records
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of

@@ -13,8 +13,8 @@ import pytest
 
 from compactor.errors import TransientStoreError
 from compactor.ports import Deletion, Refused
-from scripts import cli
-from scripts.cli import clean_up
+from compactor_cli import commands as cli
+from compactor_cli.commands import clean_up
 from tests.support.cleaning import DAY, compact_more, left, old_world, output_key, records
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call

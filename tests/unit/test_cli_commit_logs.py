@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.commit_log import Commit
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.log_entries import encode_commit
-from compactor.restore import Wanted, find
-from compactor.uris import S3Uri
-from scripts.commit_logs import all_logs, logs_for_key
+from compactor.log.encoding import encode_commit
+from compactor.log.entries import Commit
+from compactor.outputs.restore import Wanted, find
+from compactor.settings.uris import S3Uri
+from compactor_cli.commit_logs import all_logs, logs_for_key
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.world import World
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from scripts import cli
-from scripts.cli.start import overlaid
-from scripts.deployed import progress
+from compactor_cli import commands as cli
+from compactor_cli.commands.start import overlaid
+from compactor_cli.deployed import progress
 from tests.support.deployed import INPUT, LAKE, Deployed, deployed
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"

@@ -12,12 +12,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor.settings import Settings
-from scripts.cli import endpoint, main, workflow
-from scripts.cli.failures import Failure
-from scripts.cli.store import open_store
-from scripts.cli.workflow import Machine, execute
-from scripts.local.model import Progress, WorkflowResult
+from compactor.settings.settings import Settings
+from compactor_cli.commands import endpoint, main, workflow
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.store import open_store
+from compactor_cli.commands.workflow import Machine, execute
+from compactor_cli.local.model import Progress, WorkflowResult
 from tests.support.memory_store import MemoryStore
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")

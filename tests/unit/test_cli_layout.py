@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.demo_layout import layout_of
+from compactor_cli.demo_layout import layout_of
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from scripts import cli
-from scripts.cli.failures import Failure
-from scripts.local.definition import UnsupportedDefinition
-from scripts.local.model import EngineError
+from compactor_cli import commands as cli
+from compactor_cli.commands.failures import Failure
+from compactor_cli.local.definition import UnsupportedDefinition
+from compactor_cli.local.model import EngineError
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_the_help_of_every_command_shows_examples_and_exit_codes(capsys, name):
 def test_help_answers_without_loading_s3_or_the_engine():
     code = (
         "import sys\n"
-        "from scripts.cli import main\n"
+        "from compactor_cli.commands import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
         "print([m for m in ('boto3', 'moto', 'rich', 'obstore') if m in sys.modules])"

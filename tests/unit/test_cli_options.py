@@ -5,9 +5,9 @@ import argparse
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.fields import FIELDS
-from compactor.settings import Settings
-from scripts.cli import options
+from compactor.settings.fields import FIELDS
+from compactor.settings.settings import Settings
+from compactor_cli.commands import options
 
 PLACES = ["s3://source/logs/", "s3://lake/compacted/"]
 

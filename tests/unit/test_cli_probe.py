@@ -9,8 +9,8 @@ import pytest
 
 from compactor.conditions import Condition
 from compactor.ports import ObjectStore
-from scripts import cli
-from scripts.cli import clean_up, probe
+from compactor_cli import commands as cli
+from compactor_cli.commands import clean_up, probe
 from tests.support.cleaning import left, old_world
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 import zstandard
 
-from compactor.columnar import Columnar
-from compactor.commit import CommitLog
-from compactor.log_entries import encode_commit
+from compactor.log.columnar import Columnar
+from compactor.log.encoding import encode_commit
+from compactor.log.log import CommitLog
 from compactor.model import Compression, Format
-from scripts import restored_files
-from scripts.cli import ls, main
-from scripts.cli import restore as restore_command
+from compactor_cli import restored_files
+from compactor_cli.commands import ls, main
+from compactor_cli.commands import restore as restore_command
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 

@@ -12,11 +12,11 @@ from functools import cache
 
 import pytest
 
-from compactor.fields import FIELDS
-from scripts import cli
-from scripts.cli import COMMANDS, build_parser, main
-from scripts.cli.documents import read_object
-from scripts.cli.failures import Failure
+from compactor.settings.fields import FIELDS
+from compactor_cli import commands as cli
+from compactor_cli.commands import COMMANDS, build_parser, main
+from compactor_cli.commands.documents import read_object
+from compactor_cli.commands.failures import Failure
 
 PLACES = ("s3://source-bucket/logs/", "s3://lake-bucket/compacted/")
 # What each command needs besides, so that everything of it is read.
@@ -65,10 +65,10 @@ def nothing_asked(monkeypatch, tmp_path):
         __import__(name.module)
     # Making one takes longer than everything else, and they keep no state.
     monkeypatch.setattr(cli, "build_parser", lambda words: parser_of(words[0]))
-    monkeypatch.setattr("scripts.cli.store.make_client", stop)
-    monkeypatch.setattr("scripts.cli.deployment.find_stack", stop)
-    monkeypatch.setattr("scripts.cli.demo.embedded_s3", stop)
-    monkeypatch.setattr("scripts.generator.destinations.FastPutClient", stop)
+    monkeypatch.setattr("compactor_cli.commands.store.make_client", stop)
+    monkeypatch.setattr("compactor_cli.commands.deployment.find_stack", stop)
+    monkeypatch.setattr("compactor_cli.commands.demo.embedded_s3", stop)
+    monkeypatch.setattr("compactor_cli.generator.destinations.FastPutClient", stop)
 
 
 def outcome(capsys, *words: str) -> tuple[int, str]:
@@ -223,7 +223,7 @@ def test_an_error_does_not_print_a_whole_document(capsys, nothing_asked, tmp_pat
 
 def shell(line: str, tmp_path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
-    command = f"{sys.executable} -m scripts.cli"
+    command = f"{sys.executable} -m compactor_cli.commands"
     return subprocess.run(
         ["/bin/bash", "-c", line.replace("compactor", command)],
         capture_output=True,

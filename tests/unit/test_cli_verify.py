@@ -10,8 +10,8 @@ import pytest
 
 from compactor.errors import InvalidInput
 from compactor.model import QuarantineReason
-from scripts import cli
-from scripts.cli import verify
+from compactor_cli import commands as cli
+from compactor_cli.commands import verify
 from tests.support.cleaning import DAY, forget_checksums, other_parts, rewrite
 from tests.support.cleaning import commits as commits_of
 from tests.support.examples import PARTITION

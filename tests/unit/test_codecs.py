@@ -18,7 +18,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor.codecs import (
+from compactor.codecs.codecs import (
     BLOCK_BYTES,
     Limits,
     decompress,

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from compactor.columnar import Columnar, Rejects
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit, Output
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.formats import framer_for
-from compactor.log_entries import decode_commit, encode_commit
-from compactor.manifest import ManifestRow
+from compactor.log.columnar import Columnar, Rejects
+from compactor.log.encoding import decode_commit, encode_commit
+from compactor.log.entries import Commit, Output
+from compactor.log.log import CommitLog
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
 from compactor.model import Compression, Format, Signature
-from compactor.packing import make_group
-from compactor.pending import PendingOutput
-from compactor.publish import publish
-from compactor.receipts import Counts, count_commits
-from compactor.restore import Wanted, find, restore
-from compactor.restoring import SliceFacts
-from compactor.verify import check_commit, check_pending
+from compactor.outputs.pending import PendingOutput
+from compactor.outputs.publish import publish
+from compactor.outputs.restore import Wanted, find, restore
+from compactor.outputs.verify import check_commit, check_pending
+from compactor.planning.packing import make_group
+from compactor.run.receipts import Counts, count_commits
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.parquet_example import PARQUET
 from tests.support.world import World

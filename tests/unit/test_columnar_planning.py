@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from compactor.discover import discover
+from compactor.discovery.discover import discover
 from compactor.errors import InvalidInput
 from compactor.model import SkipReason
-from compactor.packing import make_group, pack
-from compactor.plan import Knowledge, plan
-from compactor.settings import MIB
+from compactor.planning.packing import make_group, pack
+from compactor.planning.plan import Knowledge, plan
+from compactor.settings.settings import MIB
 from tests.support.examples import NOW, listing, settings, source
 from tests.support.memory_store import ManualClock, MemoryStore
 

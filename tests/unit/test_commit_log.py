@@ -5,11 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.commit_log import Commit, LogState, Output, RunTotals
-from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
-from compactor.manifest import ManifestRow
+from compactor.log.encoding import (
+    decode_checkpoint,
+    decode_commit,
+    encode_checkpoint,
+    encode_commit,
+)
+from compactor.log.entries import Commit, LogState, Output, RunTotals
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import Edit, SliceFacts
 from compactor.model import Compression, Format, Quarantined, QuarantineReason, StoredPart
-from compactor.restoring import Edit, SliceFacts
 from tests.support.examples import source
 
 

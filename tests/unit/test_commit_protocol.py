@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit
 from compactor.errors import AlreadyExists, IntegrityError, UploadLost
-from compactor.publish import publish, withdraw
-from compactor.verify import check_commit
+from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
+from compactor.outputs.publish import publish, withdraw
+from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
 from tests.support.world import World

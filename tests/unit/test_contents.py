@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from compactor.commit_log import LogState
-from compactor.contents import UNREAD_MARK, Contents, mark_of, overwritten
-from compactor.log_entries import decode_checkpoint, encode_checkpoint
-from compactor.manifest import ManifestRow
-from compactor.packing import make_group
+from compactor.log.contents import UNREAD_MARK, Contents, mark_of, overwritten
+from compactor.log.encoding import decode_checkpoint, encode_checkpoint
+from compactor.log.entries import LogState
+from compactor.log.manifest import ManifestRow
+from compactor.planning.packing import make_group
 from tests.support.examples import settings, source
 
 

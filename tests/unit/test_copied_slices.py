@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.log_identity import claim_identity
-from compactor.pending import COPY_PART_BYTES, COPY_SLICE_BYTES, MIN_PART_BYTES, copy_ranges
-from compactor.schemes import remember_scheme
-from compactor.verify import check_commit
+from compactor.log.identity import claim_identity
+from compactor.log.log import CommitLog
+from compactor.log.schemes import remember_scheme
+from compactor.outputs.pending import COPY_PART_BYTES, COPY_SLICE_BYTES, MIN_PART_BYTES, copy_ranges
+from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.world import World
 

@@ -99,7 +99,7 @@ def test_a_worker_that_dies_at_any_request_is_made_good_by_the_next(number, mome
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    monkeypatch.setattr("compactor.listing.LISTING_WINDOW", 2)
+    monkeypatch.setattr("compactor.planning.listing.LISTING_WINDOW", 2)
     monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 1})
 
 

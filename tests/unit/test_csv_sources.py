@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from compactor.commit import CommitLog
+from compactor.log.log import CommitLog
 from tests.support.examples import PARTITION
 from tests.support.world import World
 

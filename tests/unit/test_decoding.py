@@ -22,8 +22,8 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 """
 _COMMIT = """
-from compactor.commit_log import Commit, LogState, Output, RunTotals
-from compactor.log_entries import (
+from compactor.log.entries import Commit, LogState, Output, RunTotals
+from compactor.log.encoding import (
     decode_checkpoint, decode_commit, encode_checkpoint, encode_commit)
 from compactor.model import Compression, StoredPart
 output = Output("b", "k", "u", (StoredPart(1, "e", 2),), 2, 3, 4, 5, None, Compression.NONE)
@@ -32,8 +32,8 @@ checkpoint = encode_checkpoint(LogState(runs={"r": RunTotals()}))
 """
 _RECEIPTS = """
 import msgspec
-from compactor.clean_up_receipts import CleanUpReceipt, decode as decode_clean_up
-from compactor.receipts import Receipt, decode as decode_receipt
+from compactor.clean_up.receipts import CleanUpReceipt, decode as decode_clean_up
+from compactor.run.receipts import Receipt, decode as decode_receipt
 receipt = msgspec.json.encode(Receipt("p", "r", "done"))
 clean_up = msgspec.json.encode(CleanUpReceipt("p", "r"))
 """

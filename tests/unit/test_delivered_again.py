@@ -8,18 +8,23 @@ from dataclasses import replace
 
 import pytest
 
-from compactor import plain
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit
 from compactor.errors import IntegrityError
-from compactor.log_entries import decode_checkpoint, decode_commit, encode_checkpoint, encode_commit
+from compactor.log.encoding import (
+    decode_checkpoint,
+    decode_commit,
+    encode_checkpoint,
+    encode_commit,
+)
+from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
 from compactor.model import PASSING_REASONS, QuarantineReason
-from compactor.pending import COPY_SLICE_BYTES
-from compactor.receipts import Receipt
-from compactor.restore import Wanted, find, restore
-from compactor.settings import Settings
-from compactor.verify import check_commit
-from scripts.source_check import check_sources
+from compactor.outputs import plain
+from compactor.outputs.pending import COPY_SLICE_BYTES
+from compactor.outputs.restore import Wanted, find, restore
+from compactor.outputs.verify import check_commit
+from compactor.run.receipts import Receipt
+from compactor.settings.settings import Settings
+from compactor_cli.source_check import check_sources
 from tests.support.cleaning import DAY, rewrite
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
@@ -143,7 +148,7 @@ def test_content_of_equal_size_is_no_equal_content() -> None:
 
 
 def test_what_only_looks_the_same_by_its_mark_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("compactor.contents.mark_of", "compactor.delivered_again.mark_of"):
+    for name in ("compactor.log.contents.mark_of", "compactor.outputs.again.mark_of"):
         monkeypatch.setattr(name, lambda plain_bytes, crc32: 77)
     made = world()
     deliver(made, 1, b'{"id": "record-100"}\n')

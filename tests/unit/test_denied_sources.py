@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.denied import DENIED_IN_A_ROW
 from compactor.errors import InvalidInput, UnreadableSource
-from compactor.log_entries import decode_checkpoint, encode_checkpoint
+from compactor.log.encoding import decode_checkpoint, encode_checkpoint
+from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.pending import COPY_SLICE_BYTES
-from compactor.receipts import Receipt
+from compactor.outputs.denied import DENIED_IN_A_ROW
+from compactor.outputs.pending import COPY_SLICE_BYTES
+from compactor.run.receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call
 from tests.support.world import World

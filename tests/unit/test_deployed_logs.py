@@ -12,12 +12,12 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from scripts import cli
-from scripts.cli.failures import Failure
-from scripts.deployed.aws import Aws
-from scripts.deployed.executions import Execution
-from scripts.deployed.log_lines import DEBUG, ERROR, INFO, WARNING, read_line
-from scripts.deployed.logs import RunFilter, RunLogs
+from compactor_cli import commands as cli
+from compactor_cli.commands.failures import Failure
+from compactor_cli.deployed.aws import Aws
+from compactor_cli.deployed.executions import Execution
+from compactor_cli.deployed.log_lines import DEBUG, ERROR, INFO, WARNING, read_line
+from compactor_cli.deployed.logs import RunFilter, RunLogs
 from tests.support.deployed import FUNCTIONS, INPUT, Deployed, deployed
 
 ARN = "arn:aws:states:us-east-1:123456789012:execution:s3-compactor:r1"

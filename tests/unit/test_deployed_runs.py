@@ -11,12 +11,12 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from scripts import cli
-from scripts.cli import deployment, status
-from scripts.cli.failures import Failure
-from scripts.deployed import executions, map_run, spark_tasks, stack
-from scripts.deployed.aws import Aws
-from scripts.deployed.progress import Follower, Progress
+from compactor_cli import commands as cli
+from compactor_cli.commands import deployment, status
+from compactor_cli.commands.failures import Failure
+from compactor_cli.deployed import executions, map_run, spark_tasks, stack
+from compactor_cli.deployed.aws import Aws
+from compactor_cli.deployed.progress import Follower, Progress
 from tests.support.deployed import INPUT
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"

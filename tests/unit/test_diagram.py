@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scripts.asl_drawing.graph import Graph, condition, read_graph
-from scripts.asl_drawing.layers import make_layers
-from scripts.asl_drawing.places import Box, Picture, place, text_width
-from scripts.diagram import DEFINITION, PICTURE, drawn
+from compactor_dev.asl_drawing.graph import Graph, condition, read_graph
+from compactor_dev.asl_drawing.layers import make_layers
+from compactor_dev.asl_drawing.places import Box, Picture, place, text_width
+from compactor_dev.diagram import DEFINITION, PICTURE, drawn
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,9 @@ def machine(**states: Any) -> dict[str, Any]:
 
 
 def test_the_committed_picture_is_drawn_from_the_definition(definition):
-    assert PICTURE.read_text(encoding="utf-8") == drawn(definition), "run python -m scripts.diagram"
+    assert PICTURE.read_text(encoding="utf-8") == drawn(definition), (
+        "run python -m compactor_dev.diagram"
+    )
 
 
 def test_another_definition_gives_another_picture(definition):

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from compactor.discover import Discovery, discover
+from compactor.discovery.discover import Discovery, discover
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
-from compactor.settings import Settings
+from compactor.settings.settings import Settings
 from tests.support.memory_store import Call, MemoryStore
 
 NOW = datetime(2026, 2, 1, 9, 30, tzinfo=UTC).timestamp()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.partitioning import (
+from compactor.settings.windows import (
     days_before_today,
     expand,
     matches,

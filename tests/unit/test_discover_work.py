@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from compactor import layout
-from compactor.commit_log import Commit
-from compactor.discover import discover, write_work
+from compactor.discovery.discover import discover, write_work
+from compactor.discovery.work import Discovery, WorkItem, to_items_json
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.log_entries import encode_commit
+from compactor.log.encoding import encode_commit
+from compactor.log.entries import Commit
+from compactor.log.schemes import remember_scheme
 from compactor.model import Partition
-from compactor.schemes import remember_scheme
-from compactor.settings import Settings
-from compactor.work import Discovery, WorkItem, to_items_json
+from compactor.settings.settings import Settings
 from tests.support.memory_store import Call, Crashed, MemoryStore
 
 NOW = 1_770_000_000.0

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
+from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
-from compactor.restoring import facts_of, restore_slice
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "cloudtrail"
 TRAIL = Signature(Format.CLOUDTRAIL, Compression.GZIP)

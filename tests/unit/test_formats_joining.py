@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor.codecs import Limits, decompress, decompress_stream, encoder
+from compactor.codecs.codecs import Limits, decompress, decompress_stream, encoder
 from compactor.errors import InvalidInput, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.columns import ColumnsFramer
 from compactor.formats.framing import Framed, Framer
+from compactor.log.slices import SliceFacts, facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
-from compactor.restoring import SliceFacts, facts_of, restore_slice
 
 BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20

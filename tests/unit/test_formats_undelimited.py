@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import framer_for
 from compactor.formats.framing import Framed, Framer
+from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
-from compactor.restoring import facts_of, restore_slice
 
 UNDELIMITED = Signature(Format.UNDELIMITED_JSON, Compression.NONE)
 BOM = b"\xef\xbb\xbf"

@@ -13,9 +13,15 @@ import pytest
 
 from compactor.formats import detect
 from compactor.model import Format
-from scripts.generator import CompressionChoice, GeneratedObject, GeneratorSpec, LogFormat, generate
-from scripts.generator.network import HEADER
-from scripts.generator.orders import COLUMNS, NEW_COLUMN
+from compactor_cli.generator import (
+    CompressionChoice,
+    GeneratedObject,
+    GeneratorSpec,
+    LogFormat,
+    generate,
+)
+from compactor_cli.generator.network import HEADER
+from compactor_cli.generator.orders import COLUMNS, NEW_COLUMN
 
 OBJECTS = 300
 

@@ -11,9 +11,15 @@ from random import Random
 
 import pytest
 
-from scripts.generator import CompressionChoice, GeneratedObject, GeneratorSpec, LogFormat, generate
-from scripts.generator.arrivals import LATE_SECONDS, LATEST_SECONDS, Arrivals, delay_seconds
-from scripts.generator.keys import unique_hex
+from compactor_cli.generator import (
+    CompressionChoice,
+    GeneratedObject,
+    GeneratorSpec,
+    LogFormat,
+    generate,
+)
+from compactor_cli.generator.arrivals import LATE_SECONDS, LATEST_SECONDS, Arrivals, delay_seconds
+from compactor_cli.generator.keys import unique_hex
 
 EVERYTHING = GeneratorSpec(
     objects=400,

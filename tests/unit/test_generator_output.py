@@ -16,7 +16,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from compactor.errors import InvalidInput, TransientStoreError
-from scripts.generator import (
+from compactor_cli.generator import (
     GeneratedObject,
     GeneratorSpec,
     LogFormat,

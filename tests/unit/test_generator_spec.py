@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput
-from scripts.generator import CompressionChoice, GeneratorSpec, LogFormat
-from scripts.generator.spec import parse_formats, parse_start
+from compactor_cli.generator import CompressionChoice, GeneratorSpec, LogFormat
+from compactor_cli.generator.spec import parse_formats, parse_start
 
 BAD = [
     ("objects", 0, "whole number from 1"),

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from compactor import packing
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
-from handlers import compact_partition, discover, report, runtime
+from compactor.planning import packing
+from compactor_handlers import compact_partition, discover, report, runtime
 from tests.support.moto_server import moto_server
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ class Later(SystemClock):
 
 
 def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
-    from compactor.settings import Settings
+    from compactor.settings.settings import Settings
 
     one = Settings.from_input(place.input())
     assert runtime.store_for(one) is runtime.store_for(one)

@@ -9,21 +9,22 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from compactor import copying, pending, plain
-from compactor.commit import CommitLog
-from compactor.commit_log import LogState
-from compactor.detection import decided_by
-from compactor.left_alone import LeftAlone, added_up, headline
-from compactor.log_entries import (
+from compactor.log.encoding import (
     decode_checkpoint,
     decode_commit,
     encode_checkpoint,
     encode_commit,
 )
+from compactor.log.entries import LogState
+from compactor.log.left_alone import LeftAlone, added_up, headline
+from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason, Skipped
-from compactor.receipts import Counts, Receipt
+from compactor.outputs import copies as copying
+from compactor.outputs import pending, plain
+from compactor.outputs.detection import decided_by
+from compactor.run.receipts import Counts, Receipt
 from compactor.shown import shown_bytes
-from scripts.summary import Summary, print_summary
+from compactor_cli.summary import Summary, print_summary
 from tests.support.desk import Desk, Page
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import MemoryStore

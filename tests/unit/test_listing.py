@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compactor import listing
-from compactor.listing import take_listing
 from compactor.model import Listing
-from compactor.progress import Window
+from compactor.planning import listing
+from compactor.planning.listing import take_listing
+from compactor.run.progress import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from scripts.lock_selection import select
+from compactor_dev.lock_selection import select
 
 LOCK = """\
 # This lock was written by hand.

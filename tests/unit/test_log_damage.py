@@ -8,9 +8,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from compactor import commit as commit_module
-from compactor.commit import CommitLog
 from compactor.errors import AlreadyExists, IntegrityError, TransientStoreError
+from compactor.log import log as commit_module
+from compactor.log.log import CommitLog
 from tests.support.cleaning import LINE
 from tests.support.examples import PARTITION
 from tests.support.world import World

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.columnar import Columnar
-from compactor.commit_log import RULES
-from compactor.first_lines import FirstLine, judge
-from compactor.log_entries import decode_commit, encode_commit
+from compactor.log.columnar import Columnar
+from compactor.log.encoding import decode_commit, encode_commit
+from compactor.log.entries import RULES
+from compactor.log.old_rules import dropped_headers, is_doubtful
+from compactor.log.passed import PassedRecord, write_passed
 from compactor.model import Format
-from compactor.old_rules import dropped_headers, is_doubtful
-from compactor.passed_records import PassedRecord, write_passed
+from compactor.outputs.first_lines import FirstLine, judge
 from tests.support.cleaning import DAY, left, records
 from tests.support.examples import PARTITION
 from tests.support.old_commits import headed_commit

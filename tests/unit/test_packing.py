@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor import packing
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
-from compactor.packing import (
+from compactor.planning import packing
+from compactor.planning.packing import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     MAX_SOURCES_PER_GROUP,

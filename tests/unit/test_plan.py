@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.model import CompactionPlan, Compression, Format, Signature, SkipReason
-from compactor.plan import Knowledge, plan
+from compactor.planning.plan import Knowledge, plan
 from tests.support.examples import NOW, listing, settings, source
 
 NOTHING = Knowledge()

@@ -19,8 +19,8 @@ from compactor.conditions import (
 )
 from compactor.errors import InvalidInput
 from compactor.layout import probe_key
-from compactor.probe import ensure_asked, recorded_traits, traits_for
-from compactor.uris import S3Uri
+from compactor.probe.probe import ensure_asked, recorded_traits, traits_for
+from compactor.settings.uris import S3Uri
 from tests.support.memory_store import ManualClock, MemoryStore
 
 ENDPOINT = "http://127.0.0.1:9000"

@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from compactor import copying, packing, pending
-from compactor.verify import check_commit
+from compactor.outputs import copies as copying
+from compactor.outputs import pending
+from compactor.outputs.verify import check_commit
+from compactor.planning import packing
 from tests.support.records import Made, Records, all_records, made, read_object
 from tests.support.sources import Sources, given_back, of
 

@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor import layout, packing, receipts
-from compactor.commit_log import SHOWN_QUARANTINED
+from compactor import layout
 from compactor.errors import IntegrityError, TransientStoreError
+from compactor.log.entries import SHOWN_QUARANTINED
 from compactor.model import Partition
-from compactor.receipts import Counts, Receipt, counts_from
-from compactor.run_partition import PartitionRun, record_partition
+from compactor.planning import packing
+from compactor.run import receipts
+from compactor.run.partition import PartitionRun, record_partition
+from compactor.run.receipts import Counts, Receipt, counts_from
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import NoDeadline, World

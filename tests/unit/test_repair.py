@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from compactor.commit_log import RULES
 from compactor.errors import CommitConflict, SourceChanged
+from compactor.log.entries import RULES
 from compactor.model import Format
-from compactor.undo import Undoing, undo
-from scripts.cli import main
-from scripts.cli import repair as command_module
-from scripts.old_outputs import Finding, examine
+from compactor.past.undo import Undoing, undo
+from compactor_cli.commands import main
+from compactor_cli.commands import repair as command_module
+from compactor_cli.old_outputs import Finding, examine
 from tests.support.cleaning import DAY, commits, left
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Crashed

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor import layout, receipts
-from compactor.commit_log import QuarantineLine
+from compactor import layout
+from compactor.log.entries import QuarantineLine
 from compactor.model import Skipped, SkipReason
-from compactor.receipts import Counts, Receipt
-from compactor.report import failure_text, total
-from compactor.settings import Settings
+from compactor.report.report import failure_text, total
+from compactor.run import receipts
+from compactor.run.receipts import Counts, Receipt
+from compactor.settings.settings import Settings
 from tests.support.desk import RUN, Desk, Page, item
 
 # The report.

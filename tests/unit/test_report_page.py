@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compactor.commit_log import QuarantineLine
+from compactor.log.entries import QuarantineLine
 from compactor.model import Skipped
-from compactor.receipts import Counts
-from compactor.report_html import human_bytes, render
+from compactor.report.html import human_bytes, render
+from compactor.run.receipts import Counts
 from tests.support.desk import HOSTILE, Desk, Page
 
 

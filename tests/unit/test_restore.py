@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit
 from compactor.errors import IntegrityError, UnreadableSource
-from compactor.restore import Found, Wanted, find, restore
-from compactor.slices import restored
-from compactor.verify import check_commit
+from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
+from compactor.outputs.restore import Found, Wanted, find, restore
+from compactor.outputs.slices import restored
+from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Crashed
 from tests.support.world import World

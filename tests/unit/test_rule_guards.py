@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from compactor.confirming import HeaderCase
 from compactor.formats import columns, detect, json_lines, log_lines
 from compactor.formats.first_record import FirstRecord
+from compactor.outputs.headers import HeaderCase
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]

@@ -8,8 +8,8 @@ import pytest
 
 from compactor.conditions import Condition, StoreTraits
 from compactor.errors import IntegrityError, SourceChanged
-from compactor.pending import COPY_SLICE_BYTES
-from compactor.verify import check_commit
+from compactor.outputs.pending import COPY_SLICE_BYTES
+from compactor.outputs.verify import check_commit
 from tests.support.cleaning import DAY, commits, left, old_world
 from tests.support.memory_store import Call
 from tests.support.world import World
@@ -202,7 +202,7 @@ def test_content_written_after_the_commit_is_not_deleted(
 
 
 def test_too_large_a_source_for_this_way_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compactor.copying._MOST_PASSED_BYTES", TARGET)
+    monkeypatch.setattr("compactor.outputs.copies._MOST_PASSED_BYTES", TARGET)
     world = World(target_bytes=TARGET, small_object_bytes=TARGET)
     world.put("large.log", lines(TARGET + 1, b"a"))
     take(world, NO_COPIES)

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from compactor.errors import AlreadyExists, TransientStoreError
+from compactor.log.schemes import remember_scheme
 from compactor.ports import ObjectStore
-from compactor.schemes import remember_scheme
-from compactor.settings import Settings
+from compactor.settings.settings import Settings
 
 
 class Forgetful:

@@ -9,10 +9,11 @@ from unittest import mock
 import pytest
 import zstandard
 
-from compactor import copying, pending
-from compactor.commit import CommitLog
-from compactor.deep import examine
 from compactor.errors import IntegrityError
+from compactor.log.log import CommitLog
+from compactor.outputs import copies as copying
+from compactor.outputs import pending
+from compactor.past.deep import examine
 from compactor.second_reading import (
     Declared,
     Frame,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.deep import examine
 from compactor.errors import IntegrityError
-from compactor.verify import check_commit
+from compactor.log.log import CommitLog
+from compactor.outputs.verify import check_commit
+from compactor.past.deep import examine
 from tests.support.examples import PARTITION
 from tests.support.misread import MISREAD, Misread
 from tests.support.naive_formats import without_rules

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
-from compactor.settings import Settings
-from compactor.uris import S3Uri, parse_source
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri, parse_source
 
 
 def locations(source: str, destination: str, state: str | None = None) -> Settings:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.local.model import REPOSITORY
-from scripts.local.spark_submit import (
+from compactor_cli.installed import import_roots, spark_script
+from compactor_cli.local.spark_submit import (
     MASTER_VARIABLE,
     SparkHere,
     SparkMissing,
@@ -44,7 +44,7 @@ def confs(words: list[str]) -> dict[str, str]:
 
 def test_the_script_of_this_checkout_runs_with_the_steps_own_arguments() -> None:
     words = command()
-    script = str(REPOSITORY / "spark" / "compact_partitions.py")
+    script = str(spark_script())
     assert words[0] == "/spark/bin/spark-submit"
     assert words[-3:] == [script, "--run", "s3://lake/state/runs/r/"]
 
@@ -113,7 +113,7 @@ def test_sizes_and_environments_of_a_cluster_are_left_out(name: str) -> None:
 def test_executors_import_from_the_checkout_instead_of_the_archives() -> None:
     words = command("--conf", "spark.executorEnv.PYTHONPATH=./deps")
     roots = confs(words)["spark.executorEnv.PYTHONPATH"].split(os.pathsep)
-    assert roots == [str(REPOSITORY / "functions"), str(REPOSITORY)]
+    assert roots == list(import_roots())
     assert "./deps" not in " ".join(words)
 
 
@@ -142,10 +142,7 @@ def test_the_job_gets_the_engines_way_to_s3_and_this_python() -> None:
     assert "AWS_PROFILE" not in found
     assert (found["SPARK_HOME"], found["JAVA_HOME"]) == ("/spark", "/jvm")
     assert found["PYSPARK_PYTHON"] == found["PYSPARK_DRIVER_PYTHON"] == sys.executable
-    assert found["PYTHONPATH"].split(os.pathsep)[:2] == [
-        str(REPOSITORY / "functions"),
-        str(REPOSITORY),
-    ]
+    assert found["PYTHONPATH"].split(os.pathsep) == list(import_roots())
 
 
 # Whether Spark is here.

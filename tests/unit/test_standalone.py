@@ -12,9 +12,9 @@ from typing import Any
 import boto3
 import pytest
 
-from compactor import packing
 from compactor.errors import InvalidInput
-from handlers import runtime, standalone
+from compactor.planning import packing
+from compactor_handlers import runtime, standalone
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Place, answer_of, emitted, metrics_of
 

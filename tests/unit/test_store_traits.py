@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from compactor.checksums import parts_crc32
+from compactor.codecs.checksums import parts_crc32
 from compactor.conditions import StoreTraits
 from compactor.errors import SourceChanged
 from compactor.model import SourceObject, StoredPart

@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
-from compactor import pending, plain
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.model import QuarantineReason, StoredPart
+from compactor.outputs import pending, plain
 from tests.support.examples import NOW
 from tests.support.memory_store import Call
 from tests.support.records import Made, lines_of_json
@@ -309,7 +309,7 @@ def test_a_copy_keeps_the_short_end_of_its_sources_name(name: str, ending: str) 
 def test_a_source_larger_than_one_copy_may_be_is_copied_in_ranges(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("compactor.pending.COPY_PART_BYTES", 1_000)
+    monkeypatch.setattr("compactor.outputs.pending.COPY_PART_BYTES", 1_000)
     body = lines_of_json(100)
     world = Sources([of(".json", body)], {"min_part_bytes": 1}, small_object_bytes=1)
     world.run()

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit, Output
-from compactor.compact import compact
 from compactor.destination import Destination
 from compactor.errors import IntegrityError
-from compactor.manifest import ManifestRow
+from compactor.log.entries import Commit, Output
+from compactor.log.log import CommitLog
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import Edit, SliceFacts
 from compactor.model import (
     Compression,
     Format,
@@ -25,10 +25,10 @@ from compactor.model import (
     Signature,
     StoredPart,
 )
-from compactor.packing import make_group
-from compactor.pending import PendingOutput
-from compactor.restoring import Edit, SliceFacts
-from compactor.verify import check_commit, check_pending
+from compactor.outputs.compact import compact
+from compactor.outputs.pending import PendingOutput
+from compactor.outputs.verify import check_commit, check_pending
+from compactor.planning.packing import make_group
 from tests.support.examples import NOW, PARTITION, settings, source
 from tests.support.world import World
 

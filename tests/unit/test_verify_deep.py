@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
-from compactor.commit import CommitLog
-from compactor.deep import examine
-from scripts.cli import verify
+from compactor.log.log import CommitLog
+from compactor.past.deep import examine
+from compactor_cli.commands import verify
 from tests.support.examples import PARTITION
 from tests.support.misread import MISREAD
 from tests.support.naive_formats import without_rules
@@ -60,7 +60,7 @@ def test_a_source_that_another_decompressor_reads_otherwise_is_found(
     world.put("b.json.gz", b'{"a":3}\n', packed=True)
     # A decompressor that loses a line, and then agrees with itself.
     with monkeypatch.context() as broken:
-        broken.setattr("compactor.plain.decompress", lambda *_, **__: b'{"a":1}\n')
+        broken.setattr("compactor.outputs.plain.decompress", lambda *_, **__: b'{"a":1}\n')
         world.run()
     checked = verify.check(world.settings, world.store, sources=False, deep=True)
     assert {one.kind for one in checked.deep or ()} == {"records_differ"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor import worker_speed
-from compactor.worker_speed import (
+from compactor.discovery import speed as worker_speed
+from compactor.discovery.speed import (
     CLOUDTRAIL_GZIP,
     LINES,
     LINES_GZIP,
@@ -15,8 +15,8 @@ from compactor.worker_speed import (
     WorkerSpeed,
     speed_for,
 )
-from scripts.benchmark import datasets, speeds
-from scripts.benchmark.results import SetResult
+from compactor_dev.benchmark import datasets, speeds
+from compactor_dev.benchmark.results import SetResult
 from tests.unit.test_benchmark_results import WHOLE
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from compactor.commit import CommitLog
-from compactor.commit_log import Commit
+from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 from tests.zoo.encodings import ENCODINGS, decoded

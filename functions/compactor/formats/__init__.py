@@ -1,7 +1,7 @@
 """What sources hold and how they are joined: pure functions of bytes, no store, no settings.
 
 ``detect`` tells the format, ``framer_for`` gives what joins sources of one signature, and
-``compactor.restoring`` undoes it. The contract between them is in ``framing``.
+``compactor.log.slices`` undoes it. The contract between them is in ``framing``.
 """
 
 from __future__ import annotations

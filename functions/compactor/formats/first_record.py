@@ -6,7 +6,7 @@ stands first, and a header that is taken for a row is repeated among the rows. S
 | First record | Records below | It is |
 |---|---|---|
 | has a value that names no column, such as a time or an address | values of the same kind in this column | a row: sources are joined whole |
-| different names, none empty, none that reads as a value | as many fields each; in at least one column, values | a header, if the sources of the group confirm it (``compactor.confirming``) |
+| different names, none empty, none that reads as a value | as many fields each; in at least one column, values | a header, if the sources of the group confirm it (``compactor.outputs.headers``) |
 | the same | none | a header, if others confirm it |
 | anything else: ``sep=``, a comment, a blank line, text over text | any | ambiguous: left alone |
 

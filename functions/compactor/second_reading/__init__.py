@@ -1,7 +1,7 @@
 """A second opinion on every output, which shares no code with what made it.
 
-The framing in ``compactor.formats`` and the sums in ``compactor.verify`` have one idea of what
-a record is. Where that idea is wrong, both are wrong alike. Here bytes are read as the readers
+The framing in ``compactor.formats`` and the sums in ``compactor.outputs.verify`` have one idea of
+what a record is. Where that idea is wrong, both are wrong alike. Here bytes are read as the readers
 of the destination read them: the csv module with the dialect that the bytes show, a JSON
 decoder that must consume each line, the ``Records`` arrays of CloudTrail, the ``#Fields`` of
 W3C logs, else lines. What a source is, and whether its first row is a header, is judged anew.

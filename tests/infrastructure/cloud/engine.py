@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from scripts.local.definition import REGION
-from scripts.local.engine import run_workflow
-from scripts.local.model import EngineOptions, WorkflowResult
+from compactor_cli.local.definition import REGION
+from compactor_cli.local.engine import run_workflow
+from compactor_cli.local.model import EngineOptions, WorkflowResult
 from tests.infrastructure.cloud import adapter
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 

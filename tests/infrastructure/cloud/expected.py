@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from scripts.local.definition import each_state
+from compactor_cli.local.definition import each_state
 from tests.infrastructure.cloud.assembly import filled
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call

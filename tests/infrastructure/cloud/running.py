@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import boto3
 
-from scripts.local.child import Child, python_environment
-from scripts.local.definition import REGION
-from scripts.local.embedded import EmbeddedS3
-from scripts.local.model import REPOSITORY
+from compactor_cli.local.child import Child, python_environment
+from compactor_cli.local.definition import REGION
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_dev import IMPORT_ROOTS
 from tests.infrastructure.cloud.recording import Request
 
 _END_SECONDS = 5.0
@@ -65,7 +65,7 @@ class Cloud(EmbeddedS3):
 def cloud(log: IO[bytes] | int = subprocess.DEVNULL) -> Iterator[Cloud]:
     """Run a moto server for the length of the block; everything in it is gone afterwards."""
     extra = {"MOTO_IAM_LOAD_MANAGED_POLICIES": "true"}
-    environment = python_environment({**os.environ, **extra}, str(REPOSITORY))
+    environment = python_environment({**os.environ, **extra}, *IMPORT_ROOTS)
     server = Child("tests.infrastructure.cloud.server", environment=environment, log=log)
     try:
         yield Cloud(server, server.receive()["port"])

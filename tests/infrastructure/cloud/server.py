@@ -1,7 +1,7 @@
 """The cloud's own process: moto's server, its S3 put right, what it was asked kept.
 
 Started as ``python -m tests.infrastructure.cloud.server``. Takes orders on standard input: objects
-to store, as :mod:`scripts.local.s3_server` does; ``{"take": "requests"}`` and ``{"take": "noted"}``
+to store, as the embedded S3's own server does; ``{"take": "requests"}`` and ``{"take": "noted"}``
 for what was recorded and what the shims noted. Ends when standard input closes.
 """
 
@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.local import s3_patches
-from scripts.local.s3_server import application, serve
-from scripts.local.wire import receive, send
+from compactor_cli.local import s3_patches
+from compactor_cli.local.s3_server import application, serve
+from compactor_cli.local.wire import receive, send
 from tests.infrastructure.cloud import shims
 from tests.infrastructure.cloud.recording import Recorder
 

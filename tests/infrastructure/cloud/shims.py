@@ -17,7 +17,7 @@ from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
 from moto.stepfunctions.models import StateMachine
 
-from scripts.local.patching import replace
+from compactor_cli.local.patching import replace
 
 _ARNS: Mapping[str, str] = {
     "AWS::CloudWatch::Alarm": "arn:aws:cloudwatch:{region}:{account}:alarm:{name}",

@@ -1,0 +1,200 @@
+"""Clean up: long after the commit, delete exactly the sources it names.
+
+What may be deleted is decided here, from the log and the clocks; :mod:`compactor.clean_up.proof`
+proves in between that an output is what its commit says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+
+from compactor.clean_up.records import CleanUpRecord, check_record
+from compactor.clean_up.work import retention_seconds
+from compactor.log.entries import Commit, output_digest, same_log
+from compactor.log.stored import StoredLog, every_entry
+from compactor.log.whole import require_unbroken
+from compactor.model import Format, SourceObject
+from compactor.ports import ObjectHead, ObjectStore, Refused
+from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.uris import SourceLocation
+from compactor.settings.windows import matches
+
+# A part of every key that CloudTrail writes.
+_CLOUDTRAIL = "/CloudTrail/"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is kept of one entry of the log that clean-up is not done with.
+
+    Attributes:
+        valid: no later entry replaces it.
+        upload_id: of its output; empty without one.
+        written: when, by the store's clock; UNIX seconds.
+    """
+
+    sequence: int
+    commit_id: str
+    valid: bool
+    upload_id: str
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What became of the sources of one commit.
+
+    Attributes:
+        gone: those that are there no more.
+        left: those that the store did not delete, and that may be tried again.
+        changed: those at whose key another object stands.
+    """
+
+    gone: tuple[SourceObject, ...] = ()
+    left: tuple[Refused, ...] = ()
+    changed: tuple[Refused, ...] = ()
+    markers: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of those that are gone."""
+        return sum(source.size for source in self.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a log says before anything is deleted.
+
+    Attributes:
+        entries: those that clean-up is not done with, oldest first.
+        log_id: the identity that the entries name; empty where none does.
+        outputs: digests of the outputs that the entries which were read name.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    log_id: str = ""
+    outputs: frozenset[bytes] = frozenset()
+
+
+def survey(log: StoredLog, store: ObjectStore) -> Survey:
+    """Read all of a log that matters, before anything is deleted.
+
+    Entries older than the first that clean-up is not done with say nothing about later ones.
+    One commit is held at a time.
+
+    Raises:
+        IntegrityError: an entry is damaged, missing or of another log, or a record is about
+            another commit.
+    """
+    todo = set(log.uncleaned)
+    if not todo:
+        return Survey()
+    require_unbroken(log.where, log.entries, log.checkpoints)
+    first = min(todo)
+    keys = {sequence: log.key_of(sequence) for sequence in log.entries if sequence >= first}
+    found: list[Entry] = []
+    commits: list[Commit] = []
+    for commit, valid in every_entry(store, log.state.bucket, keys):
+        commits.append(replace(commit, rows=(), quarantined=()))
+        if commit.sequence in todo:
+            found.append(_entry(commit, log, valid=valid))
+        else:
+            key = log.record_key_of(commit.sequence)
+            check_record(store, log.state.bucket, key, commit.commit_id)
+    log_id = ""
+    for commit in reversed(commits):
+        log_id = same_log(log_id, commit)
+    return Survey(tuple(reversed(found)), log_id, outputs_of(commits))
+
+
+def outputs_of(commits: Iterable[Commit]) -> frozenset[bytes]:
+    """Digests of the outputs that entries name."""
+    named = [commit.output for commit in commits if commit.output is not None]
+    return frozenset(output_digest(output.bucket, output.key) for output in named)
+
+
+def _entry(commit: Commit, log: StoredLog, *, valid: bool) -> Entry:
+    upload_id = commit.output.upload_id if commit.output is not None else ""
+    written = log.entries[commit.sequence]
+    return Entry(commit.sequence, commit.commit_id, valid, upload_id, written)
+
+
+def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
+    """True when clean-up is on and, by our own clock, retention has passed."""
+    wanted = settings.clean_up is CleanUpMode.DELETE
+    return wanted and has_passed(entry.written, settings, now)
+
+
+def earlier_clock(head: ObjectHead, now: float) -> float:
+    """The time by our clock or the store's, whichever is behind: either may have jumped.
+
+    Args:
+        head: an answer of the store, which tells its time.
+        now: by our clock; all in UNIX seconds.
+    """
+    return now if head.answered_at is None else min(now, head.answered_at)
+
+
+def committed_at(commit: Commit, entry: Entry, at: float) -> float:
+    """When an entry was written, by the store's clock and by its writer's; UNIX seconds.
+
+    A writer that names a time which, at ``at``, is still to come had a clock that was ahead.
+    """
+    return max(entry.written, commit.created_at if commit.created_at <= at else 0.0)
+
+
+def has_passed(since: float, settings: Settings, at: float) -> bool:
+    """True when sources have been kept for long enough since then; UNIX seconds."""
+    # The store tells whole seconds: without retention, a commit of this second would be young.
+    return at - floor(since) >= retention_seconds(settings)
+
+
+def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, ...]:
+    """The sources of a commit, and those that came again, that lie in this source.
+
+    Runs over other sources, which may be to be kept, can share a destination.
+    """
+    return tuple(one for one in commit.sources if _lies_in(one, source))
+
+
+def _lies_in(one: SourceObject, source: SourceLocation) -> bool:
+    root, pattern = source.root, source.pattern
+    if one.bucket != root.bucket or not one.key.startswith(root.prefix):
+        return False
+    segments = one.key[len(root.prefix) :].split("/")
+    # The last segment is the object's own name: the pattern speaks of prefixes.
+    return len(segments) > len(pattern) and all(map(matches, pattern, segments))
+
+
+def is_cloudtrail(commit: Commit) -> bool:
+    """True when ``aws cloudtrail validate-logs`` would want the sources."""
+    if commit.output is not None and commit.output.format is Format.CLOUDTRAIL:
+        return True
+    return any(_CLOUDTRAIL in one.key for one in commit.sources[:1])
+
+
+def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
+    """Delete exactly these, by key and ETag, each only while it is what was compacted."""
+    deletion = store.delete_sources(sources)
+    refused = {one.key for one in deletion.refused}
+    return Deleted(
+        gone=tuple(source for source in sources if source.key not in refused),
+        left=tuple(one for one in deletion.refused if not one.final),
+        changed=tuple(one for one in deletion.refused if one.final),
+        markers=deletion.markers,
+    )
+
+
+def record_of(commit: Commit, deleted: Deleted, run_id: str, now: float) -> CleanUpRecord:
+    """What is written down of a commit that is done with, so that it is never tried again."""
+    return CleanUpRecord(
+        commit_id=commit.commit_id,
+        run_id=run_id,
+        at=now,
+        deleted=len(deleted.gone),
+        deleted_bytes=deleted.bytes,
+        markers=deleted.markers,
+        changed=len(deleted.changed),
+    )

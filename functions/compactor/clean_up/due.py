@@ -1,0 +1,228 @@
+"""What one clean-up of one partition is given, and what is to become of each entry of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compactor import layout
+from compactor.clean_up import decide as cleanup
+from compactor.clean_up import proof
+from compactor.clean_up.decide import Entry, Survey
+from compactor.clean_up.work import partition_at
+from compactor.destination import Destination
+from compactor.errors import IntegrityError
+from compactor.log.entries import Commit, Output, output_digest
+from compactor.log.identity import require_identity
+from compactor.log.old_rules import is_doubtful
+from compactor.log.passed import has_passed
+from compactor.log.stored import (
+    StoredLog,
+    every_entry,
+    one_log,
+    read_checkpoint,
+    read_entry,
+)
+from compactor.log.whole import not_whole, outputs_there
+from compactor.model import Partition, SourceObject
+from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
+from compactor.settings.settings import Settings
+
+CLOUDTRAIL_WARNING = (
+    "sources of CloudTrail: aws cloudtrail validate-logs needs the originals, so validate them"
+    " before they are deleted"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUpRun:
+    """Everything one partition's clean-up needs.
+
+    Attributes:
+        path: of the partition.
+        only: when given, no other entries are touched: ETag of the output that was proven, by
+            sequence.
+        reserve_seconds: with less than this left, or less than the longest commit took, no
+            further commit is begun; but one is, in every call.
+        on_entry: told after each entry that was dealt with.
+    """
+
+    path: str
+    settings: Settings
+    store: ObjectStore
+    clock: Clock
+    deadline: Deadline
+    run_id: str
+    only: Mapping[int, str] | None = None
+    reserve_seconds: float = 30.0
+    on_entry: Callable[[], None] = lambda: None
+
+    @property
+    def partition(self) -> Partition:
+        """The partition."""
+        return partition_at(self.settings, self.path)
+
+    @property
+    def destination(self) -> Destination:
+        """Where the partition's outputs lie."""
+        bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        return Destination(bucket, prefix, self.settings.output_stem)
+
+    def list_log(self) -> StoredLog:
+        """Its commit log, as it lies there now."""
+        return one_log(self.settings.state, self.path, self.store)
+
+    def survey(self, log: StoredLog) -> Survey:
+        """What the log says, once it is certain that it is whole and this state's own.
+
+        Raises:
+            IntegrityError: it is not.
+        """
+        found = cleanup.survey(log, self.store)
+        if found.log_id:
+            require_identity(self.settings, self.store, found.log_id)
+        if found.entries:
+            self._require_whole(log, found)
+        return found
+
+    def _require_whole(self, log: StoredLog, found: Survey) -> None:
+        """One LIST of the outputs, and nothing more where the entries that were read name all."""
+        there = outputs_there(self.store, self.destination)
+        unnamed = _not_named(there, found.outputs)
+        if unnamed and log.checkpoints:
+            newest = max(log.checkpoints)
+            key = log.checkpoint_key_of(newest)
+            state = read_checkpoint(self.store, log.state.bucket, key, self.path)
+            unnamed = _not_named(unnamed, state.outputs)
+        if unnamed:
+            # Whoever published them meanwhile has committed them before; and checkpoints of older
+            # versions do not tell.
+            entries = every_entry(self.store, log.state.bucket, self.list_log().keys)
+            unnamed = _not_named(unnamed, cleanup.outputs_of(commit for commit, _ in entries))
+        if unnamed:
+            raise not_whole(log.where, max(log.entries), unnamed)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """An entry that retention has passed for.
+
+    Attributes:
+        sources: what may be deleted; nothing for an entry that names no sources, or is void.
+        etag: of the proven output; empty without one.
+        fault: why its sources must stay, in one line; empty when they need not.
+        elsewhere: all its sources lie in another source, whose own clean-up may come.
+        held: rules of the version before took their first lines for headers, and nobody has
+            examined since whether they were; the sources stay.
+    """
+
+    commit: Commit
+    sources: tuple[SourceObject, ...] = ()
+    etag: str = ""
+    fault: str = ""
+    elsewhere: bool = False
+    held: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Of the sources that may be deleted."""
+        return sum(source.size for source in self.sources)
+
+
+def _not_named(outputs: Sequence[SourceObject], named: Container[bytes]) -> Sequence[SourceObject]:
+    return [one for one in outputs if output_digest(one.bucket, one.key) not in named]
+
+
+def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
+    """The entries that retention may have passed for, behind one of the log; oldest first."""
+    for entry in entries:
+        wanted = entry.sequence > after and (run.only is None or entry.sequence in run.only)
+        if wanted and cleanup.may_be_due(entry, run.settings, run.clock.now()):
+            yield entry
+
+
+def examine(run: CleanUpRun, log: StoredLog, entry: Entry) -> Examined | None:
+    """Decide about one entry; None when retention has not passed by the store's clock.
+
+    Raises:
+        IntegrityError: the entry is not what it was when the log was read.
+    """
+    commit = read_entry(run.store, log.state.bucket, log.key_of(entry.sequence), entry.sequence)
+    if commit.commit_id != entry.commit_id:
+        raise _by_hand(log, entry)
+    sources = cleanup.own_sources(commit, run.settings.source) if entry.valid else ()
+    if entry.valid and commit.sources and not sources:
+        return Examined(commit, elsewhere=True)
+    return _examine_output(run, log, entry, Examined(commit, sources))
+
+
+def _examine_output(
+    run: CleanUpRun, log: StoredLog, entry: Entry, found: Examined
+) -> Examined | None:
+    # Sources without any content have no output; nothing of them can be lost.
+    output = found.commit.output if found.sources else None
+    head = None if output is None else run.store.head(output.bucket, output.key)
+    # Where no output tells the time of the store, the entry does.
+    clock = head or _head_of(run, log, entry)
+    at = cleanup.earlier_clock(clock, run.clock.now())
+    committed = cleanup.committed_at(found.commit, entry, at)
+    if not cleanup.has_passed(committed, run.settings, at):
+        return None
+    if found.sources and _is_held(run, found.commit):
+        return Examined(found.commit, held=True)
+    if found.sources:
+        try:
+            if output is not None:
+                _prove(run, found.commit, output, head)
+            _prove_origins(run, log, found.commit)
+        except IntegrityError as error:
+            where = f"{run.path or '(root)'} commit {entry.sequence}"
+            return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
+    # Last, so that an output that was overwritten just now is told.
+    if not cleanup.has_passed(clock.last_modified, run.settings, at):
+        return None
+    return replace(found, etag="" if head is None else head.etag)
+
+
+def _is_held(run: CleanUpRun, commit: Commit) -> bool:
+    state, sequence = run.settings.state, commit.sequence
+    return is_doubtful(commit) and not has_passed(
+        state, run.path, sequence, commit.commit_id, run.store
+    )
+
+
+def _prove(run: CleanUpRun, commit: Commit, output: Output, head: ObjectHead | None) -> None:
+    if head is None:
+        raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+    proven = run.only[commit.sequence] if run.only is not None else ""
+    proof.prove(commit, output, head, run.store, proven)
+
+
+def _prove_origins(run: CleanUpRun, log: StoredLog, commit: Commit) -> None:
+    """What came again goes only while the output that has its content is proven as well."""
+    for sequence in sorted({one.of for one in commit.again}):
+        if sequence not in log.entries:
+            raise IntegrityError(f"commit {sequence}, which has the content of sources, is gone")
+        origin = read_entry(run.store, log.state.bucket, log.key_of(sequence), sequence)
+        held = {(row.source.key, row.plain_bytes, row.crc32) for row in origin.rows}
+        again = [one for one in commit.again if one.of == sequence]
+        if any((one.source.key, one.plain_bytes, one.crc32) not in held for one in again):
+            raise IntegrityError(f"commit {sequence} does not have what came again")
+        if origin.output is not None:
+            output = origin.output
+            head = run.store.head(output.bucket, output.key)
+            if head is None:
+                raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+            proof.prove(origin, output, head, run.store)
+
+
+def _head_of(run: CleanUpRun, log: StoredLog, entry: Entry) -> ObjectHead:
+    head = run.store.head(log.state.bucket, log.key_of(entry.sequence))
+    if head is None:
+        raise _by_hand(log, entry)
+    return head
+
+
+def _by_hand(log: StoredLog, entry: Entry) -> IntegrityError:
+    where = f"s3://{log.state.bucket}/{log.key_of(entry.sequence)}"
+    return IntegrityError(f"{where} is gone, or not what it was: the log was changed by hand")

@@ -1,0 +1,120 @@
+"""Proof that an output is what its commit says, before anything of its sources is deleted.
+
+HEAD is enough where it tells something of the bytes: their CRC32, or the ETag that follows from
+the committed parts. Otherwise the output is read. A size proves nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from compactor.errors import IntegrityError, ObjectArchived
+from compactor.log.columnar import Columnar, Rejects
+from compactor.log.entries import Commit, Output
+from compactor.model import StoredPart
+from compactor.outputs import slices, verify
+from compactor.ports import ObjectHead, ObjectStore
+
+_MD5 = re.compile(r"[0-9a-f]{32}")
+
+
+def prove(
+    commit: Commit, output: Output, head: ObjectHead, store: ObjectStore, proven: str = ""
+) -> None:
+    """Do nothing when the output holds what its commit says.
+
+    Args:
+        commit: whose output it is.
+        output: of that commit.
+        head: what HEAD just told of the output.
+        store: where the output is.
+        proven: ETag of the output when this was proven a moment ago; empty when it was not.
+
+    Raises:
+        IntegrityError: it does not, or nothing proves that it does.
+    """
+    try:
+        _require(commit, output, head, store, proven)
+    except ObjectArchived as error:
+        raise IntegrityError(
+            f"s3://{output.bucket}/{output.key} lies in an archive tier ({head.storage_class}), and"
+            " HEAD alone does not prove what is in it; restore it for a while, and the next"
+            f" clean-up reads it: {error}"
+        ) from error
+
+
+def _require(
+    commit: Commit, output: Output, head: ObjectHead, store: ObjectStore, proven: str
+) -> None:
+    where = f"s3://{output.bucket}/{output.key}"
+    if output.columnar is not None:
+        _require_rows(where, output, output.columnar, store)
+    if head.size != output.size:
+        raise IntegrityError(f"{where} has {head.size} bytes, its commit says {output.size}")
+    if head.crc32 is not None and output.crc32 is not None:
+        if head.crc32 != output.crc32:
+            raise IntegrityError(f"{where} has CRC32 {head.crc32}, its commit says {output.crc32}")
+    elif head.etag != proven:
+        verify.check_told_crc32(output, head, store)
+        _prove_by_parts(commit, output, head, store)
+
+
+def _prove_by_parts(commit: Commit, output: Output, head: ObjectHead, store: ObjectStore) -> None:
+    """By the ETag that follows from them; else the output is read."""
+    if head.etag == multipart_etag(output.parts):
+        return
+    where = f"s3://{output.bucket}/{output.key}"
+    if output.crc32 is None:
+        _require_known_copies(where, commit)
+    try:
+        verify.check_commit(commit, store)
+    except IntegrityError as error:
+        raise IntegrityError(f"{where} does not hold what its commit says: {error}") from error
+
+
+def multipart_etag(parts: Sequence[StoredPart]) -> str:
+    """The ETag of an object that was completed of these parts; empty when it does not follow.
+
+    S3 gives MD5 of the parts' MD5 sums, and their number. Where a part's ETag is no MD5 sum,
+    which is so with SSE-KMS, what comes out fits no object.
+    """
+    if not parts or not all(_MD5.fullmatch(part.etag) for part in parts):
+        return ""
+    # Only ever compared with what S3 says; no defence against an attacker.
+    sums = b"".join(bytes.fromhex(part.etag) for part in parts)
+    return f"{hashlib.md5(sums, usedforsecurity=False).hexdigest()}-{len(parts)}"
+
+
+def _require_known_copies(where: str, commit: Commit) -> None:
+    copied = [row.source.key for row in commit.rows if slices.is_unproven(row, commit)]
+    if copied:
+        raise IntegrityError(
+            f"{where}: nothing stored proves what S3 copied from {copied[0]}"
+            f" ({len(copied)} such); compare them with compactor verify --sources, then delete"
+            " them by hand"
+        )
+
+
+def _require_rows(where: str, output: Output, columnar: Columnar, store: ObjectStore) -> None:
+    """Sources whose bytes nothing holds go only when every row of them was accounted for."""
+    if columnar.fault or output.records != columnar.rows_out:
+        fault = columnar.fault or f"{output.records} records, {columnar.rows_out} rows"
+        raise IntegrityError(f"{where}: {fault}")
+    if columnar.rejects is not None:
+        _require_rejects(where, columnar.rejects, store)
+
+
+def _require_rejects(where: str, rejects: Rejects, store: ObjectStore) -> None:
+    which = f"s3://{rejects.bucket}/{rejects.key}, the rejects of {where},"
+    head = store.head(rejects.bucket, rejects.key)
+    if head is None:
+        raise IntegrityError(f"{which} is missing")
+    if head.size != rejects.size:
+        raise IntegrityError(f"{which} is {head.size} bytes long, not {rejects.size}")
+    if head.crc32 is None:
+        # S3 gives what is put without a checksum one of its own, CRC64NVME.
+        verify.check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
+    elif head.crc32 != rejects.crc32:
+        raise IntegrityError(f"{which} has CRC32 {head.crc32}, not {rejects.crc32}")

@@ -1,0 +1,153 @@
+"""What clean-up did to one partition, in numbers, and where that is written down.
+
+A receipt adds up the calls of one run, so that each call goes on from the one before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from compactor import layout
+from compactor.decoding import decoder
+from compactor.errors import ObjectMissing
+from compactor.model import Partition
+from compactor.ports import ObjectStore, Refused
+from compactor.settings.settings import Settings
+
+SHOWN_REFUSALS = 100
+#: The counts that add up over partitions.
+SUMMED = (
+    "commits",
+    "deleted",
+    "deleted_bytes",
+    "changed",
+    "refused",
+    "markers",
+    "uploads_aborted",
+)
+
+
+@dataclass(slots=True)
+class CleanUpCounts:
+    """Numbers of one partition's clean-up in one run.
+
+    Attributes:
+        commits: commits of which no source is left to delete.
+        deleted, deleted_bytes: sources that are gone, those that were gone before included.
+        changed: sources that stay, because another object stands at their key.
+        refused: sources that the store did not delete; the next run tries them again.
+        markers: deletes that only put a delete marker.
+        uploads_aborted: orphans among the uploads.
+        held: commits of the version before that nobody has examined; their sources stay.
+        through: sequence of the last entry of the log that this run has dealt with.
+        requests: by kind, and bytes moved.
+    """
+
+    commits: int = 0
+    deleted: int = 0
+    deleted_bytes: int = 0
+    changed: int = 0
+    refused: int = 0
+    markers: int = 0
+    uploads_aborted: int = 0
+    held: int = 0
+    through: int = 0
+    calls: int = 0
+    requests: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Refusal:
+    """One source that the store did not delete, and its words."""
+
+    key: str
+    reason: str
+
+
+@dataclass(slots=True)
+class CleanUpReceipt:
+    """The account of one partition's clean-up in one run.
+
+    Attributes:
+        status: ``done``, ``more`` (time ran out) or ``failed``.
+        error, cause: class name and text of what ended a failed call.
+        unsafe: one line for each commit whose output did not check out; its sources stay.
+        refusals: the first sources that the store did not delete.
+        warnings: one line for whatever else a person should know.
+    """
+
+    path: str
+    run_id: str
+    status: str = "more"
+    counts: CleanUpCounts = field(default_factory=CleanUpCounts)
+    error: str = ""
+    cause: str = ""
+    unsafe: list[str] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def copy(self) -> CleanUpReceipt:
+        """A receipt of its own, to go on from this one."""
+        return decode(msgspec.json.encode(self))
+
+    def warn(self, line: str) -> None:
+        """Note a warning, once."""
+        if line not in self.warnings:
+            self.warnings.append(line)
+
+    def hold(self) -> None:
+        """Count a commit that nobody has examined since the rules changed."""
+        before = held_line(self.path, self.counts.held)
+        self.counts.held += 1
+        unsafe = [line for line in self.unsafe if line != before]
+        self.unsafe = [*unsafe, held_line(self.path, self.counts.held)]
+
+    def refuse(self, refused: Iterable[Refused]) -> None:
+        """Count sources that were not deleted, and show the first."""
+        lines = [Refusal(one.key, one.reason) for one in refused]
+        self.counts.refused += len(lines)
+        self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
+
+    def add_requests(self, made: Mapping[str, int]) -> None:
+        """Add the requests of one more call."""
+        self.counts.requests = dict(Counter(self.counts.requests) + Counter(dict(made)))
+
+
+def held_line(path: str, commits: int) -> str:
+    """Why the sources of so many commits of one partition stay."""
+    of = "a commit" if commits == 1 else f"{commits:,} commits"
+    return (
+        f"{path or '(root)'}: {of} of the version before dropped first lines as headers, and that"
+        " they are headers was not shown since: run compactor repair; their sources stay"
+    )
+
+
+_decode = decoder(CleanUpReceipt)
+
+
+def write(
+    receipt: CleanUpReceipt, settings: Settings, partition: Partition, store: ObjectStore
+) -> None:
+    """Store the receipt, over that of an earlier call of the same run."""
+    bucket, key = layout.clean_up_receipt_key(settings, receipt.run_id, partition)
+    store.put(bucket, key, msgspec.json.encode(receipt), content_type="application/json")
+
+
+def earlier(
+    settings: Settings, run_id: str, partition: Partition, store: ObjectStore
+) -> CleanUpReceipt:
+    """What earlier calls of this run left; a fresh receipt for the first call."""
+    bucket, key = layout.clean_up_receipt_key(settings, run_id, partition)
+    try:
+        return decode(store.get(bucket, key))
+    except ObjectMissing:
+        return CleanUpReceipt(partition.path, run_id)
+
+
+def decode(body: bytes) -> CleanUpReceipt:
+    """The receipt again."""
+    return _decode(body)

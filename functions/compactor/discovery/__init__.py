@@ -1,0 +1,7 @@
+"""Discovery: which partitions a run has, and what is in them. Reads, and writes lists of work only.
+
+discover  the verb
+work      WorkItem: what was found of one partition; and the lists of them on S3
+places    whether source, destination and state are what they are taken for
+speed     seconds that a worker takes, as the benchmark measured them (made by it)
+"""

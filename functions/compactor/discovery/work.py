@@ -1,0 +1,159 @@
+"""What discovery found: one work item per partition, and their lists on S3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.layout import run_key
+from compactor.model import Partition, Skipped
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+ITEMS_NAME = "items.json"
+OVERSIZED_NAME = "oversized.json"
+DISCOVERY_NAME = "discovery.json"
+SETTINGS_NAME = "settings.json"
+
+# What stores name when a bucket cannot be used; anything else is told as it is.
+_ABOUT_A_BUCKET = frozenset({"bucket", "permission", "region"})
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One partition to be compacted.
+
+    Attributes:
+        path: the partition's path below the source root.
+        bucket: source bucket.
+        prefix: source prefix.
+        objects: objects counted. Of a partition with more objects than one worker takes,
+            those without a commit; of an oversized one, as many as were counted until that
+            was known.
+        bytes: their listed bytes.
+    """
+
+    path: str
+    bucket: str
+    prefix: str
+    objects: int
+    bytes: int
+
+    @property
+    def partition(self) -> Partition:
+        """The partition this item is about."""
+        return Partition(bucket=self.bucket, prefix=self.prefix, path=self.path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The element of the work list."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, given: object) -> WorkItem:
+        """Read an element of the work list back; unknown fields are refused.
+
+        Raises:
+            InvalidInput: not a work item.
+        """
+        kinds = {"path": str, "bucket": str, "prefix": str, "objects": int, "bytes": int}
+        accepted = f"an object with exactly {', '.join(kinds)}"
+        if not isinstance(given, Mapping) or set(given) != set(kinds):
+            raise InvalidInput("item", given, accepted)
+        for name, kind in kinds.items():
+            if type(given[name]) is not kind:
+                raise InvalidInput(f"item.{name}", given[name], f"a {kind.__name__}")
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """All partitions of a run, in order; empty ones are not among them.
+
+    Attributes:
+        items: partitions that one worker can take.
+        oversized: partitions for Spark.
+        unpartitioned: objects above the depth of the partitions: no partition holds them.
+    """
+
+    items: tuple[WorkItem, ...] = ()
+    oversized: tuple[WorkItem, ...] = ()
+    unpartitioned: Skipped = field(default_factory=lambda: Skipped(0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLists:
+    """Where the lists of work items lie, beside the settings of the run."""
+
+    bucket: str
+    items_key: str
+    oversized_key: str
+
+    @property
+    def run_uri(self) -> str:
+        """The prefix below which everything of this run lies; all that the Spark job is told."""
+        return f"s3://{self.bucket}/{self.items_key.removesuffix(ITEMS_NAME)}"
+
+
+def to_items_json(items: Sequence[WorkItem]) -> bytes:
+    """Work items as the JSON array that a Distributed Map's ItemReader takes."""
+    lines = ",\n".join(json.dumps(item.to_dict(), separators=(",", ":")) for item in items)
+    return f"[{lines}]\n".encode()
+
+
+def write_work(
+    discovery: Discovery,
+    settings: Settings,
+    run_id: str,
+    store: ObjectStore,
+    warnings: Sequence[str] = (),
+) -> WorkLists:
+    """Write both lists, what is in neither, and the settings below the state prefix.
+
+    Through S3, because the state of a workflow holds 256 KiB only.
+
+    Args:
+        discovery: what was found.
+        settings: of the run.
+        run_id: of the run.
+        store: where the state is.
+        warnings: what the report of the run is to warn of, one line each.
+
+    Raises:
+        InvalidInput: the state prefix cannot be written, or the run id is no name.
+    """
+    bucket, items_key = run_key(settings, run_id, ITEMS_NAME)
+    _, oversized_key = run_key(settings, run_id, OVERSIZED_NAME)
+    with blaming("s3_state_uri", settings):
+        for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
+            store.put(bucket, key, to_items_json(items), content_type="application/json")
+    for name, document in (
+        (SETTINGS_NAME, settings.to_dict()),
+        (
+            DISCOVERY_NAME,
+            {"unpartitioned": asdict(discovery.unpartitioned), "warnings": list(warnings)},
+        ),
+    ):
+        bucket, key = run_key(settings, run_id, name)
+        store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")
+    return WorkLists(bucket, items_key, oversized_key)
+
+
+@contextmanager
+def blaming(name: str, settings: Settings) -> Iterator[None]:
+    """Make what a store says of a bucket a message about the input field that names it.
+
+    Args:
+        name: name of the field whose URI the requests inside use.
+        settings: the run's input.
+    """
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field not in _ABOUT_A_BUCKET:
+            raise
+        accepted = f"{error.accepted} ({error.field} {error.value!r})"
+        raise InvalidInput(name, getattr(settings, name), accepted) from error

@@ -1,0 +1,143 @@
+"""Which contents a log has of which keys, in eight bytes for each source.
+
+A value is 48 bits of a digest of bucket and key, and 16 bits, the mark, that follow from size and
+CRC32 of the plain bytes. The key is as good as certain (a million sources beside a log of a hundred
+million: another key is taken for one of them with a probability of 0.3). The mark is a hint: what
+has it is looked up in the manifests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+from heapq import merge
+from itertools import chain
+
+from compactor.log.manifest import ManifestRow
+from compactor.model import ObjectGroup, Skipped, SourceObject
+
+_MARK_BITS = 16
+_MASK = (1 << _MARK_BITS) - 1
+_VALUE_BYTES = 8
+# Of what S3 copied, and of rows: nobody read the bytes, or the manifest does not tell.
+UNREAD_MARK = 0
+UNCOMPARED: frozenset[int] = frozenset()
+# Sorted arrays beside the first, each of one commit, before they are merged.
+_MOST_LEVELS = 16
+
+
+def mark_of(plain_bytes: int | None, crc32: int | None) -> int:
+    """Sixteen bits that equal contents have in common."""
+    if plain_bytes is None or crc32 is None:
+        return UNREAD_MARK
+    return (crc32 ^ crc32 >> _MARK_BITS ^ plain_bytes) & _MASK or 1
+
+
+class Contents:
+    """The contents that the commits of a log have; sorted arrays, searched by halves."""
+
+    def __init__(self) -> None:
+        self._levels: list[array[int]] = []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Contents) and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    def add(self, rows: Iterable[ManifestRow]) -> None:
+        """Take the sources of a commit."""
+        values = array("Q", sorted(_value(row) for row in rows))
+        if values:
+            self._levels.append(values)
+        if len(self._levels) > _MOST_LEVELS:
+            self._levels[1:] = [_merged(self._levels[1:])]
+
+    def discard(self, rows: Iterable[ManifestRow]) -> None:
+        """Forget the sources of a commit that became void."""
+        gone = {_value(row) for row in rows}
+        kept = (array("Q", (one for one in level if one not in gone)) for level in self._levels)
+        self._levels = [level for level in kept if level]
+
+    def marks(self, source: SourceObject) -> frozenset[int]:
+        """The marks of everything that was compacted of this key; empty for a new key."""
+        first = _key_bits(source) << _MARK_BITS
+        last = first | _MASK
+        found: frozenset[int] = frozenset()
+        for level in self._levels:
+            at = bisect_left(level, first)
+            # As good as always it ends here: the key is new.
+            while at < len(level) and level[at] <= last:
+                found |= {level[at] & _MASK}
+                at += 1
+        return found
+
+    def has_key_of(self, rows: Iterable[ManifestRow]) -> bool:
+        """True when anything was compacted of one of these keys."""
+        return bool(self._levels) and any(self.marks(row.source) for row in rows)
+
+    def held_by(self, group: ObjectGroup, unlike: Container[bytes]) -> ObjectGroup:
+        """The group with the marks of what was compacted of its keys.
+
+        Args:
+            group: as it was planned.
+            unlike: identities of sources that are known to be no content of a commit.
+        """
+        if not self._levels:
+            return group
+        if len(self._levels) > 2:
+            self._levels[1:] = [_merged(self._levels[1:])]
+        held = {one.identity: found for one in group.sources if (found := self.marks(one))}
+        for identity in held:
+            if identity in unlike:
+                held[identity] = UNCOMPARED
+        return replace(group, held=held) if held else group
+
+    def to_bytes(self) -> bytes:
+        """All values in order, eight bytes each, the lowest byte first."""
+        return _swapped(array("Q", merge(*self._levels))).tobytes()
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Contents:
+        """What :meth:`to_bytes` gave.
+
+        Raises:
+            ValueError: no whole number of values.
+        """
+        if len(raw) % _VALUE_BYTES:
+            raise ValueError("a content is cut")
+        contents = cls()
+        if raw:
+            contents._levels.append(_swapped(array("Q", raw)))
+        return contents
+
+
+def overwritten(group: ObjectGroup, rows: Sequence[ManifestRow]) -> Skipped:
+    """Of what was compacted, the sources at whose key other content was compacted before."""
+    if not group.held:
+        return Skipped(0, 0)
+    over = [row.source for row in rows if row.source.identity in group.held]
+    examples = tuple(source.key for source in over[:1])
+    return Skipped(len(over), sum(source.size for source in over), examples)
+
+
+def _merged(levels: Sequence[array[int]]) -> array[int]:
+    return array("Q", sorted(chain.from_iterable(levels)))
+
+
+def _value(row: ManifestRow) -> int:
+    return _key_bits(row.source) << _MARK_BITS | mark_of(row.plain_bytes, row.crc32)
+
+
+def _key_bits(source: SourceObject) -> int:
+    text = f"{source.bucket}\0{source.key}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big")
+
+
+def _swapped(values: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values

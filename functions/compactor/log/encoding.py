@@ -1,0 +1,187 @@
+"""The entries and checkpoints of a commit log as they lie on S3: gzipped JSON, and back."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import msgspec
+from isal import igzip
+
+from compactor.decoding import decoder
+from compactor.log import manifest
+from compactor.log.contents import Contents
+from compactor.log.entries import (
+    KEPT_RUNS,
+    NOTHING,
+    Commit,
+    LogState,
+    Output,
+    RunTotals,
+    split_digests,
+)
+from compactor.log.manifest import Columns
+from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
+
+LOG_VERSION = 1
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+class _Entry(msgspec.Struct):
+    """What :func:`encode_commit` packs, each value checked for its kind when it is decoded."""
+
+    sequence: int
+    commit_id: str
+    run_id: str
+    created_at: float
+    source_bucket: str
+    group_id: str
+    replaces: int | None
+    output: Output | None
+    manifest: Columns
+    quarantined: list[tuple[str, str, int, QuarantineReason, str]]
+    log_id: str = ""
+    rules: int = 1
+    freed: bytes = b""
+    why: str = ""
+    # Entries of earlier versions have none.
+    decided_by: str = ""
+    # Both since version 1 was first written.
+    again: list[tuple[str, str, int, int, int | None, int | None]] = []
+    overwritten: Skipped = NOTHING
+
+    def __post_init__(self) -> None:
+        split_digests(self.freed)
+
+
+# What an entry and a commit have in common, in the order in which it is written.
+_SAME_FIELDS = _Entry.__struct_fields__[:7]
+# Of entries that undo a published commit alone.
+_UNDOING_FIELDS = ("freed", "why")
+
+
+class _Checkpoint(msgspec.Struct):
+    through: int
+    committed: bytes
+    quarantined: bytes
+    runs: dict[str, RunTotals]
+    # Both since version 1 was first written.
+    passing: bytes = b""
+    log_id: str = ""
+    # None in checkpoints that were written before logs had an identity.
+    path: str | None = None
+    outputs: bytes | None = None
+    undecided: dict[str, bytes] = {}
+    contents: bytes = b""
+
+
+_decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
+_decode_checkpoint = decoder(_Checkpoint)
+
+
+def encode_commit(commit: Commit) -> bytes:
+    """Gzipped JSON of one entry."""
+    output = commit.output
+    document = {
+        "version": LOG_VERSION,
+        **{name: getattr(commit, name) for name in _SAME_FIELDS},
+        "output": None if output is None else msgspec.to_builtins(output),
+        "manifest": manifest.to_json(commit.rows),
+        "quarantined": [
+            [q.source.key, q.source.etag, q.source.size, q.reason, q.detail]
+            for q in commit.quarantined
+        ],
+        "log_id": commit.log_id,
+        "rules": commit.rules,
+        **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
+        "decided_by": commit.decided_by,
+        "again": [
+            [a.source.key, a.source.etag, a.source.size, a.of, a.plain_bytes, a.crc32]
+            for a in commit.again
+        ],
+        "overwritten": msgspec.to_builtins(commit.overwritten),
+    }
+    return _pack(document)
+
+
+def decode_commit(body: bytes) -> Commit:
+    """The entry again; where the bytes are not those of one, whatever their decoders raise."""
+    entry = _decode_entry(_unpack(body))
+    bucket = entry.source_bucket
+    same: dict[str, Any] = {name: getattr(entry, name) for name in _SAME_FIELDS}
+    return Commit(
+        **same,
+        output=entry.output,
+        rows=manifest.from_json(entry.manifest, bucket),
+        quarantined=tuple(
+            Quarantined(SourceObject(bucket, key, etag, size, 0.0), reason, detail)
+            for key, etag, size, reason, detail in entry.quarantined
+        ),
+        log_id=entry.log_id,
+        rules=entry.rules,
+        freed=entry.freed,
+        why=entry.why,
+        decided_by=entry.decided_by,
+        again=tuple(
+            Again(SourceObject(bucket, key, etag, size, 0.0), of, plain_bytes, crc32)
+            for key, etag, size, of, plain_bytes, crc32 in entry.again
+        ),
+        overwritten=entry.overwritten,
+    )
+
+
+def encode_checkpoint(state: LogState) -> bytes:
+    """Gzipped JSON for every entry through ``state.last``: the same whichever run writes it."""
+    document = {
+        "version": LOG_VERSION,
+        "through": state.last,
+        "committed": b"".join(sorted(state.committed)),
+        "quarantined": b"".join(sorted(state.quarantined)),
+        "contents": state.contents.to_bytes(),
+        "passing": b"".join(sorted(state.passing)),
+        "undecided": {
+            name: b"".join(sorted(found))
+            for name, found in sorted(state.undecided.items())
+            if found
+        },
+        "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
+        "log_id": state.log_id,
+        "path": state.path,
+        "outputs": b"".join(sorted(state.outputs)) if state.outputs_known else None,
+    }
+    return _pack(document)
+
+
+def decode_checkpoint(body: bytes) -> LogState:
+    """State as of the checkpoint; raises as :func:`decode_commit` does."""
+    document = _decode_checkpoint(_unpack(body))
+    return LogState(
+        last=document.through,
+        checkpoint=document.through,
+        committed=split_digests(document.committed),
+        quarantined=split_digests(document.quarantined),
+        passing=split_digests(document.passing),
+        undecided={name: split_digests(found) for name, found in document.undecided.items()},
+        contents=Contents.from_bytes(document.contents),
+        runs=document.runs,
+        path=document.path,
+        log_id=document.log_id,
+        outputs=split_digests(document.outputs or b""),
+        outputs_known=document.outputs is not None,
+    )
+
+
+def _pack(document: dict[str, Any]) -> bytes:
+    # 8 times as fast as zlib at a like size.
+    return igzip.compress(msgspec.json.encode(document), compresslevel=2, mtime=0)
+
+
+def _unpack(body: bytes) -> bytes:
+    plain = gzip.decompress(body)
+    version = _decode_version(plain).version
+    if version != LOG_VERSION:
+        raise ValueError(f"commit log version {version}, expected {LOG_VERSION}")
+    return plain

@@ -1,0 +1,383 @@
+"""What a partition's commit log says, as a pure fold over its entries.
+
+The log is the sequence of objects ``commits/<seq>.json.gz``, each written once with
+``If-None-Match: *``, so that there is one order of commits that every run sees. A commit may
+replace an earlier one whose output was lost before it was published; the replaced commit
+then counts for nothing. A checkpoint sums up all commits through one sequence number, every
+one of them published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import msgspec
+
+from compactor.errors import IntegrityError
+from compactor.log import left_alone, manifest
+from compactor.log.columnar import Columnar
+from compactor.log.contents import Contents
+from compactor.log.left_alone import BY_SETTINGS, LeftAlone
+from compactor.log.manifest import ManifestRow
+from compactor.model import (
+    PASSING_REASONS,
+    Again,
+    Compression,
+    Format,
+    Quarantined,
+    Skipped,
+    SourceObject,
+    StoredPart,
+)
+
+SHOWN_QUARANTINED = 100
+NOTHING = Skipped(0, 0)
+# Runs that may still be under way when a checkpoint is written.
+KEPT_RUNS = 8
+#: By which rules sources are joined; raised when an earlier version joined what it should not
+#: have. 1, which entries without a number mean, took any first line without a number or date for
+#: the header of a CSV or TSV source.
+RULES = 2
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output a commit names, with all that is needed to publish it.
+
+    ``crc32`` is that of the whole object as stored, None where S3 copied any part of it.
+    ``size`` is the stored size and ``plain_bytes`` the decompressed size, in bytes. ``records``
+    leaves out those of copied slices; None when all of the output is one copied source.
+    ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
+    sources cannot be restored from it.
+    """
+
+    bucket: str
+    key: str
+    upload_id: str
+    parts: tuple[StoredPart, ...]
+    size: int
+    crc32: int | None
+    plain_bytes: int | None
+    records: int | None
+    format: Format | None
+    compression: Compression
+    copied: bool = False
+    columnar: Columnar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One entry of the commit log.
+
+    Attributes:
+        sequence: place in the log, from 1.
+        commit_id: tells a writer its own entry from another's after a lost answer.
+        replaces: sequence of an earlier commit that this one makes void.
+        decided_by: names the settings under which sources were left alone, as
+            :func:`compactor.outputs.detection.decided_by` does; empty in entries of earlier
+            versions.
+        output: None when the entry only quarantines sources or voids a commit.
+        log_id: identity of the log it was written for; empty in entries that
+            are older than identities.
+        rules: by which sources were joined, see :data:`RULES`.
+        freed: identities, one behind the other, of the sources of a published commit that this
+            entry makes void; they are candidates again.
+        why: of such an entry, in one line.
+        again: sources whose content an earlier commit has, and that this one has not compacted.
+        overwritten: of the sources of this commit those at whose key other content was compacted
+            before.
+    """
+
+    sequence: int
+    commit_id: str
+    run_id: str
+    created_at: float
+    source_bucket: str
+    group_id: str
+    output: Output | None = None
+    rows: tuple[ManifestRow, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    replaces: int | None = None
+    log_id: str = ""
+    rules: int = RULES
+    freed: bytes = b""
+    why: str = ""
+    decided_by: str = ""
+    again: tuple[Again, ...] = ()
+    overwritten: Skipped = NOTHING
+
+    @classmethod
+    def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
+        """The entry that says of sources of commits that they were put again; UNIX seconds."""
+        return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
+
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing in it that a log need say."""
+        told = self.rows or self.quarantined or self.again
+        return not told and self.replaces is None
+
+    @property
+    def sources(self) -> tuple[SourceObject, ...]:
+        """Everything whose content an output holds: what is compacted, and what came again."""
+        return (*(row.source for row in self.rows), *(one.source for one in self.again))
+
+    def voided(self, run_id: str) -> Commit:
+        """The entry that makes this commit void without a successor."""
+        return replace(
+            self,
+            commit_id=uuid.uuid4().hex,
+            run_id=run_id,
+            output=None,
+            rows=(),
+            quarantined=(),
+            replaces=self.sequence,
+            rules=RULES,
+            decided_by="",
+            again=(),
+            overwritten=NOTHING,
+        )
+
+    def undone(self, run_id: str, now: float, why: str) -> Commit:
+        """The entry that makes this commit void although its output was published.
+
+        Only for when nobody can read that output any more, and every source is still there.
+
+        Args:
+            run_id: of who undoes it.
+            now: UNIX seconds.
+            why: in one line.
+        """
+        freed = b"".join(sorted(manifest.identities(self.rows)))
+        return replace(self.voided(run_id), created_at=now, freed=freed, why=why)
+
+
+def split_digests(raw: bytes) -> set[bytes]:
+    """Identities that were written one behind the other.
+
+    Raises:
+        ValueError: the last one is cut.
+    """
+    if len(raw) % _DIGEST_BYTES:
+        raise ValueError("a digest is cut")
+    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
+
+
+class QuarantineLine(msgspec.Struct, frozen=True):
+    """One source left alone."""
+
+    key: str
+    reason: str
+    detail: str
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """What one run's valid commits add up to, in one partition.
+
+    ``records`` leaves out those of server-side copies, which were never counted, and the
+    ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
+    are counted, by reason, too; but for those whose reason may pass, which each call meets anew.
+    """
+
+    sources: int = 0
+    source_bytes: int = 0
+    outputs: int = 0
+    output_bytes: int = 0
+    records: int = 0
+    copied: int = 0
+    rejected: int = 0
+    quarantined: int = 0
+    quarantined_bytes: int = 0
+    again: Skipped = NOTHING
+    overwritten: Skipped = NOTHING
+    lines: list[QuarantineLine] = field(default_factory=list)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+
+    def count(self, commit: Commit, sign: int = 1) -> None:
+        """Add a commit, or with -1 take one away that was replaced."""
+        self.sources += sign * len(commit.rows)
+        self.source_bytes += sign * sum(row.source.size for row in commit.rows)
+        again = _skipped(commit.again)
+        self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
+        over = commit.overwritten
+        self.overwritten = self.overwritten.plus(over) if sign > 0 else self.overwritten.less(over)
+        lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
+        self.quarantined += sign * len(lasting)
+        self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
+        left_alone.count(self.left_alone, lasting, sign)
+        if sign > 0:
+            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
+            self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
+        if commit.output is not None:
+            self.outputs += sign
+            self.output_bytes += sign * commit.output.size
+            self.records += sign * (commit.output.records or 0)
+            self.copied += sign * commit.output.copied
+            if commit.output.columnar is not None:
+                self.rejected += sign * commit.output.columnar.rejected
+
+
+class _StillLeftAlone(Container[bytes]):
+    """Identities left alone, but for those that other settings may decide otherwise."""
+
+    def __init__(self, every: Container[bytes], reopened: tuple[Container[bytes], ...]) -> None:
+        self._every = every
+        self._reopened = reopened
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._every and not any(identity in one for one in self._reopened)
+
+
+def output_digest(bucket: str, key: str) -> bytes:
+    """16-byte digest of an output's place: what checkpoints remember of it."""
+    text = f"{bucket}\0{key}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def same_log(log_id: str, commit: Commit) -> str:
+    """The identity that a log's entries name, up to this one.
+
+    Args:
+        log_id: what the entries before it name; empty where none does.
+        commit: the next entry.
+
+    Raises:
+        IntegrityError: they name another one, or this entry names none after others did.
+    """
+    if log_id and commit.log_id != log_id:
+        named = f"log {commit.log_id}" if commit.log_id else "no log"
+        raise IntegrityError(
+            f"entry {commit.sequence} of the commit log names {named}, those before it name"
+            f" {log_id}: it was put there by hand, or by an older version"
+        )
+    return log_id or commit.log_id
+
+
+def _skipped(again: Sequence[Again]) -> Skipped:
+    examples = (again[0].source.key,) if again else ()
+    return Skipped(len(again), sum(one.source.size for one in again), examples)
+
+
+@dataclass(slots=True)
+class LogState:
+    """What is known of a partition's log so far.
+
+    Attributes:
+        last: sequence of the newest entry seen; 0 for an empty log.
+        checkpoint: sequence the newest checkpoint covers; 0 when there is none.
+        committed: identities of the sources that valid commits name.
+        quarantined: identities of the sources left alone for good.
+        passing: identities of the sources left alone for a reason that may pass, such as access
+            denied: every run tries them again, and none writes them down a second time.
+        undecided: those of the quarantined that hang on the settings, by the settings in force.
+        contents: what was compacted of which key, as far as entries tell that were written since
+            it is remembered.
+        foreign: what entries name that others wrote since the last plan, or since before it.
+        written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
+            arrived later, and is committed, was put again after its commit. Infinite where there
+            is no entry, or it is not known.
+        unpublished: valid commits after the checkpoint whose output this run has neither
+            completed nor seen, by sequence.
+        commit_ids: of the entries after the checkpoint, by sequence.
+        path: of its partition; None where a checkpoint does not tell.
+        log_id: the identity that its entries name; empty before the first that does.
+        outputs: digests of the outputs that entries name, void ones too.
+        outputs_known: False where the checkpoint does not tell those of the entries it covers.
+        claimed: this run has seen that the state is this log's.
+        scheme_kept: this run has seen that the scheme of its partitions is remembered.
+        runs: totals of the latest runs by run id, the latest last. They are part of the
+            checkpoint, because a run may reach over several.
+        replaced: sequences that entries after the checkpoint make void.
+    """
+
+    last: int = 0
+    checkpoint: int = 0
+    committed: set[bytes] = field(default_factory=set)
+    quarantined: set[bytes] = field(default_factory=set)
+    passing: set[bytes] = field(default_factory=set)
+    undecided: dict[str, set[bytes]] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
+    foreign: Contents = field(default_factory=Contents)
+    written_at: float = inf
+    unpublished: dict[int, Commit] = field(default_factory=dict)
+    commit_ids: dict[int, str] = field(default_factory=dict)
+    runs: dict[str, RunTotals] = field(default_factory=dict)
+    path: str | None = ""
+    log_id: str = ""
+    outputs: set[bytes] = field(default_factory=set)
+    outputs_known: bool = True
+    claimed: bool = False
+    scheme_kept: bool = False
+    replaced: set[int] = field(default_factory=set)
+
+    def add(self, commit: Commit) -> None:
+        """Take the next entry of the log.
+
+        Raises:
+            IntegrityError: it was written for another log.
+        """
+        self.log_id = same_log(self.log_id, commit)
+        self.last = commit.sequence
+        self.commit_ids[commit.sequence] = commit.commit_id
+        if commit.replaces is not None:
+            self._take_back(self.unpublished.pop(commit.replaces, None))
+            self.replaced.add(commit.replaces)
+            self.committed -= split_digests(commit.freed)
+        if commit.output is not None:
+            self.unpublished[commit.sequence] = commit
+            self.outputs.add(output_digest(commit.output.bucket, commit.output.key))
+        totals = self.runs.pop(commit.run_id, None) or RunTotals()
+        totals.count(commit)
+        self.runs[commit.run_id] = totals
+        compacted = manifest.identities(commit.rows)
+        self.contents.add(commit.rows)
+        compacted |= {one.source.identity for one in commit.again}
+        self.committed |= compacted
+        self.passing -= compacted
+        for one in commit.quarantined:
+            known = self.passing if one.reason in PASSING_REASONS else self.quarantined
+            known.add(one.source.identity)
+        self._note_undecided(commit)
+
+    @property
+    def published(self) -> Collection[int]:
+        """Sequences of the commits whose output is readable, or that have none."""
+        return set(range(1, self.last + 1)).difference(self.unpublished)
+
+    def mark_published(self, commit: Commit) -> None:
+        """The output is readable; the rows are not needed any more."""
+        self.unpublished.pop(commit.sequence, None)
+
+    def left_alone(self, decided_by: str) -> Container[bytes]:
+        """Identities of the sources that these settings leave alone again.
+
+        Args:
+            decided_by: the settings, named by :func:`compactor.outputs.detection.decided_by`.
+        """
+        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
+        return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
+
+    def _note_undecided(self, commit: Commit) -> None:
+        found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}
+        if not found or not commit.decided_by:
+            return
+        for one in self.undecided.values():
+            one.difference_update(found)
+        self.undecided.setdefault(commit.decided_by, set()).update(found)
+
+    def totals(self, run_id: str) -> RunTotals:
+        """What a run committed here so far."""
+        return self.runs.get(run_id, RunTotals())
+
+    def _take_back(self, replaced: Commit | None) -> None:
+        if replaced is not None:
+            self.committed -= {source.identity for source in replaced.sources}
+            self.contents.discard(replaced.rows)
+            if replaced.run_id in self.runs:
+                self.runs[replaced.run_id].count(replaced, -1)

@@ -1,0 +1,272 @@
+"""Which log a state is: a random identity, kept beside the commit logs and named by every entry.
+
+A log that is gone looks like a log that never was. So the first run that stores anything leaves
+a marker, ``identity.json``, and each entry and each output names it. A marker that is missing
+beside entries that name it, or that is another one, means that the state is not what it was.
+
+State prefixes may not contain each other either: the logs of one would be listed as those of the
+other, whose clean-up would delete sources by them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from compactor.destination import LOG_METADATA
+from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
+from compactor.layout import FIRST_SCHEME_NAME, IDENTITY_NAME, PARTITIONS, identity_key
+from compactor.log.stored import some_entries
+from compactor.model import SourceObject
+from compactor.ports import ObjectStore
+from compactor.settings.settings import STATE_ROOT, Settings
+
+#: What to do about a log that is not whole; ends the errors that say so.
+WAY_OUT = (
+    "bring the state back from a backup or its earlier versions, or build the log anew from the"
+    " outputs with compactor adopt"
+)
+_VERSION = 1
+# Below a state that nobody has worked with yet, what another state has there.
+_OTHER_STATE = re.compile(r"(.+/)(?:identity\.json|schemes/\d{20}\.json)", re.DOTALL)
+# Enough to meet one: a new state holds the records of few runs.
+_PAGES_LOOKED_AT = 10
+_OUTPUTS_LOOKED_AT = 20
+# A role need not be allowed to look at the places of others, some of which are in other hands.
+_NOT_FOR_US = frozenset({"permission", "bucket", "region"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogIdentity:
+    """Which log it is, and the URI of the destination that it is about."""
+
+    log_id: str
+    destination: str
+
+
+def read_identity(settings: Settings, store: ObjectStore) -> LogIdentity | None:
+    """The identity of a run's state; None where it has none yet.
+
+    Raises:
+        IntegrityError: the marker is damaged.
+        InvalidInput: the state is that of another destination.
+    """
+    bucket, key = identity_key(settings)
+    try:
+        body = store.get(bucket, key)
+    except ObjectMissing:
+        return None
+    found = _decode(f"s3://{bucket}/{key}", body)
+    if found.destination != settings.s3_destination_uri:
+        accepted = f"a prefix of its own; this one belongs to {found.destination}"
+        raise InvalidInput("s3_state_uri", settings.s3_state_uri, accepted)
+    return found
+
+
+def require_identity(settings: Settings, store: ObjectStore, log_id: str) -> None:
+    """Make sure that the state is the one that entries of a log name.
+
+    Raises:
+        IntegrityError: it is not, or its marker is missing.
+    """
+    found = read_identity(settings, store)
+    if found is None or found.log_id != log_id:
+        bucket, key = identity_key(settings)
+        what = "is missing" if found is None else f"says that this is log {found.log_id}"
+        raise IntegrityError(f"s3://{bucket}/{key} {what}, entries name log {log_id}: {WAY_OUT}")
+
+
+def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
+    """The identity of a run's state, made where it has none yet.
+
+    Raises:
+        IntegrityError: there is none, and yet entries name one.
+        InvalidInput: the state is that of another destination.
+    """
+    bucket, key = identity_key(settings)
+    found = read_identity(settings, store) if store.head(bucket, key) is not None else None
+    if found is not None:
+        return found
+    _refuse_lost_marker(settings, store)
+    return _make(settings, store)
+
+
+def restore_identity(
+    settings: Settings, store: ObjectStore, outputs: Sequence[SourceObject]
+) -> LogIdentity:
+    """Give a state that lost its marker the identity that its entries and outputs name.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        outputs: some of its outputs; the first are looked at.
+
+    Raises:
+        IntegrityError: they name more than one.
+        InvalidInput: the state is that of another destination.
+    """
+    found = read_identity(settings, store)
+    if found is not None:
+        return found
+    heads = [store.head(one.bucket, one.key) for one in outputs[:_OUTPUTS_LOOKED_AT]]
+    named = {head.metadata.get(LOG_METADATA, "") for head in heads if head is not None}
+    named |= {commit.log_id for commit in some_entries(settings.state, store)}
+    named.discard("")
+    if len(named) > 1:
+        raise IntegrityError(
+            f"what is in {settings.s3_destination_uri} was written for the logs"
+            f" {', '.join(sorted(named))}: one state cannot be that of several"
+        )
+    return _make(settings, store, *named)
+
+
+def _make(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdentity:
+    bucket, key = identity_key(settings)
+    made = LogIdentity(log_id or uuid.uuid4().hex, settings.s3_destination_uri)
+    try:
+        store.create(bucket, key, _encode(made), content_type="application/json")
+    except AlreadyExists:
+        # Another first worker was faster, or a first try of this one was.
+        return read_identity(settings, store) or made
+    return made
+
+
+def check_new_state(settings: Settings, store: ObjectStore) -> None:
+    """Look around before a run works with a state that has no identity yet.
+
+    Raises:
+        IntegrityError: entries name an identity already, so that the marker was lost.
+        InvalidInput: the state contains another one, or lies in it.
+    """
+    state = settings.state
+    # Versions before identities gave nested destinations nested states. These go on, unless the
+    # logs of one would be taken for those of the other.
+    grown = exists(store, state.bucket, state.prefix + FIRST_SCHEME_NAME)
+    refuse_states_around(settings, store, logs_only=grown)
+    if not grown:
+        _refuse_states_below(settings, store)
+    _refuse_lost_marker(settings, store)
+
+
+def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: bool) -> None:
+    """Refuse a state that lies in another one.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        logs_only: only where its logs would be taken for those of the other.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    state = settings.state
+    for place in states_around(state.prefix):
+        among_logs = state.prefix.removeprefix(place).startswith(PARTITIONS)
+        if (among_logs or not logs_only) and is_state(store, state.bucket, place):
+            raise _nested(settings, f"s3://{state.bucket}/{place}")
+
+
+def marker_keys(prefixes: Iterable[str]) -> list[str]:
+    """Keys by which a state below one of these prefixes is known."""
+    return [prefix + name for prefix in prefixes for name in (IDENTITY_NAME, FIRST_SCHEME_NAME)]
+
+
+def states_of_source(prefix: str) -> list[str]:
+    """Where the state of a destination lies by default that a source with this prefix lies in."""
+    return [STATE_ROOT + one for one in (*states_around(prefix), prefix) if one]
+
+
+def states_around(prefix: str) -> list[str]:
+    """Where states would lie that contain a state with this prefix; the whole bucket first."""
+    segments = prefix.split("/")[:-1]
+    return ["".join(f"{one}/" for one in segments[:count]) for count in range(len(segments))]
+
+
+def is_state(store: ObjectStore, bucket: str, prefix: str) -> bool:
+    """True when the logs of some destination are known to lie below this prefix."""
+    return any(exists(store, bucket, key) for key in marker_keys([prefix]))
+
+
+def exists(store: ObjectStore, bucket: str, key: str) -> bool:
+    """True for an object that is there and may be looked at."""
+    try:
+        return store.head(bucket, key) is not None
+    except InvalidInput as error:
+        if error.field not in _NOT_FOR_US:
+            raise
+        return False
+
+
+def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
+    """Refuse to compact what a compaction wrote, as when source and destination are swapped.
+
+    Looks where the state of a destination lies unless somebody says otherwise.
+
+    Raises:
+        InvalidInput: the source is, or lies in, the destination of another run.
+    """
+    root = settings.source.root
+    for prefix in states_of_source(root.prefix):
+        if is_state(store, root.bucket, prefix):
+            accepted = (
+                f"a source that no run wrote; s3://{root.bucket}/{prefix.removeprefix(STATE_ROOT)}"
+                f" holds the outputs of the log in s3://{root.bucket}/{prefix}"
+            )
+            raise InvalidInput("s3_source_uri", settings.s3_source_uri, accepted)
+
+
+def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
+    """True for a source that says of itself that it is an output."""
+    try:
+        head = store.head(source.bucket, source.key)
+    except InvalidInput:
+        # One object that may not be looked at stops nobody.
+        return False
+    return head is not None and LOG_METADATA in head.metadata
+
+
+def _refuse_states_below(settings: Settings, store: ObjectStore) -> None:
+    state = settings.state
+    pages = store.list_objects(state.bucket, state.prefix)
+    for page in islice(pages, _PAGES_LOOKED_AT):
+        for one in page:
+            match = _OTHER_STATE.fullmatch(one.key, len(state.prefix))
+            if match is not None:
+                raise _nested(settings, f"s3://{state.bucket}/{state.prefix}{match[1]}")
+
+
+def _refuse_lost_marker(settings: Settings, store: ObjectStore) -> None:
+    for commit in some_entries(settings.state, store):
+        if commit.log_id:
+            require_identity(settings, store, commit.log_id)
+
+
+def _nested(settings: Settings, other: str) -> InvalidInput:
+    accepted = f"a prefix that neither contains another state nor lies in it, as with {other}"
+    return InvalidInput("s3_state_uri", settings.s3_state_uri, accepted)
+
+
+def _encode(identity: LogIdentity) -> bytes:
+    document = {
+        "version": _VERSION,
+        "log_id": identity.log_id,
+        "destination": identity.destination,
+    }
+    return json.dumps(document, indent=1).encode()
+
+
+def _decode(where: str, body: bytes) -> LogIdentity:
+    try:
+        document = json.loads(body)
+        if document["version"] != _VERSION:
+            raise IntegrityError(f"{where} was written by a later version of this program")
+        log_id, destination = document["log_id"], document["destination"]
+        if not (isinstance(log_id, str) and log_id and isinstance(destination, str)):
+            raise ValueError("no identity")
+    except (ValueError, KeyError, TypeError) as error:
+        raise IntegrityError(f"{where} is damaged: {error!r}: {WAY_OUT}") from error
+    return LogIdentity(log_id, destination)

@@ -1,0 +1,242 @@
+"""Commit: one create-if-absent PUT into the partition's commit log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+
+from compactor import layout
+from compactor.destination import Destination
+from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
+from compactor.log.encoding import encode_checkpoint, encode_commit
+from compactor.log.entries import Commit, LogState, output_digest
+from compactor.log.identity import claim_identity, require_identity
+from compactor.log.manifest import identities
+from compactor.log.schemes import remember_scheme
+from compactor.log.stored import every_entry, read_checkpoint, read_entry
+from compactor.log.whole import not_whole, outputs_there, require_unbroken
+from compactor.model import Partition, SourceObject
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+_NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
+# Each lost race means that another worker got its entry in: so many in a row is a defect.
+_MOST_RACES = 1_000
+
+
+class CommitLog:
+    """One partition's commit log on a store."""
+
+    def __init__(self, store: ObjectStore, settings: Settings, partition: Partition) -> None:
+        self._store = store
+        self._settings = settings
+        self._partition = partition
+        self._bucket, self._prefix = layout.commits_prefix(settings, partition)
+
+    def load(self) -> LogState:
+        """The newest checkpoint and every entry after it: one LIST and few GETs.
+
+        Raises:
+            IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
+                the checkpoint covers, or the state is not the one that they name.
+        """
+        commits, checkpoints, written_at = self._names("")
+        state = LogState(path=self._partition.path)
+        require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, checkpoints)
+        if checkpoints:
+            through, key = max(checkpoints.items())
+            state = read_checkpoint(self._store, self._bucket, key, self._partition.path)
+            commits = {n: key for n, key in commits.items() if n > through}
+        state.written_at = written_at
+        self._take(state, commits)
+        if state.log_id:
+            require_identity(self._settings, self._store, state.log_id)
+            state.claimed = True
+        return state
+
+    def claim(self, state: LogState) -> str:
+        """Identity of the log that entries and outputs name; made where the state has none yet.
+
+        Raises:
+            IntegrityError: the state is not the one that the log's entries name.
+            InvalidInput: the state is that of another destination.
+        """
+        if not state.claimed:
+            found = claim_identity(self._settings, self._store)
+            if state.log_id and state.log_id != found.log_id:
+                require_identity(self._settings, self._store, state.log_id)
+            state.log_id = found.log_id
+            state.claimed = True
+        return state.log_id
+
+    def require_whole(self, state: LogState) -> None:
+        """Make sure that the log names every output that is there: otherwise entries are gone.
+
+        A record of theirs would be compacted again. One LIST of the outputs, and nothing more
+        where all of them are named.
+
+        Raises:
+            IntegrityError: an output is there that no entry names.
+        """
+        unnamed = self.unnamed(state)
+        if not unnamed:
+            return
+        # Whoever published them meanwhile has committed them before.
+        self.refresh(state)
+        unnamed = [one for one in unnamed if not _names_output(state, one)]
+        if unnamed and not state.outputs_known:
+            # A checkpoint of a version that did not remember them.
+            for commit in self.every_commit(state.last, valid_only=False):
+                if commit.output is not None:
+                    output = commit.output
+                    state.outputs.add(output_digest(output.bucket, output.key))
+            state.outputs_known = True
+            unnamed = [one for one in unnamed if not _names_output(state, one)]
+        if unnamed:
+            raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
+
+    def unnamed(self, state: LogState) -> list[SourceObject]:
+        """The outputs that are there, and that no entry names as far as ``state`` tells."""
+        bucket, prefix = layout.output_prefix(self._settings, self._partition)
+        place = Destination(bucket, prefix, self._settings.output_stem)
+        return [one for one in outputs_there(self._store, place) if not _names_output(state, one)]
+
+    def refresh(self, state: LogState) -> None:
+        """Take the entries that were written since ``state`` was loaded.
+
+        Raises:
+            IntegrityError: one of them cannot be decoded, or one is missing.
+        """
+        after = layout.commit_key(self._settings, self._partition, state.last)[1]
+        commits, _, written_at = self._names(after)
+        if commits:
+            state.written_at = written_at
+        self._take(state, {n: key for n, key in commits.items() if n > state.last})
+
+    def append(self, state: LogState, draft: Commit) -> Commit:
+        """Write ``draft`` as the next entry.
+
+        Raises:
+            CommitConflict: an entry written meanwhile names one of its sources, or replaces
+                the commit it wants to replace or undo. The log state is up to date then.
+            IntegrityError: the log is not what it was.
+            InvalidInput: the destination was made of other partitions.
+            TransientStoreError: others were first a thousand times.
+        """
+        log_id = self.claim(state)
+        self._keep_scheme(state)
+        for _ in range(_MOST_RACES):
+            # Also before the first try: the log may have been read anew, for another group,
+            # after this one was planned.
+            self._refuse_conflict(state, draft)
+            commit = replace(draft, sequence=state.last + 1, log_id=log_id)
+            bucket, key = layout.commit_key(self._settings, self._partition, commit.sequence)
+            try:
+                self._store.create(bucket, key, encode_commit(commit))
+            except AlreadyExists:
+                self.refresh(state)
+                # A retried PUT may meet the entry that its own first try wrote.
+                if state.commit_ids.get(commit.sequence) == commit.commit_id:
+                    return commit
+            else:
+                state.add(commit)
+                return commit
+        raise TransientStoreError(
+            f"commit log {self._prefix}: others were first {_MOST_RACES:,} times"
+        )
+
+    def checkpoint(self, state: LogState) -> None:
+        """Sum up the log once every commit in it is published; otherwise do nothing."""
+        if state.last == state.checkpoint or state.unpublished:
+            return
+        bucket, key = layout.checkpoint_key(self._settings, self._partition, state.last)
+        try:
+            self._store.create(bucket, key, encode_checkpoint(state))
+        except AlreadyExists:
+            # Another run summed up the same entries: same content.
+            return
+
+    def every_commit(self, through: int = 0, *, valid_only: bool = True) -> Iterator[Commit]:
+        """All valid entries, checkpoints aside, newest first.
+
+        Args:
+            through: sequence of an entry that was there before.
+            valid_only: leave out those that a later one replaces.
+
+        Raises:
+            IntegrityError: an entry is missing, also of those that a checkpoint covers; or one
+                cannot be decoded, and nothing older is given.
+        """
+        commits, checkpoints, _ = self._names("")
+        known = {*checkpoints, through}
+        require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, known)
+        found = every_entry(self._store, self._bucket, commits)
+        return (commit for commit, valid in found if valid or not valid_only)
+
+    def _keep_scheme(self, state: LogState) -> None:
+        """Before the first commit of a run, so that of two that contradict one has none."""
+        if not state.scheme_kept:
+            remember_scheme(self._settings, self._store)
+            state.scheme_kept = True
+
+    def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str], float]:
+        """Entries and checkpoints by sequence, and when the newest entry was written."""
+        commits: dict[int, str] = {}
+        checkpoints: dict[int, str] = {}
+        written: dict[int, float] = {}
+        for page in self._store.list_objects(self._bucket, self._prefix, start_after=start_after):
+            for entry in page:
+                match = _NAME.match(entry.key, len(self._prefix) - 1)
+                if match:
+                    found = checkpoints if match[2] else commits
+                    found[int(match[1])] = entry.key
+                if match and not match[2]:
+                    written[int(match[1])] = entry.last_modified
+        return commits, checkpoints, max(written.values(), default=inf)
+
+    def _take(self, state: LogState, commits: dict[int, str]) -> None:
+        for sequence in sorted(commits):
+            if sequence != state.last + 1:
+                raise IntegrityError(
+                    f"commit log {self._prefix} has no entry {state.last + 1}, "
+                    f"but has {sequence}: it was changed by hand"
+                )
+            commit = read_entry(self._store, self._bucket, commits[sequence], sequence)
+            self._require_ours(commit)
+            state.add(commit)
+            state.foreign.add(commit.rows)
+
+    def _require_ours(self, commit: Commit) -> None:
+        bucket, prefix = layout.output_prefix(self._settings, self._partition)
+        output = commit.output
+        if output is not None and not (output.bucket == bucket and output.key.startswith(prefix)):
+            raise IntegrityError(
+                f"commit log {self._prefix}: entry {commit.sequence} names"
+                f" s3://{output.bucket}/{output.key}, which is no output of this partition: it was"
+                " changed by hand"
+            )
+
+    def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
+        wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
+        if draft.group_id:
+            # Otherwise they were put again after the commit that names them.
+            wanted |= {one.source.identity for one in draft.again}
+        if draft.freed:
+            if draft.replaces in state.replaced:
+                raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
+        elif draft.replaces is not None:
+            if draft.replaces not in state.unpublished:
+                raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
+            wanted -= {one.identity for one in state.unpublished[draft.replaces].sources}
+        taken = wanted & state.committed
+        if taken:
+            raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
+        # The same content may have come under two ETags, one for either run.
+        if draft.replaces is None and state.foreign.has_key_of(draft.rows):
+            raise CommitConflict("other content of the same keys was committed meanwhile")
+
+
+def _names_output(state: LogState, one: SourceObject) -> bool:
+    return output_digest(one.bucket, one.key) in state.outputs

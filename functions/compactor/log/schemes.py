@@ -1,0 +1,217 @@
+"""How sources are divided into partitions, remembered per destination.
+
+Each partition has its own commit log. If a later run divided the same source differently
+(by the hour instead of by the day, one level deeper, from another root), it would look into
+other logs, find no commits there and compact every object a second time. So the first run
+that commits something writes its scheme beside the logs, before its commit, and discovery
+refuses a run whose scheme contradicts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compactor.errors import (
+    AlreadyExists,
+    IntegrityError,
+    InvalidInput,
+    ObjectMissing,
+    TransientStoreError,
+)
+from compactor.layout import scheme_key, schemes_prefix
+from compactor.log.identity import WAY_OUT
+from compactor.log.stored import some_entries
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
+from compactor.settings.windows import matches, wildcards_of
+
+# Each lost race brings a scheme of another run; a destination has one or two.
+_MOST_RACES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """What decides into which partition a key falls.
+
+    Attributes:
+        root: source root; paths of partitions are relative to it.
+        segments: what the segments of a partition's path look like, ``*`` for the varying
+            parts. The partition of a key is its first ``len(segments)`` segments.
+        destination: URI where the outputs go.
+    """
+
+    root: S3Uri
+    segments: tuple[str, ...]
+    destination: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> Scheme:
+        """The scheme a run follows."""
+        source = settings.source
+        if settings.date_format is not None:
+            below = wildcards_of(settings.date_format)
+        else:
+            below = ("*",) * settings.depth
+        return cls(source.root, source.pattern + below, settings.s3_destination_uri)
+
+    @property
+    def pattern(self) -> str:
+        """The partitions' prefixes as a person writes them."""
+        return self.root.uri + "".join(f"{segment}/" for segment in self.segments)
+
+    def contradicts(self, other: Scheme) -> bool:
+        """True when a key can fall into a partition of each, and these have different paths."""
+        same_paths = self.root == other.root and len(self.segments) == len(other.segments)
+        return not same_paths and self._meets(other)
+
+    def _meets(self, other: Scheme) -> bool:
+        if self.root.bucket != other.root.bucket:
+            return False
+        pairs = zip(self._all_segments(), other._all_segments(), strict=False)
+        return all(_may_be_equal(one, two) for one, two in pairs)
+
+    def _all_segments(self) -> tuple[str, ...]:
+        return (*self.root.prefix.split("/")[:-1], *self.segments)
+
+
+def _may_be_equal(one: str, two: str) -> bool:
+    if "*" in one and "*" in two:
+        heads = one.partition("*")[0], two.partition("*")[0]
+        return heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])
+    return matches(one, two) or matches(two, one)
+
+
+def check_scheme(settings: Settings, store: ObjectStore) -> bool:
+    """Compare a run's scheme with those that the state prefix remembers.
+
+    Returns:
+        True when the scheme is remembered already.
+
+    Raises:
+        InvalidInput: it contradicts one of them.
+    """
+    scheme = Scheme.of(settings)
+    known = _load(settings, store)
+    _refuse_contradiction(settings, scheme, known)
+    return scheme in known
+
+
+def remember_scheme(
+    settings: Settings, store: ObjectStore, *, paths: Sequence[str] | None = None
+) -> None:
+    """Write a run's scheme beside the commit logs, unless it is there already.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        paths: of all partitions that have a log or outputs, to restore the scheme of a log that
+            lost it; None where the log is believed to be whole.
+
+    Raises:
+        InvalidInput: it contradicts one that is there, perhaps written a moment ago.
+        IntegrityError: there are commits, and the scheme of their partitions is gone.
+        TransientStoreError: the store says that there is a scheme, and shows none.
+    """
+    scheme = Scheme.of(settings)
+    for _ in range(_MOST_RACES):
+        known = _load(settings, store)
+        _refuse_contradiction(settings, scheme, known)
+        if scheme in known:
+            return
+        if paths is not None:
+            _require_fit(settings, scheme, paths)
+        elif not known and any(some_entries(settings.state, store)):
+            # A first worker may have come in between: it writes its scheme before its commit.
+            known = _load(settings, store)
+            if not known:
+                raise _lost(settings, 1)
+            continue
+        bucket, key = scheme_key(settings, len(known) + 1)
+        try:
+            # Numbered and create-if-absent: of two first runs at once, one must read the
+            # other's scheme before it may add its own.
+            store.create(bucket, key, _encode(scheme), content_type="application/json")
+        except AlreadyExists:
+            continue
+        return
+    prefix = schemes_prefix(settings)[1]
+    raise TransientStoreError(f"{_MOST_RACES} other schemes came first below {prefix}")
+
+
+def _refuse_contradiction(settings: Settings, scheme: Scheme, known: list[Scheme]) -> None:
+    for other in known:
+        if scheme.destination != other.destination:
+            raise InvalidInput(
+                "s3_state_uri",
+                settings.s3_state_uri,
+                f"a prefix of its own; this one belongs to {other.destination}",
+            )
+        if scheme.contradicts(other):
+            field = _field_at_fault(settings, scheme, other)
+            raise InvalidInput(
+                field,
+                getattr(settings, field),
+                f"the partitions {other.pattern} that {other.destination} was made of"
+                f" ({scheme.pattern} would compact the same objects again), or another"
+                " s3_destination_uri",
+            )
+
+
+def _field_at_fault(settings: Settings, scheme: Scheme, other: Scheme) -> str:
+    if scheme.root != other.root:
+        return "s3_source_uri"
+    return "depth" if settings.date_format is None else "date_format"
+
+
+def _load(settings: Settings, store: ObjectStore) -> list[Scheme]:
+    bucket, prefix = schemes_prefix(settings)
+    keys = [entry.key for page in store.list_objects(bucket, prefix) for entry in page]
+    for number, key in enumerate(keys, start=1):
+        if key != scheme_key(settings, number)[1]:
+            raise _lost(settings, number)
+    try:
+        return [_decode(key, store.get(bucket, key)) for key in keys]
+    except ObjectMissing as error:
+        raise IntegrityError(f"{error}: somebody deleted it just now") from None
+
+
+def _require_fit(settings: Settings, scheme: Scheme, paths: Sequence[str]) -> None:
+    for path in paths:
+        segments = path.split("/")[:-1]
+        fits = len(segments) == len(scheme.segments)
+        if not fits or not all(map(matches, scheme.segments, segments)):
+            field = "depth" if settings.date_format is None else "date_format"
+            accepted = f"what the outputs were made with; there are some of {path or '(root)'}"
+            raise InvalidInput(field, getattr(settings, field), accepted)
+
+
+def _lost(settings: Settings, number: int) -> IntegrityError:
+    bucket, key = scheme_key(settings, number)
+    return IntegrityError(
+        f"s3://{bucket}/{key} is missing, and so nothing tells how the sources of the commits in"
+        f" {settings.s3_state_uri} were divided: {WAY_OUT}"
+    )
+
+
+def _encode(scheme: Scheme) -> bytes:
+    document = {
+        "version": 1,
+        "root": scheme.root.uri,
+        "segments": scheme.segments,
+        "destination": scheme.destination,
+    }
+    return json.dumps(document, indent=1).encode()
+
+
+def _decode(key: str, body: bytes) -> Scheme:
+    try:
+        document = json.loads(body)
+        if document["version"] != 1:
+            raise IntegrityError(f"{key} was written by a later version of this program")
+        root = S3Uri.parse("root", document["root"])
+        return Scheme(root, tuple(document["segments"]), document["destination"])
+    except (ValueError, KeyError, TypeError, InvalidInput) as error:
+        raise IntegrityError(f"{key} is not a scheme this program wrote: {error!r}") from error

@@ -1,0 +1,13 @@
+"""One group of sources from its first GET to an output that readers see.
+
+compact     the verb: one group in, one pending output out
+plain       the decompressed content of one source; detection: what format it is
+headers     whether what sources begin with is a header; first_lines: what decides that
+copies      sources whose bytes S3 copies; again: those whose content is committed already
+denied      sources that may not be read; twice: those that are read a second time
+pending     an output that is stored and cannot be read yet, and its writer
+group       what is done with one group before its commit
+verify      what went in came out
+publish     the verb: a committed output is made readable; confirm: and is what was hashed
+restore     the verb: a source is given back; slices: read from its output
+"""

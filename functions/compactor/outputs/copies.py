@@ -1,0 +1,160 @@
+"""Server-side copies: sources whose bytes go into an output without passing through a worker."""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compactor.codecs.codecs import detect_compression, encoder
+from compactor.destination import Destination
+from compactor.errors import UnreadableSource
+from compactor.log.entries import Output
+from compactor.log.manifest import ManifestRow
+from compactor.model import (
+    Compression,
+    Format,
+    ObjectGroup,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    SourceObject,
+    StoredPart,
+)
+from compactor.outputs.detection import detect_source, passing_check
+from compactor.outputs.pending import (
+    COPY_SLICE_BYTES,
+    PART_BYTES,
+    OutputWriter,
+    PendingOutput,
+    copy_ranges,
+)
+from compactor.planning.packing import packing_class
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+# Formats whose large sources are copied as they are: lines, without a header of their own.
+COPIED_FORMATS = (Format.JSON_LINES, Format.TEXT)
+_END_BYTES = 64 * 1024
+# S3 takes 10,000 parts.
+_MOST_PASSED_BYTES = 10_000 * PART_BYTES
+# Only what says how to read the bytes: a whole name may be too long for the key of an output.
+_EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
+
+
+def copied_signature(
+    source: SourceObject, settings: Settings, store: ObjectStore
+) -> tuple[Signature, bool] | None:
+    """What a source is, and whether it ends with a newline; None when it must be read.
+
+    S3 copies it into an output among others then. It must be large, plain lines before and after,
+    and without a byte order mark. Its first and its last bytes are read to tell, even when the
+    settings name the format: they do not name the compression, and it may end within a line that
+    must not be joined with another.
+    """
+    if not store.traits.copies or source.size < COPY_SLICE_BYTES:
+        return None
+    if settings.compression not in ("same", "none"):
+        return None
+    if settings.format not in ("auto", *COPIED_FORMATS):
+        return None
+    head = store.read_range(source, 0, _END_BYTES)
+    if head.startswith(BOM_UTF8) or detect_compression(head) is not Compression.NONE:
+        return None
+    try:
+        return _proven_signature(source, head, settings, store)
+    except UnreadableSource:
+        # Read as a whole it is told why, or found to be sound between.
+        return None
+
+
+def _proven_signature(
+    source: SourceObject, head: bytes, settings: Settings, store: ObjectStore
+) -> tuple[Signature, bool] | None:
+    found = detect_source(head, source.key, settings, complete=False)
+    if found is None or found.format not in COPIED_FORMATS:
+        return None
+    signature = Signature(found.format, Compression.NONE)
+    length = min(_END_BYTES, source.size)
+    tail = store.read_range(source, source.size - length, length)
+    last_lines = tail[tail.find(b"\n") + 1 :]
+    if len(last_lines) in {0, len(tail)}:
+        return None
+    check = passing_check(signature, settings)
+    check.feed(head[: head.rfind(b"\n") + 1])
+    check.feed(last_lines)
+    check.finish()
+    return signature, tail.endswith(b"\n")
+
+
+class _Stored(NamedTuple):
+    """An upload with the whole of a source in it; its CRC32 where the bytes were seen here."""
+
+    upload_id: str
+    parts: tuple[StoredPart, ...]
+    crc32: int | None
+
+
+def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination) -> PendingOutput:
+    """One large source as it is: by S3, or through this worker where copies are not safe."""
+    (source,) = group.sources
+    extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
+    key = destination.key(group, extension[0] if extension else "")
+    take = _copied if store.traits.copies else _passed_through
+    metadata = destination.metadata(group)
+    try:
+        stored = take(source, store, destination.bucket, key, metadata)
+    except UnreadableSource as error:
+        quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
+    output = Output(
+        bucket=destination.bucket,
+        key=key,
+        upload_id=stored.upload_id,
+        parts=stored.parts,
+        size=source.size,
+        crc32=stored.crc32,
+        plain_bytes=None,
+        records=None,
+        format=None,
+        compression=packing_class(source.key).compression,
+        copied=True,
+    )
+    row = ManifestRow(source, 0, source.size, None, None, None)
+    return PendingOutput(group=group, output=output, rows=(row,))
+
+
+def _copied(
+    source: SourceObject, store: ObjectStore, bucket: str, key: str, metadata: Mapping[str, str]
+) -> _Stored:
+    upload_id = store.create_upload(bucket, key, metadata=metadata)
+    try:
+        parts = tuple(
+            store.copy_part(bucket, key, upload_id, number, source, start, length)
+            for number, (start, length) in enumerate(copy_ranges(0, source.size), start=1)
+        )
+    except BaseException:
+        store.abort_upload(bucket, key, upload_id)
+        raise
+    return _Stored(upload_id, parts, None)
+
+
+def _passed_through(
+    source: SourceObject, store: ObjectStore, bucket: str, key: str, metadata: Mapping[str, str]
+) -> _Stored:
+    if source.size > _MOST_PASSED_BYTES:
+        detail = f"{source.size} bytes, and this store copies nothing safely: too many parts"
+        raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
+    writer = OutputWriter(store, bucket, key, encoder(Compression.NONE), metadata=metadata)
+    try:
+        for body in store.read_sources((source,)):
+            if body.error is not None:
+                raise body.error
+            for chunk in body.chunks() if body.chunks is not None else (body.content or b"",):
+                writer.write(chunk)
+        upload_id, parts = writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return _Stored(upload_id, parts, writer.crc32)

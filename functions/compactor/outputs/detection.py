@@ -1,0 +1,62 @@
+"""What the settings say about formats, applied to the bytes of a source."""
+
+from __future__ import annotations
+
+import hashlib
+
+from compactor.formats import Detected, PassingCheck, Reading, detect
+from compactor.model import Format, Signature
+from compactor.settings.settings import Settings
+
+_DIGEST_BYTES = 8
+
+
+def detect_source(head: bytes, key: str, settings: Settings, *, complete: bool) -> Detected | None:
+    """The format of a source, as :func:`compactor.formats.detect` tells it under the settings.
+
+    Raises:
+        UnreadableSource: likewise.
+    """
+    reading = reading_of(settings)
+    return detect(
+        head,
+        key,
+        complete=complete,
+        forced=forced_format(settings),
+        reading=reading,
+        csv_header=settings.csv_header,
+    )
+
+
+def passing_check(signature: Signature, settings: Settings) -> PassingCheck:
+    """What is asked of a source of this signature while it passes in chunks."""
+    forced = settings.format != "auto"
+    reading = reading_of(settings)
+    return PassingCheck(signature.format, signature.header, forced=forced, reading=reading)
+
+
+def forced_format(settings: Settings) -> Format | None:
+    """The format the settings insist on; None for ``auto``."""
+    return None if settings.format == "auto" else Format(settings.format)
+
+
+def reading_of(settings: Settings) -> Reading:
+    """What the settings take for characters."""
+    return Reading(
+        single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
+    )
+
+
+def deciding_settings(settings: Settings) -> tuple[str, ...]:
+    """The values of the settings that decide what a source is."""
+    return settings.format, settings.csv_header, settings.encoding, settings.nul_bytes
+
+
+def decided_by(settings: Settings) -> str:
+    """Names the settings that decide formats: 16 hex digits.
+
+    A source that was left alone because its format is not certain is tried again when these
+    settings are other ones.
+    """
+    text = "\0".join(deciding_settings(settings))
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()

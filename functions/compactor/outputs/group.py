@@ -1,0 +1,53 @@
+"""What is done with one group before the commit, wherever it is done."""
+
+from __future__ import annotations
+
+from compactor.destination import Destination
+from compactor.errors import CommitConflict, IntegrityError, ObjectMissing
+from compactor.log.entries import Commit, Output
+from compactor.model import ObjectGroup
+from compactor.outputs.compact import compact
+from compactor.outputs.pending import PendingOutput
+from compactor.outputs.twice import read_again
+from compactor.outputs.verify import check_pending
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+
+def store_group(
+    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
+) -> PendingOutput:
+    """Steps 1 to 3 of the write order: read, store and verify one group.
+
+    Raises:
+        SourceChanged: a source is not what was listed; nothing is left behind.
+        CommitConflict: somebody dropped the upload, which nobody does before another run has
+            published this very output.
+        IntegrityError: what was stored is not what was read; it is dropped.
+        RecordsDiffer: a second reader sees other records in it than in its sources; likewise.
+    """
+    try:
+        pending = compact(group, settings, store, destination)
+    except ObjectMissing as error:
+        raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
+    try:
+        check_pending(pending)
+        read_again(pending)
+    except IntegrityError:
+        drop(pending.output, store)
+        raise
+    return pending
+
+
+def draft_of(
+    pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
+) -> Commit | None:
+    """The commit that would publish this; None where there is nothing to be told."""
+    draft = pending.draft(run_id, now, replaces)
+    return None if draft.empty else draft
+
+
+def drop(output: Output | None, store: ObjectStore) -> None:
+    """Abort the upload of an output that will not be committed."""
+    if output is not None:
+        store.abort_upload(output.bucket, output.key, output.upload_id)

@@ -1,0 +1,288 @@
+"""A stored but unreadable output, and the writer that makes one."""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from isal import isal_zlib
+
+from compactor.errors import CopyRefused, UnreadableSource
+from compactor.log.contents import overwritten
+from compactor.log.entries import Commit, Output
+from compactor.log.manifest import ManifestRow
+from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
+from compactor.ports import ObjectStore
+from compactor.second_reading import Sample
+
+MIB = 1024 * 1024
+# S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
+PART_BYTES = 16 * MIB
+# S3 refuses parts under 5 MiB except the last, and copies of more than 5 GiB in one part.
+MIN_PART_BYTES = 5 * MIB
+COPY_PART_BYTES = 5 * 1024 * MIB
+# Sources at least this large are copied into an output where their bytes need no change.
+COPY_SLICE_BYTES = 16 * MIB
+_BLOCK_BYTES = MIB
+_BLOCKS_AHEAD = 4
+_PARTS_IN_FLIGHT = 3
+
+
+class Encoder(Protocol):
+    """Turns plain bytes into the encoded bytes of one object."""
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        """Encoded bytes that are ready, perhaps none."""
+        ...
+
+    def finish(self) -> bytes:
+        """The rest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the writer counted, independent of the manifest.
+
+    Attributes:
+        plain_bytes: bytes given to the encoder.
+        newlines: how many of them were line feeds.
+        frame_bytes: bytes among them that belong to no source: opening, separators, closing.
+        frame_newlines: line feeds among the opening and the closing.
+    """
+
+    plain_bytes: int = 0
+    newlines: int = 0
+    frame_bytes: int = 0
+    frame_newlines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOutput:
+    """Result of compacting one group: nobody can read it yet.
+
+    Attributes:
+        output: None when no source had any content.
+        misfits: signatures of the sources that belong into another output, by identity.
+        again: sources that look like what a commit has already.
+        sample: what is read a second time before the commit; None where nothing is.
+    """
+
+    group: ObjectGroup
+    output: Output | None
+    rows: tuple[ManifestRow, ...]
+    quarantined: tuple[Quarantined, ...] = ()
+    again: tuple[Again, ...] = ()
+    misfits: Mapping[bytes, Signature] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    sample: Sample | None = field(default=None, compare=False, repr=False)
+
+    def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
+        """The commit that would publish this output; its sequence is not known yet."""
+        return Commit(
+            sequence=0,
+            commit_id=uuid.uuid4().hex,
+            run_id=run_id,
+            created_at=now,
+            source_bucket=self.group.sources[0].bucket,
+            group_id=self.group.id,
+            output=self.output,
+            rows=self.rows,
+            quarantined=self.quarantined,
+            replaces=replaces,
+            again=self.again,
+            overwritten=overwritten(self.group, self.rows),
+        )
+
+
+class OutputWriter:
+    """Streams encoded bytes into a multipart upload, a few parts in flight.
+
+    One thread encodes, so that compression has a processor of its own while the caller frames
+    and the reader threads read. At most ``_BLOCKS_AHEAD`` blocks wait for it, and at most
+    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size`` and ``crc32`` are complete
+    after :meth:`finish`.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        bucket: str,
+        key: str,
+        encoder: Encoder,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        self.bucket = bucket
+        self.key = key
+        self.plain_bytes = 0
+        self.newlines = 0
+        self.size = 0
+        self.crc32: int | None = 0
+        self._encoder = encoder
+        begin = partial(
+            store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
+        )
+        self._parts = _Parts(store, bucket, key, begin)
+        self._plain: list[bytes | memoryview] = []
+        self._plain_waiting = 0
+        self._encoded: list[bytes] = []
+        self._encoded_waiting = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
+        self._blocks: deque[Future[None]] = deque()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Take plain bytes; the memory may be reused only after finish."""
+        self.plain_bytes += len(data)
+        if len(data) > _BLOCK_BYTES:
+            self._write_blocks(memoryview(data))
+            return
+        if isinstance(data, memoryview) and 2 * len(data) < memoryview(data.obj).nbytes:
+            # Waiting here it would keep the rest of its source in memory, too.
+            data = bytes(data)
+        self._plain.append(data)
+        self._plain_waiting += len(data)
+        if self._plain_waiting >= _BLOCK_BYTES:
+            self._pass_on()
+
+    def copy(self, source: SourceObject) -> None:
+        """Let S3 copy the bytes of a source, at least ``COPY_SLICE_BYTES``, into this output.
+
+        Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
+        topped up from the head of the source before the rest is copied.
+        """
+        self._drain()
+        start = 0
+        if 0 < self._encoded_waiting < MIN_PART_BYTES:
+            start = MIN_PART_BYTES - self._encoded_waiting
+            self._take_encoded(self._parts.store.read_range(source, 0, start))
+        if self._encoded_waiting:
+            self._send_part(self._encoded_waiting)
+        for at, length in copy_ranges(start, source.size):
+            self._parts.copy(source, at, length)
+        self.plain_bytes += source.size
+        self.size += source.size - start
+        # S3 knows the checksum of what it copied, and we do not.
+        self.crc32 = None
+
+    def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
+        """Store what is left; returns the upload id and its parts in order."""
+        self._drain()
+        self._take_encoded(self._encoder.finish())
+        if self._encoded_waiting or not self._parts.count:
+            self._send_part(self._encoded_waiting)
+        self._thread.shutdown()
+        return self._parts.finish()
+
+    def abort(self) -> None:
+        """Drop everything stored so far."""
+        self._thread.shutdown(cancel_futures=True)
+        self._parts.abort()
+
+    def _write_blocks(self, data: memoryview) -> None:
+        """A whole document, block by block: as one it would be held for each block ahead."""
+        for at in range(0, len(data), _BLOCK_BYTES):
+            self._plain.append(data[at : at + _BLOCK_BYTES])
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Hand the waiting plain bytes to the encoding thread."""
+        pieces, self._plain, self._plain_waiting = self._plain, [], 0
+        while len(self._blocks) >= _BLOCKS_AHEAD:
+            self._blocks.popleft().result()
+        self._blocks.append(self._thread.submit(self._encode, pieces))
+
+    def _drain(self) -> None:
+        """Wait until everything written so far is encoded."""
+        self._pass_on()
+        while self._blocks:
+            self._blocks.popleft().result()
+
+    def _encode(self, pieces: list[bytes | memoryview]) -> None:
+        block = b"".join(pieces)
+        self.newlines += block.count(b"\n")
+        self._take_encoded(self._encoder.write(block))
+
+    def _take_encoded(self, data: bytes) -> None:
+        if not data:
+            return
+        if self.crc32 is not None:
+            self.crc32 = isal_zlib.crc32(data, self.crc32)
+        self.size += len(data)
+        self._encoded.append(data)
+        self._encoded_waiting += len(data)
+        while self._encoded_waiting >= PART_BYTES:
+            self._send_part(PART_BYTES)
+
+    def _send_part(self, size: int) -> None:
+        last = memoryview(self._encoded.pop() if self._encoded else b"")
+        cut = len(last) - (self._encoded_waiting - size)
+        # Only the last piece reaches beyond the part: one is sent as soon as it is full.
+        part = b"".join([*self._encoded, last[:cut]])
+        self._encoded = [bytes(last[cut:])] if cut < len(last) else []
+        self._encoded_waiting -= size
+        self._parts.upload(part)
+
+
+class _Parts:
+    """The parts of one multipart upload, numbered in the order they are given."""
+
+    def __init__(self, store: ObjectStore, bucket: str, key: str, begin: Callable[[], str]) -> None:
+        self.store = store
+        self.count = 0
+        self._bucket = bucket
+        self._key = key
+        self._begin = begin
+        self._upload_id = ""
+        self._in_flight: deque[Future[StoredPart]] = deque()
+        self._stored: list[StoredPart] = []
+        self._pool = ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="upload")
+
+    def upload(self, body: bytes) -> None:
+        self._submit(self.store.upload_part, body)
+
+    def copy(self, source: SourceObject, start: int, length: int) -> None:
+        self._submit(self._copy_part, source, start, length)
+
+    def _copy_part(
+        self, bucket: str, key: str, upload_id: str, number: int, *which: Any
+    ) -> StoredPart:
+        try:
+            return self.store.copy_part(bucket, key, upload_id, number, *which)
+        except UnreadableSource as error:
+            # Told when another source is at hand already.
+            raise CopyRefused(str(error)) from error
+
+    def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
+        while self._in_flight:
+            self._stored.append(self._in_flight.popleft().result())
+        self._pool.shutdown()
+        return self._upload_id, tuple(self._stored)
+
+    def abort(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        if self._upload_id:
+            self.store.abort_upload(self._bucket, self._key, self._upload_id)
+
+    def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
+        if not self._upload_id:
+            self._upload_id = self._begin()
+        while len(self._in_flight) >= _PARTS_IN_FLIGHT:
+            self._stored.append(self._in_flight.popleft().result())
+        self.count += 1
+        where = (self._bucket, self._key, self._upload_id, self.count)
+        self._in_flight.append(self._pool.submit(store_part, *where, *arguments))
+
+
+def copy_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """(start, length) of the parts that copy these bytes: of equal size, at most 5 GiB each."""
+    count = -(-(end - start) // COPY_PART_BYTES)
+    for number in range(count):
+        first = start + (end - start) * number // count
+        yield first, start + (end - start) * (number + 1) // count - first

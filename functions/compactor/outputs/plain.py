@@ -1,0 +1,128 @@
+"""The plain (decompressed) content of one source, whole or in pieces, counted as it passes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from isal import isal_zlib
+
+from compactor.codecs.codecs import Limits, decompress, decompress_stream, detect_compression
+from compactor.errors import UnreadableSource
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
+from compactor.model import Compression, QuarantineReason, SourceObject
+from compactor.ports import SourceBody
+from compactor.settings.settings import Settings
+
+MIB = 1024 * 1024
+_MAGIC_BYTES = 16
+# Plain content up to this size is held whole; beyond it, it is streamed.
+WHOLE_BYTES = 16 * MIB
+# Deflate expands at most 1,032 times: such a source fits WHOLE_BYTES whatever it holds.
+_SURELY_SMALL_GZIP = WHOLE_BYTES // 1032
+
+
+class PlainContent:
+    """Plain bytes of one source, to be consumed once.
+
+    Attributes:
+        head: the first bytes; all of them when ``complete``.
+        complete: ``head`` is the whole content.
+        compression: how the source itself is encoded.
+        size, crc32: of the plain bytes consumed so far (at once, when complete).
+    """
+
+    def __init__(self, head: bytes, rest: Iterator[bytes] | None, compression: Compression) -> None:
+        self.head = head
+        self.complete = rest is None
+        self.compression = compression
+        self.size = 0
+        self.crc32 = 0
+        self._rest = rest
+        self._count(head)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Everything, head first."""
+        yield self.head
+        for chunk in self._rest or ():
+            self._count(chunk)
+            yield chunk
+
+    def whole(self, limit: int) -> bytes:
+        """Everything at once, for formats that need it.
+
+        Raises:
+            UnreadableSource: the content is longer than ``limit`` bytes.
+        """
+        if self.complete:
+            return self.head
+        # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
+        whole = io.BytesIO()
+        for piece in self.chunks():
+            whole.write(piece)
+            if self.size > limit:
+                raise UnreadableSource(
+                    QuarantineReason.TOO_LARGE,
+                    f"a document of this format is read whole, and this one exceeds "
+                    f"max_document_bytes ({limit})",
+                )
+        return whole.getvalue()
+
+    def row(
+        self, source: SourceObject, facts: SliceFacts, offset: int = 0, length: int = 0
+    ) -> ManifestRow:
+        """What the manifest says of the source, once all of it is consumed."""
+        return ManifestRow(source, offset, length, self.size, self.crc32, facts)
+
+    def _count(self, data: bytes) -> None:
+        self.size += len(data)
+        self.crc32 = isal_zlib.crc32(data, self.crc32)
+
+
+def read(body: SourceBody, settings: Settings) -> PlainContent:
+    """Plain content of a source as the store handed it over.
+
+    Raises:
+        UnreadableSource: corrupt, truncated or suspiciously compressible content; for long
+            content only when the damage is reached.
+    """
+    if body.content is not None:
+        compression = detect_compression(body.content)
+        if compression is Compression.NONE:
+            return PlainContent(body.content, None, compression)
+        limits = Limits(max_expansion=settings.max_expansion)
+        if compression is Compression.GZIP and len(body.content) <= _SURELY_SMALL_GZIP:
+            return PlainContent(
+                decompress(body.content, compression, limits=limits), None, compression
+            )
+        return _gather(decompress_stream([body.content], compression, limits=limits), compression)
+    if body.chunks is None:
+        raise AssertionError(f"the store gave no content for {body.source.key}")
+    limits = Limits(max_expansion=settings.max_expansion)
+    raw = body.chunks()
+    first = b""
+    while len(first) < _MAGIC_BYTES and (chunk := next(raw, None)) is not None:
+        first += chunk
+    compression = detect_compression(first[:_MAGIC_BYTES])
+    pieces = _prepend(first, raw)
+    if compression is Compression.NONE:
+        return _gather(pieces, compression)
+    return _gather(decompress_stream(pieces, compression, limits=limits), compression)
+
+
+def _gather(pieces: Iterator[bytes], compression: Compression) -> PlainContent:
+    """Hold content of up to WHOLE_BYTES whole, else its head."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > WHOLE_BYTES:
+            return PlainContent(b"".join(held), pieces, compression)
+    return PlainContent(b"".join(held), None, compression)
+
+
+def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest

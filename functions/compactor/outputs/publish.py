@@ -1,0 +1,69 @@
+"""Publish: make a committed output readable, whoever stored it."""
+
+from __future__ import annotations
+
+from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing, UploadLost
+from compactor.log.entries import Commit, Output
+from compactor.ports import ObjectStore
+
+
+def publish(commit: Commit, store: ObjectStore) -> bool:
+    """Complete the upload that a commit names; safe to run twice, and by two runs at once.
+
+    Returns:
+        False when the output was readable already, or there is none.
+
+    Raises:
+        UploadLost: the output is neither readable nor pending.
+        IntegrityError: another object stands at the output's key, or the store's checksum
+            differs from the committed one.
+    """
+    output = commit.output
+    if output is None:
+        return False
+    try:
+        store.complete_upload(
+            output.bucket, output.key, output.upload_id, output.parts, crc32=output.crc32
+        )
+    except IntegrityError as error:
+        remedy = f"abort upload {output.upload_id}, and the next run builds it again"
+        raise IntegrityError(
+            f"{error}; it stays unreadable, its sources as they are: {remedy}"
+        ) from error
+    except (AlreadyExists, ObjectMissing):
+        # Somebody completed it before us, or our own first try did and its answer was lost.
+        if not is_published(output, store):
+            raise UploadLost(f"commit {commit.sequence}: no upload for {output.key}") from None
+        return False
+    return True
+
+
+def is_published(output: Output, store: ObjectStore) -> bool:
+    """True when the output is readable, with the committed size and checksum.
+
+    Raises:
+        IntegrityError: a different object stands at its key.
+    """
+    head = store.head(output.bucket, output.key)
+    if head is None:
+        return False
+    same_crc32 = head.crc32 is None or output.crc32 is None or head.crc32 == output.crc32
+    if head.size != output.size or not same_crc32:
+        raise IntegrityError(
+            f"s3://{output.bucket}/{output.key} has {head.size} bytes and CRC32 {head.crc32}, "
+            f"its commit says {output.size} bytes and CRC32 {output.crc32}"
+        )
+    return True
+
+
+def withdraw(commit: Commit, store: ObjectStore) -> bool:
+    """Make sure that this commit's upload can never be published; False if it already was.
+
+    Only after True may another commit replace this one: the abort comes first, so that
+    nobody can complete the upload between the look and the new commit.
+    """
+    output = commit.output
+    if output is None:
+        return False
+    store.abort_upload(output.bucket, output.key, output.upload_id)
+    return not is_published(output, store)

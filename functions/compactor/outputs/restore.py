@@ -1,0 +1,121 @@
+"""Restore: give back any source from the output that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
+from compactor.log.entries import Commit
+from compactor.log.manifest import ManifestRow
+from compactor.model import SourceObject
+from compactor.outputs import slices
+from compactor.ports import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which sources to give back.
+
+    Attributes:
+        keys: of the sources, in one bucket or in several.
+        etag: without it, the newest object of each key.
+        bucket: without it, any.
+    """
+
+    keys: frozenset[str]
+    etag: str | None = None
+    bucket: str | None = None
+
+    def fits(self, source: SourceObject) -> bool:
+        """True when this source is wanted."""
+        same_etag = self.etag in (None, source.etag)
+        return source.key in self.keys and same_etag and self.bucket in (None, source.bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A commit, and those of its rows that are wanted."""
+
+    commit: Commit
+    rows: tuple[ManifestRow, ...]
+
+
+def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
+    """The first commits that name the wanted sources; ends as soon as each key is found.
+
+    Args:
+        commits: valid commits, the newest first.
+        wanted: what to look for.
+    """
+    left = set(wanted.keys)
+    # What came again is where the commit is that its own commit points to.
+    pointed: dict[str, int] = {}
+
+    def _is_in(row: ManifestRow, commit: Commit) -> bool:
+        if row.source.key in pointed:
+            in_bucket = wanted.bucket in (None, row.source.bucket)
+            return in_bucket and pointed[row.source.key] == commit.sequence
+        return wanted.fits(row.source)
+
+    for commit in commits:
+        rows = tuple(r for r in commit.rows if r.source.key in left and _is_in(r, commit))
+        for one in commit.again:
+            if one.source.key in left and wanted.fits(one.source):
+                pointed.setdefault(one.source.key, one.of)
+        if rows:
+            yield Found(commit, rows)
+        left.difference_update(row.source.key for row in rows)
+        if not left:
+            return
+
+
+def keeps_bytes(commit: Commit) -> bool:
+    """False where the output holds the rows of its sources, which are not their bytes."""
+    return commit.output is None or commit.output.columnar is None
+
+
+def require_bytes(found: Found) -> None:
+    """Do nothing when the sources can be given back.
+
+    Raises:
+        InvalidInput: the output holds their rows, which are not their bytes.
+    """
+    output = found.commit.output
+    if output is not None and not keeps_bytes(found.commit):
+        raise InvalidInput(
+            "KEY",
+            found.rows[0].source.key,
+            f"a source whose bytes are in an output; {output.key} holds its rows, not its bytes"
+            " (the original stays until clean-up)",
+        )
+
+
+def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+    """The found rows with the plain bytes their sources had, in pieces, in manifest order.
+
+    Of a server-side copy they are the bytes as they were stored. The pieces of one row must
+    be consumed before the next row is asked for; after the last piece they have been checked
+    against the size and the checksum in the manifest.
+
+    Raises:
+        IntegrityError: the output is gone or damaged.
+        InvalidInput: the output holds the rows of its sources, which are not their bytes.
+        UnreadableSource: while iterating, when the output does not decompress.
+    """
+    require_bytes(found)
+    output = found.commit.output
+    left = {id(row) for row in found.rows}
+    try:
+        stored = iter(()) if output is None else store.open(output.bucket, output.key)
+        for row, pieces in slices.restored(found.commit, stored):
+            if id(row) in left:
+                left.remove(id(row))
+                yield row, slices.checked(row, pieces, found.commit)
+            else:
+                for _ in pieces:
+                    continue
+            if not left:
+                return
+    except ObjectMissing as error:
+        raise IntegrityError(f"the output of commit {found.commit.sequence} is gone") from error

@@ -1,0 +1,153 @@
+"""Read the sources' slices out of an output, in order, without holding the output."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+
+from compactor.codecs.codecs import Limits, decompress_stream
+from compactor.errors import IntegrityError
+from compactor.log.entries import Commit, Output
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import restore_slice
+from compactor.model import Compression
+
+_MD5 = re.compile(r"[0-9a-f]{32}")
+
+
+def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompressed bytes of an output of ours; its expansion is not limited.
+
+    Raises:
+        UnreadableSource: while iterating, when the stored bytes do not decompress.
+    """
+    if output.copied or output.compression is Compression.NONE:
+        return stored
+    return decompress_stream(stored, output.compression, limits=Limits(None, None))
+
+
+def restored(
+    commit: Commit, stored: Iterator[bytes]
+) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+    """Each source of a commit with its original plain bytes in pieces, in manifest order.
+
+    The pieces of one source must be consumed before the next is asked for. For a copied
+    output they are the bytes of the source as they were stored.
+
+    Raises:
+        IntegrityError: the output ends before a slice does.
+    """
+    if commit.output is None:
+        for row in commit.rows:
+            yield row, _undone(row, iter(()))
+        return
+    reader = _SliceReader(plain_pieces(commit.output, stored))
+    for row in commit.rows:
+        yield row, _undone(row, reader.slice(row.offset, row.length))
+    reader.drain()
+
+
+def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterator[bytes]:
+    """The restored pieces of one source, checked against its manifest row as they pass.
+
+    What S3 copied is checked by size, and by the source's ETag where that is an MD5 sum. It
+    looks like one under SSE-KMS and SSE-C, too; it is one when S3 gave the copied part the same.
+
+    Raises:
+        IntegrityError: after the last piece, when they are not what was read.
+    """
+    unread = is_as_stored(row)
+    # An ETag is an identifier here, not a defence against an attacker.
+    md5 = hashlib.md5(usedforsecurity=False)
+    size = crc32 = 0
+    for piece in pieces:
+        size += len(piece)
+        crc32 = zlib.crc32(piece, crc32)
+        if unread:
+            md5.update(piece)
+        yield piece
+    if unread:
+        _equal(f"copied bytes of {row.source.key}", size, row.source.size)
+        if not is_unproven(row, commit) and md5.hexdigest() != row.source.etag:
+            raise IntegrityError(f"{row.source.key}: its copy does not have its MD5 sum")
+        return
+    _equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
+    _equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
+
+
+def is_unproven(row: ManifestRow, commit: Commit) -> bool:
+    """True for what S3 copied where the commit tells no more of the bytes than their number."""
+    if not is_as_stored(row):
+        return False
+    parts = commit.output.parts if commit.output is not None else ()
+    is_md5 = any(part.etag == row.source.etag for part in parts)
+    return not (is_md5 and _MD5.fullmatch(row.source.etag))
+
+
+def is_as_stored(row: ManifestRow) -> bool:
+    """True for a source that S3 copied: it comes back as it was stored, still compressed."""
+    return row.facts is None or row.facts.records is None
+
+
+def _equal(what: str, found: int, expected: int | None) -> None:
+    if found != expected:
+        raise IntegrityError(f"{what}: {found}, expected {expected}")
+
+
+def _undone(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Undo the framing; only formats that were read whole need their slice whole."""
+    facts = row.facts
+    if facts is None:
+        yield from pieces
+    elif facts.newlines_stand_for is not None or facts.edits:
+        yield restore_slice(b"".join(pieces), facts)
+    else:
+        yield facts.dropped_prefix
+        yield from _without_tail(pieces, facts.appended)
+        yield facts.dropped_suffix
+
+
+def _without_tail(pieces: Iterable[bytes], appended: int) -> Iterator[bytes]:
+    held = b""
+    for piece in pieces:
+        joined = held + piece if held else piece
+        cut = len(joined) - appended
+        if cut > 0:
+            yield joined[:cut]
+            held = joined[cut:]
+        else:
+            held = joined
+
+
+class _SliceReader:
+    """Consecutive slices of a stream of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._position = 0
+        self._held = memoryview(b"")
+
+    def slice(self, offset: int, length: int) -> Iterator[bytes]:
+        if not length:
+            return
+        for _ in self._take(offset - self._position):
+            continue
+        yield from self._take(length)
+
+    def drain(self) -> None:
+        for _ in self._pieces:
+            continue
+
+    def _take(self, length: int) -> Iterator[bytes]:
+        while length > 0:
+            if not self._held:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    raise IntegrityError(f"the output ends at plain byte {self._position}")
+                self._held = memoryview(piece)
+            taken, self._held = self._held[:length], self._held[length:]
+            self._position += len(taken)
+            length -= len(taken)
+            yield bytes(taken)

@@ -1,0 +1,47 @@
+"""What of a group is read a second time, as the settings say, and what a difference means."""
+
+from __future__ import annotations
+
+from compactor.errors import RecordsDiffer
+from compactor.outputs.pending import PendingOutput
+from compactor.second_reading import Declared, Frame, Sample
+from compactor.settings.settings import Settings
+
+_SHOWN = 3
+
+
+def declared_by(settings: Settings) -> Declared:
+    """What the settings say of sources and outputs, as the second reading wants to know it."""
+    return Declared(
+        format=settings.format,
+        csv_header=settings.csv_header,
+        single_byte=settings.encoding == "single_byte",
+        nul_bytes=settings.nul_bytes == "keep",
+        trail_lines=settings.cloudtrail_output == "lines",
+        stream_as_is=settings.undelimited_output == "as_is",
+    )
+
+
+def sample_for(frame: Frame, settings: Settings) -> Sample | None:
+    """What takes the sources of one output as they are placed; None where none is read twice."""
+    if settings.second_reading == "none":
+        return None
+    everything = settings.second_reading == "all"
+    return Sample(frame, declared_by(settings), everything=everything)
+
+
+def read_again(pending: PendingOutput) -> None:
+    """Compare what was kept of a group, as another reader sees it, with what became of it.
+
+    Raises:
+        RecordsDiffer: names the group, the sources and both counts.
+    """
+    if pending.sample is None or pending.output is None:
+        return
+    found = pending.sample.differences()
+    if not found:
+        return
+    lines = "; ".join(one.line for one in found[:_SHOWN])
+    more = len(found) - _SHOWN
+    more_text = f"; and {more} more" if more > 0 else ""
+    raise RecordsDiffer(f"group {pending.group.id} is withheld: {lines}{more_text}")

@@ -1,0 +1,253 @@
+"""Verify: what went in came out, before the commit; and the same for commits of the past."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from compactor.codecs.checksums import parts_crc32
+from compactor.codecs.parquet_footer import read_footer
+from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
+from compactor.log.columnar import Columnar
+from compactor.log.entries import Commit, Output
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
+from compactor.model import Format
+from compactor.outputs import slices
+from compactor.outputs.pending import PendingOutput
+from compactor.ports import ObjectHead, ObjectStore
+
+_LINE_FORMATS = frozenset(
+    {Format.JSON_LINES, Format.TEXT, Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
+)
+
+
+def check_pending(pending: PendingOutput) -> None:
+    """Step 3 of the write order: the manifest accounts for every byte and record.
+
+    The left sides are what the writer counted while encoding, the right sides what the
+    sources held when they were read.
+
+    Raises:
+        IntegrityError: a source is missing or twice, slices overlap, or a sum differs.
+    """
+    _check_sources(pending)
+    output = pending.output
+    if output is None:
+        return
+    _equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
+    if output.copied:
+        return
+    if output.columnar is not None:
+        _check_rows(output, pending.rows)
+        return
+    end = _check_slices(pending.rows)
+    if end > pending.tally.plain_bytes:
+        raise IntegrityError(f"a slice ends at {end}, behind the end of {output.key}")
+    owned = sum(row.length for row in pending.rows)
+    _equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
+    _equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
+    counted = all(row.facts is not None and row.facts.records is not None for row in pending.rows)
+    if counted and output.format in _LINE_FORMATS:
+        _equal("records", pending.tally.newlines - pending.tally.frame_newlines, output.records)
+
+
+def _check_sources(pending: PendingOutput) -> None:
+    named = [row.source.identity for row in pending.rows]
+    named += [q.source.identity for q in pending.quarantined]
+    named += list(pending.misfits)
+    named += [one.source.identity for one in pending.again]
+    expected = [source.identity for source in pending.group.sources]
+    if sorted(named) != sorted(expected):
+        raise IntegrityError(
+            f"group {pending.group.id}: {len(expected)} sources went in, "
+            f"{len(set(named))} different ones are accounted for"
+        )
+
+
+def _check_slices(rows: Sequence[ManifestRow]) -> int:
+    end = 0
+    for row in rows:
+        if row.facts is None or row.plain_bytes is None:
+            raise IntegrityError(f"{row.source.key}: no facts to restore it by")
+        if row.length and row.offset < end:
+            raise IntegrityError(f"{row.source.key}: its slice overlaps the one before")
+        end = max(end, row.offset + row.length)
+        expected = _expected_length(row.plain_bytes, row.facts)
+        _equal(f"bytes of {row.source.key}", row.length, expected)
+    return end
+
+
+def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
+    """Rows in equal rows out, and what each source gave adds up to them."""
+    columnar = output.columnar
+    if columnar is None or columnar.fault:
+        raise IntegrityError(f"{output.key}: {columnar.fault if columnar else 'no account'}")
+    _equal("rows of the output", output.records, columnar.rows_out)
+    counted = sum(row.facts.records or 0 for row in rows if row.facts is not None)
+    _equal("rows of all sources", counted, columnar.rows_in)
+
+
+def _expected_length(plain_bytes: int, facts: SliceFacts) -> int:
+    """Length of the slice that follows from the source and what was done to it."""
+    changed = sum(edit.inserted - len(edit.original) for edit in facts.edits)
+    if facts.newlines_stand_for is not None and facts.records is not None:
+        # Each newline but the appended one stands between two records.
+        changed += (facts.records - 1) * (1 - len(facts.newlines_stand_for))
+    dropped = len(facts.dropped_prefix) + len(facts.dropped_suffix)
+    return plain_bytes - dropped + facts.appended + changed
+
+
+def _equal(what: str, found: int | None, expected: int | None) -> None:
+    if found != expected:
+        raise IntegrityError(f"{what}: {found}, expected {expected}")
+
+
+def check_commit(commit: Commit, store: ObjectStore) -> int:
+    """Read a commit's output again and check every source in it; returns the records found.
+
+    Each source is restored through the manifest and compared with the size and CRC32 it had
+    when it was read. Of a server-side copy no byte was ever read: its size is compared, and
+    where the source's ETag is known to be an MD5 sum, the content against it.
+
+    Raises:
+        IntegrityError: the output is missing, or any byte that a source owns differs.
+        ObjectArchived: it must be restored first.
+    """
+    output = commit.output
+    if output is None:
+        return 0
+    if output.columnar is not None:
+        return _check_columnar(output, output.columnar, store)
+    where = f"s3://{output.bucket}/{output.key}"
+    try:
+        stored = _Counted(store.open(output.bucket, output.key))
+        for row, pieces in slices.restored(commit, stored.pieces()):
+            for _ in slices.checked(row, pieces, commit):
+                continue
+    except ObjectMissing:
+        raise IntegrityError(f"{where} is gone") from None
+    except UnreadableSource as error:
+        raise IntegrityError(f"{where}: {error}") from error
+    _equal(f"stored bytes of {where}", stored.size, output.size)
+    if output.crc32 is not None:
+        _equal(f"CRC32 of {where}", stored.crc32, output.crc32)
+    _require_told(where, store.head(output.bucket, output.key), stored.crc32)
+    return output.records or 0
+
+
+def check_heads(commit: Commit, store: ObjectStore) -> str:
+    """Check what a commit stored by HEAD alone, where its bytes cannot be read for now.
+
+    Returns:
+        What was found to agree, and where the objects lie, for a person.
+
+    Raises:
+        IntegrityError: an object is gone, or has another size or CRC32.
+    """
+    output = commit.output
+    if output is None:
+        return "nothing stored"
+    told = [_check_head(output.bucket, output.key, output.size, output.crc32, store)]
+    if output.columnar is not None and output.columnar.rejects is not None:
+        rejects = output.columnar.rejects
+        told.append(_check_head(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store))
+    return ", ".join(told)
+
+
+def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> str:
+    where = f"s3://{bucket}/{key}"
+    head = store.head(bucket, key)
+    if head is None:
+        raise IntegrityError(f"{where} is gone")
+    _equal(f"stored bytes of {where}", head.size, size)
+    if head.crc32 is None or crc32 is None:
+        return f"{where} ({head.storage_class}; size agrees, HEAD tells no CRC32 to compare)"
+    _equal(f"CRC32 of {where}", head.crc32, crc32)
+    return f"{where} ({head.storage_class}; size and CRC32 agree)"
+
+
+def check_told_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> None:
+    """Do nothing unless the CRC32 that HEAD tells of an output is not that of its bytes.
+
+    boto3 and others refuse to read such an object, though every byte of it may be right. What S3
+    copied was never seen here. A store that is not known to keep wrong ones may tell the CRC32 of
+    the parts; where that comes to something else, and at any other store, the output is read.
+
+    Raises:
+        IntegrityError: it is another.
+    """
+    if head.crc32 is None:
+        return
+    expected = output.crc32
+    if expected is None and store.traits.knows_copied_crc32:
+        told = parts_crc32(output.parts)
+        expected = head.crc32 if told is None else told
+    if head.crc32 == expected:
+        return
+    where = f"s3://{output.bucket}/{output.key}"
+    stored = _read_whole(where, output.bucket, output.key, store)
+    _require_told(where, head, stored.crc32)
+
+
+def _require_told(where: str, head: ObjectHead | None, crc32: int) -> None:
+    if head is not None and head.crc32 not in (None, crc32):
+        raise IntegrityError(
+            f"{where}: the store keeps CRC32 {head.crc32} of it, and its bytes have {crc32}:"
+            " readers that compare them refuse it"
+        )
+
+
+def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
+    """Size, checksum and footer of an output of rows, and its rejects."""
+    where = f"s3://{output.bucket}/{output.key}"
+    if columnar.fault:
+        raise IntegrityError(f"{where}: {columnar.fault}")
+    if columnar.rejects is not None:
+        rejects = columnar.rejects
+        check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
+    check_bytes(output.bucket, output.key, output.size, output.crc32, store)
+    try:
+        rows = read_footer(partial(store.get_range, output.bucket, output.key), output.size).rows
+    except UnreadableSource as error:
+        raise IntegrityError(f"{where}: {error}") from error
+    _equal(f"rows of {where}", rows, columnar.rows_out)
+    return rows
+
+
+def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> None:
+    """Read a stored object; its size and CRC32 must be these.
+
+    Raises:
+        IntegrityError: it is gone, or differs.
+    """
+    where = f"s3://{bucket}/{key}"
+    stored = _read_whole(where, bucket, key, store)
+    _equal(f"stored bytes of {where}", stored.size, size)
+    _equal(f"CRC32 of {where}", stored.crc32, crc32)
+
+
+def _read_whole(where: str, bucket: str, key: str, store: ObjectStore) -> _Counted:
+    try:
+        stored = _Counted(store.open(bucket, key))
+        for _ in stored.pieces():
+            continue
+    except ObjectMissing:
+        raise IntegrityError(f"{where} is gone") from None
+    return stored
+
+
+class _Counted:
+    """The bytes of an output as stored, counted as they pass."""
+
+    def __init__(self, source: Iterator[bytes]) -> None:
+        self.size = 0
+        self.crc32 = 0
+        self._source = source
+
+    def pieces(self) -> Iterator[bytes]:
+        for piece in self._source:
+            self.size += len(piece)
+            self.crc32 = zlib.crc32(piece, self.crc32)
+            yield piece

@@ -1,0 +1,273 @@
+"""Adopt: build a log that is gone anew, from the outputs that are there and their sources.
+
+An output's name has the id of its group: a hash over the sources it was made of and the options
+that shaped its bytes. So for each output the plan of its own time is made again, from the
+sources that had arrived then. Where a group of that plan has its id, the sources are read and
+put together once more; and if the bytes are those of the output, what its commit said is proven,
+and written.
+
+An output older than every source that is left holds none of them. It is taken into the log
+without a manifest: nothing of it can be compacted twice, and nothing be restored or cleaned up.
+What neither proves stays as it is, and so does its partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from compactor.clean_up import proof
+from compactor.destination import Destination
+from compactor.errors import (
+    CommitConflict,
+    IntegrityError,
+    ObjectMissing,
+    SourceChanged,
+    TransientStoreError,
+    UnreadableSource,
+)
+from compactor.log.entries import Commit, LogState, Output
+from compactor.log.identity import WAY_OUT, restore_identity
+from compactor.log.log import CommitLog
+from compactor.log.schemes import remember_scheme
+from compactor.log.stored import all_logs
+from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, SourceObject
+from compactor.outputs.group import draft_of, store_group
+from compactor.outputs.pending import PendingOutput
+from compactor.past.rehearsal import Rehearsal
+from compactor.planning.listing import take_listing
+from compactor.planning.packing import packing_class
+from compactor.planning.plan import Knowledge, plan
+from compactor.ports import ObjectHead, ObjectStore
+from compactor.run.given import PartitionRun
+from compactor.settings.settings import Settings
+
+# Between the plan of a run and the upload of one of its outputs; and how many moments are tried.
+_BEFORE_SECONDS = 900.0
+_MOST_MOMENTS = 50
+
+
+@dataclass(slots=True)
+class Adoption:
+    """What became, or would become, of one partition.
+
+    Attributes:
+        outputs: how many no entry of its log named.
+        proven: keys of those that were rebuilt and are the same.
+        sources: how many sources are in them.
+        older: keys of those that are older than every source that is left.
+        left: a line for each of the others.
+        error: why nothing could be done; empty otherwise.
+    """
+
+    path: str
+    outputs: int = 0
+    proven: list[str] = field(default_factory=list)
+    sources: int = 0
+    older: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def adopt(run: PartitionRun, *, dry_run: bool) -> Adoption:
+    """Write the entries of one partition's log that can be proven.
+
+    Args:
+        run: the partition, with the settings that its outputs were made with.
+        dry_run: write nothing.
+
+    Raises:
+        TransientStoreError: the store did not answer.
+        InvalidInput: something may not be read or written.
+    """
+    adoption = Adoption(run.partition.path)
+    try:
+        _Partition(run, adoption, dry_run=dry_run).adopt()
+    except IntegrityError as error:
+        adoption.error = str(error).removesuffix(f"; {WAY_OUT}")
+    return adoption
+
+
+class _Partition:
+    def __init__(self, run: PartitionRun, adoption: Adoption, *, dry_run: bool) -> None:
+        self._run = run
+        self._log: CommitLog = run.log
+        self._dry_run = dry_run
+        self._adoption = adoption
+        self._state: LogState = self._log.load()
+        self._signatures: dict[bytes, Signature] = {}
+        self._faults: dict[str, str] = {}
+        self._open: dict[str, SourceObject] = {}
+
+    def adopt(self) -> None:
+        adoption = self._adoption
+        unnamed = self._log.unnamed(self._state)
+        adoption.outputs = len(unnamed)
+        self._open = {one.key: one for one in unnamed}
+        for output in sorted(unnamed, key=lambda one: (one.last_modified, one.key)):
+            if output.key in self._open:
+                self._replay(output)
+        self._take_older()
+        for key in sorted(self._open):
+            why = self._faults.get(key, "no plan of the sources that are left has its group")
+            adoption.left.append(f"s3://{self._run.destination.bucket}/{key}: {why}")
+        if not self._dry_run:
+            self._log.checkpoint(self._state)
+
+    def _replay(self, output: SourceObject) -> None:
+        """Plan as the run did that made an output, and prove what has the id of one."""
+        tried: set[str] = set()
+        for moment in self._moments(output):
+            more = True
+            while more and output.key in self._open:
+                more = False
+                for group in self._plans(moment):
+                    if group.id not in tried and self._wanted(group):
+                        tried.add(group.id)
+                        more |= self._prove(group)
+            if output.key not in self._open:
+                return
+
+    def _moments(self, output: SourceObject) -> Iterator[float]:
+        """When the plan may have been made, which left out what arrived or settled after it."""
+        settle, at = self._run.settings.settle_seconds, output.last_modified
+        yield at
+        # The store tells whole seconds, and something else may have arrived in this one.
+        yield at - 1.0
+        there = self._sources(at)
+        arrived = {one.last_modified for one in there}
+        near = {one + settle for one in arrived if at - _BEFORE_SECONDS < one + settle < at}
+        yield from sorted(near, reverse=True)[:_MOST_MOMENTS]
+
+    def _plans(self, moment: float) -> Iterator[ObjectGroup]:
+        run, state = self._run, self._state
+        known = Knowledge(state.committed, state.quarantined, self._signatures)
+        for window in self._windows(moment):
+            decision: CompactionPlan = plan(window, run.settings, known, moment)
+            yield from decision.groups
+
+    def _windows(self, at: float) -> Iterator[Listing]:
+        run = self._run
+        store = cast(ObjectStore, Rehearsal(run.store, at))
+        after, complete = "", False
+        while not complete:
+            window = take_listing(store, run.partition, self._state.committed, after)
+            yield window
+            after, complete = window.last_key, window.complete
+
+    def _sources(self, at: float) -> Iterator[SourceObject]:
+        for window in self._windows(at):
+            yield from window.objects
+
+    def _wanted(self, group: ObjectGroup) -> bool:
+        prefix = f"{self._run.destination.stem_prefix}{group.id}"
+        return any(key.startswith(prefix) for key in self._open)
+
+    def _prove(self, group: ObjectGroup) -> bool:
+        """Put a group together once more; True when the output is the same."""
+        run = self._run
+        rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
+        try:
+            pending = store_group(group, run.settings, rehearsal, run.destination)
+            self._signatures.update(pending.misfits)
+            draft = draft_of(pending, run.run_id, run.clock.now())
+            if draft is None or draft.output is None or draft.output.key not in self._open:
+                return False
+            self._require_same(draft, draft.output)
+        except (IntegrityError, SourceChanged, UnreadableSource) as error:
+            for key in self._open:
+                if group.id in key:
+                    self._faults[key] = str(error)
+            return False
+        self._write(draft)
+        self._adoption.proven.append(draft.output.key)
+        self._adoption.sources += len(draft.rows)
+        return True
+
+    def _require_same(self, draft: Commit, output: Output) -> None:
+        proof.prove(draft, output, self._head(output.key), self._run.store)
+
+    def _head(self, key: str) -> ObjectHead:
+        bucket = self._run.destination.bucket
+        head = self._run.store.head(bucket, key)
+        if head is None:
+            raise IntegrityError(f"s3://{bucket}/{key} is gone")
+        return head
+
+    def _write(self, draft: Commit) -> None:
+        """The output is readable already: there is nothing to publish."""
+        state = self._state
+        if self._dry_run:
+            state.add(replace(draft, sequence=state.last + 1, log_id=state.log_id))
+        else:
+            try:
+                draft = self._log.append(state, draft)
+            except CommitConflict as error:
+                raise TransientStoreError(f"another run is at work: {error}") from error
+            state.mark_published(draft)
+        if draft.output is not None:
+            self._open.pop(draft.output.key, None)
+
+    def _take_older(self) -> None:
+        """Outputs that were there before each of the sources that no entry names."""
+        oldest = min((one.last_modified for one in self._sources(float("inf"))), default=None)
+        for key, output in sorted(self._open.items()):
+            if oldest is not None and oldest <= output.last_modified:
+                continue
+            with suppress(ObjectMissing):
+                self._write(_without_manifest(self._run, output, self._head(key)))
+                self._adoption.older.append(key)
+
+
+def _without_manifest(run: PartitionRun, output: SourceObject, head: ObjectHead) -> Commit:
+    nothing = ObjectGroup("", (SourceObject(run.partition.bucket, "", "", 0, 0.0),))
+    pending = PendingOutput(
+        group=replace(nothing, id=output.key.removeprefix(run.destination.stem_prefix)[:32]),
+        output=Output(
+            bucket=output.bucket,
+            key=output.key,
+            upload_id="adopted",
+            parts=(),
+            size=head.size,
+            crc32=head.crc32,
+            plain_bytes=None,
+            records=None,
+            format=None,
+            compression=packing_class(output.key).compression,
+        ),
+        rows=(),
+    )
+    return pending.draft(run.run_id, run.clock.now())
+
+
+def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[SourceObject]]:
+    """Everything in a destination that is called like an output, by the path it lies in."""
+    place = settings.destination
+    found: dict[str, list[SourceObject]] = {}
+    for page in store.list_objects(place.bucket, place.prefix):
+        for one in page:
+            path = one.key[len(place.prefix) : one.key.rfind("/") + 1]
+            here = Destination(place.bucket, place.prefix + path, settings.output_stem)
+            if here.is_output(one.key):
+                found.setdefault(path, []).append(one)
+    return found
+
+
+def begin(settings: Settings, store: ObjectStore, found: Mapping[str, list[SourceObject]]) -> None:
+    """Give a state back its marker and its scheme, where it lost them.
+
+    Args:
+        settings: what its outputs were made with.
+        store: where it is.
+        found: its outputs, by path.
+
+    Raises:
+        InvalidInput: the outputs were made of other partitions.
+        IntegrityError: they name several logs.
+    """
+    outputs = [one for ones in found.values() for one in ones]
+    restore_identity(settings, store, outputs)
+    logs = [log.path for log in all_logs(settings.state, store) if log.entries]
+    remember_scheme(settings, store, paths=[*found, *logs])

@@ -1,0 +1,179 @@
+"""Undo: take a published commit back while all of its sources still stand.
+
+    copy the output out of the readers' sight -> look at the sources -> delete the output
+        -> look at the sources once more -> make the commit void in the log
+
+Between the two last steps the records are in their sources alone, and the log still names them,
+so that nobody compacts them; after the last they are candidates again. Every step may run twice:
+whoever is killed on the way, the next one goes on. Void first and delete then would let a run in
+between compact the sources beside an output that still shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os.path import commonprefix
+
+from compactor import layout
+from compactor.codecs.codecs import encoder
+from compactor.errors import (
+    AlreadyExists,
+    CommitConflict,
+    IntegrityError,
+    ObjectMissing,
+    SourceChanged,
+)
+from compactor.log.entries import Commit, LogState, Output
+from compactor.log.log import CommitLog
+from compactor.log.stored import read_entry
+from compactor.model import Compression, SourceObject
+from compactor.outputs.pending import OutputWriter
+from compactor.outputs.publish import is_published
+from compactor.planning.plan import ARCHIVED_CLASSES
+from compactor.ports import ObjectStore
+from compactor.settings.uris import S3Uri
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """One partition in which commits are taken back.
+
+    Attributes:
+        state: where all state lies.
+        path: of the partition.
+        through: sequence of the last entry of the log that was looked at when commits were chosen.
+    """
+
+    store: ObjectStore
+    state: S3Uri
+    path: str
+    log: CommitLog
+    through: int
+
+    def kept_at(self, commit: Commit) -> str:
+        """Key, in the state's bucket, under which the output of a commit is kept."""
+        name = commit.output.key.rpartition("/")[2] if commit.output is not None else ""
+        return self.state.prefix + layout.withdrawn_prefix(self.path, commit.sequence) + name
+
+
+def changed_source(commit: Commit, store: ObjectStore) -> str:
+    """Key of a source that is not what was compacted, or cannot be read now; empty without one.
+
+    Raises:
+        InvalidInput: the bucket of the sources may not be listed.
+    """
+    left = {row.source.key: row.source.etag for row in commit.rows}
+    prefix = commonprefix(list(left))  # noqa: RUF071 - of characters, for keys are no paths
+    for page in store.list_objects(commit.source_bucket, prefix):
+        if not left:
+            break
+        for one in page:
+            if left.get(one.key) == one.etag and one.storage_class not in ARCHIVED_CLASSES:
+                del left[one.key]
+    return min(left, default="")
+
+
+def undo(commit: Commit, why: str, work: Undoing, *, run_id: str, now: float) -> Commit:
+    """Take one commit back; returns the entry that makes it void.
+
+    Args:
+        commit: an entry of the log, valid when it was chosen.
+        why: in one line, for the log.
+        work: the partition.
+        run_id: of who does it.
+        now: UNIX seconds.
+
+    Raises:
+        SourceChanged: a source is not what was compacted; the output is where it was.
+        IntegrityError: another object stands at the output's key, or it cannot be deleted.
+        CommitConflict: somebody else made the commit void meanwhile.
+    """
+    state = _load(commit, work)
+    _require_sources(commit, work.store)
+    output = commit.output
+    if output is not None:
+        _take_away(commit, output, work)
+        try:
+            _require_sources(commit, work.store)
+        except SourceChanged:
+            # Clean-up, or their owner, was deleting them at the same time.
+            _put_back(commit, output, work)
+            raise
+    return work.log.append(state, commit.undone(run_id, now, why))
+
+
+def _load(commit: Commit, work: Undoing) -> LogState:
+    """The log as it is now; checkpoints do not tell what replaced what, so entries are read."""
+    state = work.log.load()
+    for sequence in range(work.through + 1, state.last + 1):
+        key = work.state.prefix + layout.entry_name(work.path, sequence)
+        entry = read_entry(work.store, work.state.bucket, key, sequence)
+        if entry.replaces == commit.sequence:
+            raise CommitConflict(f"commit {commit.sequence} was replaced meanwhile")
+    return state
+
+
+def _require_sources(commit: Commit, store: ObjectStore) -> None:
+    key = changed_source(commit, store)
+    if key:
+        etag = next(row.source.etag for row in commit.rows if row.source.key == key)
+        raise SourceChanged(key, etag, "gone, archived or another one")
+
+
+def _take_away(commit: Commit, output: Output, work: Undoing) -> None:
+    """Let readers see the output no more; a copy of it is kept below the state."""
+    store = work.store
+    # Whoever was to publish it cannot do so behind our back.
+    store.abort_upload(output.bucket, output.key, output.upload_id)
+    if not is_published(output, store):
+        return
+    _copy(output, (output.bucket, output.key), (work.state.bucket, work.kept_at(commit)), store)
+    _require_sources(commit, store)
+    head = store.head(output.bucket, output.key)
+    if head is None:
+        return
+    one = SourceObject(output.bucket, output.key, head.etag, head.size, head.last_modified)
+    for refused in store.delete_sources([one]).refused:
+        raise IntegrityError(f"s3://{output.bucket}/{output.key} stays: {refused.reason}")
+
+
+def _put_back(commit: Commit, output: Output, work: Undoing) -> None:
+    kept = (work.state.bucket, work.kept_at(commit))
+    if work.store.head(*kept) is not None:
+        _copy(output, kept, (output.bucket, output.key), work.store)
+
+
+def _copy(
+    output: Output, source: tuple[str, str], target: tuple[str, str], store: ObjectStore
+) -> None:
+    """Copy an output, checked against its commit as it passes; nothing is written over."""
+    if store.head(*target) is not None:
+        _require_equal(output, target, store)
+        return
+    writer = OutputWriter(store, *target, encoder(Compression.NONE))
+    try:
+        _fill(writer, store.open(*source))
+        upload_id, parts = writer.finish()
+        if writer.size != output.size or output.crc32 not in (None, writer.crc32):
+            raise IntegrityError(f"s3://{'/'.join(source)} is not what its commit says")
+        store.complete_upload(*target, upload_id, parts, crc32=writer.crc32)
+    except (AlreadyExists, ObjectMissing):
+        # Somebody else's copy, or our own whose answer was lost.
+        writer.abort()
+        _require_equal(output, target, store)
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _fill(writer: OutputWriter, pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
+        writer.write(piece)
+
+
+def _require_equal(output: Output, target: tuple[str, str], store: ObjectStore) -> None:
+    head = store.head(*target)
+    sums = (None, output.crc32) if output.crc32 is not None else (None, head and head.crc32)
+    if head is None or head.size != output.size or head.crc32 not in sums:
+        raise IntegrityError(f"another object stands at s3://{'/'.join(target)}")

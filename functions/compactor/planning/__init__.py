@@ -1,0 +1,6 @@
+"""What to compact: pure decisions over a listing, the settings and the commit log.
+
+plan     the verb: listing and log in, object groups out
+packing  which sources share an output, and the identity of a group
+listing  the listing of one partition, taken in bounded memory
+"""

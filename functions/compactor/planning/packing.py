@@ -1,0 +1,200 @@
+"""Which sources share an output: pure arithmetic over keys and sizes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
+from compactor.settings.settings import MIB, Settings
+
+COMPRESSED_TARGET_BYTES = 128 * MIB
+# Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.
+PLAIN_TARGET_BYTES = 1024 * MIB
+# Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
+# the packing, and so the group id, independent of what was measured elsewhere.
+ASSUMED_RATIO = 5
+# Keeps the manifest of one commit near 7 MB of JSON.
+MAX_SOURCES_PER_GROUP = 50_000
+# Part of every group id: to be raised by any change to the bytes an output gets.
+BYTES_VERSION = "2"
+_LONG_HEADER_BYTES = 64
+
+_COMPRESSION_SUFFIXES = {
+    ".gz": Compression.GZIP,
+    ".gzip": Compression.GZIP,
+    ".zst": Compression.ZSTD,
+    ".zstd": Compression.ZSTD,
+}
+_KEY_HINTS = (
+    (re.compile(r"_CloudTrail_[^/]*$"), "cloudtrail"),
+    (re.compile(r"_vpcflowlogs_[^/]*$"), "vpc_flow"),
+    (re.compile(r"_elasticloadbalancing_[^/]*$"), "text"),
+    (re.compile(r"\.(?:json|jsonl|ndjson)$"), "json"),
+    (re.compile(r"\.csv$"), "csv"),
+    (re.compile(r"\.tsv$"), "tsv"),
+    (re.compile(r"\.(?:log|txt)$"), "text"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PackingClass:
+    """What the key alone (or a look inside, once taken) tells; classes never share a group."""
+
+    kind: str
+    compression: Compression
+    header: bytes = b""
+    dialect: bytes = b""
+
+
+# What Parquet objects are called says nothing of what they hold.
+_PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
+
+
+def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
+    """Class of a source by its key, or by its signature when its content was seen already."""
+    if signature is not None:
+        return PackingClass(
+            signature.format, signature.compression, signature.header, signature.dialect
+        )
+    compression = Compression.NONE
+    stem = key
+    for suffix, candidate in _COMPRESSION_SUFFIXES.items():
+        if key.lower().endswith(suffix):
+            compression, stem = candidate, key[: -len(suffix)]
+            break
+    for pattern, kind in _KEY_HINTS:
+        if pattern.search(stem):
+            return PackingClass(kind, compression)
+    return PackingClass("unknown", compression)
+
+
+def as_learned(signature: Signature) -> Signature:
+    """What the next plan must know to tell this signature from others: no more of its header."""
+    if len(signature.header) <= _LONG_HEADER_BYTES:
+        return signature
+    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
+    return replace(signature, header=digest)
+
+
+def output_compression(settings: Settings, source: Compression) -> Compression:
+    """How an output is encoded, given how its sources are.
+
+    Parquet is not encoded as a whole; of what it holds the sizes are those of encoded bytes.
+    """
+    if settings.columnar:
+        return Compression.ZSTD
+    return source if settings.compression == "same" else Compression(settings.compression)
+
+
+def target_bytes(settings: Settings, output: Compression) -> int:
+    """Wanted size of an output in its encoded form, bytes."""
+    if settings.target_bytes is not None:
+        return settings.target_bytes
+    return PLAIN_TARGET_BYTES if output is Compression.NONE else COMPRESSED_TARGET_BYTES
+
+
+def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
+    """True when the source is large enough, and its bytes fit to be copied as they are."""
+    output = output_compression(settings, cls.compression)
+    if output is not cls.compression or not _passes_unchanged(settings):
+        return False
+    if cls.kind in ("cloudtrail", Format.CLOUDTRAIL) and settings.cloudtrail_output == "lines":
+        return False
+    threshold = settings.small_object_bytes
+    if threshold is None:
+        threshold = target_bytes(settings, output) // 2
+    return source.size >= threshold
+
+
+def _passes_unchanged(settings: Settings) -> bool:
+    if settings.format == "parquet":
+        return settings.compression == "same"
+    return settings.format == "auto" and settings.output_format == "same"
+
+
+@dataclass(slots=True)
+class _OpenGroup:
+    sources: list[SourceObject]
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """``full`` says that the next source would not have fitted."""
+
+    group: ObjectGroup
+    full: bool
+
+
+def pack(
+    candidates: Iterable[SourceObject],
+    settings: Settings,
+    signatures: Mapping[bytes, Signature],
+) -> Iterator[Packed]:
+    """Groups of candidates, each within the target size, sources in the order given.
+
+    A source larger than the target is alone in its group. Groups that hold nothing but
+    zero-byte sources are never made.
+    """
+    open_groups: dict[PackingClass, _OpenGroup] = {}
+    for source in candidates:
+        known = signatures.get(source.identity) if signatures else None
+        cls = _PARQUET if settings.format == "parquet" else packing_class(source.key, known)
+        if copied(source, settings, cls):
+            yield Packed(make_group((source,), settings, copy=True), full=True)
+            continue
+        output = output_compression(settings, cls.compression)
+        size = _estimated_bytes(source.size, cls.compression, output)
+        group = open_groups.setdefault(cls, _OpenGroup([]))
+        too_big = group.bytes + size > target_bytes(settings, output)
+        if group.sources and (too_big or len(group.sources) >= MAX_SOURCES_PER_GROUP):
+            if group.bytes:
+                yield Packed(make_group(group.sources, settings), full=True)
+            group = open_groups[cls] = _OpenGroup([])
+        group.sources.append(source)
+        group.bytes += size
+    for group in open_groups.values():
+        if group.bytes:
+            full = len(group.sources) >= MAX_SOURCES_PER_GROUP
+            yield Packed(make_group(group.sources, settings), full=full)
+
+
+def _estimated_bytes(size: int, source: Compression, output: Compression) -> float:
+    if source is Compression.NONE and output is not Compression.NONE:
+        return size / ASSUMED_RATIO
+    if source is not Compression.NONE and output is Compression.NONE:
+        return size * ASSUMED_RATIO
+    return size
+
+
+def make_group(
+    sources: Sequence[SourceObject], settings: Settings, *, copy: bool = False
+) -> ObjectGroup:
+    """The group of these sources; its id is a pure function of them and the options.
+
+    The id is the hex of a 16-byte BLAKE2b over the ordered (bucket, key, ETag) identities
+    and every setting that shapes the bytes of the output.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    options: tuple[str, ...] = (
+        BYTES_VERSION,
+        settings.format,
+        settings.encoding,
+        settings.nul_bytes,
+        settings.csv_header,
+        settings.compression,
+        settings.cloudtrail_output,
+        settings.undelimited_output,
+        str(settings.max_expansion),
+        str(settings.max_document_bytes),
+        str(copy),
+    )
+    if settings.columnar:
+        options += (settings.output_format, settings.parquet_schema or "")
+    digest.update("\0".join(options).encode())
+    for source in sources:
+        digest.update(source.identity)
+    return ObjectGroup(digest.hexdigest(), tuple(sources), copy)

@@ -1,0 +1,156 @@
+"""Decide what to compact: a pure function of a listing, the settings and the commit log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import translate
+
+from compactor.model import (
+    CompactionPlan,
+    Listing,
+    ObjectGroup,
+    Partition,
+    Signature,
+    Skipped,
+    SkipReason,
+    SourceObject,
+)
+from compactor.planning.packing import pack
+from compactor.settings.settings import Settings
+from compactor.settings.windows import named_level
+
+# GLACIER_IR is readable at once and so is not here.
+ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+SHOWN_EXAMPLES = 5
+# What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
+# there are not rows of the data around it.
+_HIDDEN = re.compile(r"(?:^|/)[_.]")
+_DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What is known of sources beside the listing.
+
+    Attributes:
+        committed: identities of sources that a commit names.
+        quarantined: identities of sources that were left alone, and would be again.
+        signatures: what was learned of sources that did not fit their group.
+    """
+
+    committed: Container[bytes] = frozenset()
+    quarantined: Container[bytes] = frozenset()
+    signatures: Mapping[bytes, Signature] = field(default_factory=dict)
+
+
+def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
+    """Choose the groups of one partition.
+
+    While a partition is open (its newest object arrived less than ``open_partition_seconds``
+    ago), only groups that are full are chosen: what comes next may still fill the others. An
+    incomplete listing is a window of its own, with more behind it: everything in it is chosen.
+    """
+    skips = _Skips(listing.partition)
+    skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
+    rules = _Rules(settings, known, now, listing.partition)
+    candidates = []
+    for source in listing.objects:
+        reason = rules.reason_to_skip(source)
+        if reason is None:
+            candidates.append(source)
+        else:
+            skips.add(reason, source)
+    if listing.complete and len(candidates) < settings.min_objects:
+        return skips.plan((), SkipReason.TOO_FEW, candidates)
+    is_open = listing.complete and listing.newest > now - settings.open_partition_seconds
+    packed = pack(candidates, settings, known.signatures)
+    groups = tuple(one.group for one in packed if one.full or not is_open)
+    return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
+
+
+class _Rules:
+    """Qualification of one source."""
+
+    def __init__(
+        self, settings: Settings, known: Knowledge, now: float, partition: Partition
+    ) -> None:
+        self._known = known
+        self._settled_before = now - settings.settle_seconds
+        self._retry_quarantined = settings.retry_quarantined
+        self._root_length = len(settings.source.root.prefix)
+        self._partition_length = len(partition.prefix)
+        self._include = _globs(settings.include)
+        self._exclude = _globs(settings.exclude)
+        self._rows = settings.columnar
+        self._own = (settings.destination, settings.state)
+
+    def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
+        return self._by_key(source) or self._by_level(source) or self._by_state(source)
+
+    def _by_key(self, source: SourceObject) -> SkipReason | None:
+        relative = source.key[self._root_length :]
+        if any(o.bucket == source.bucket and source.key.startswith(o.prefix) for o in self._own):
+            return SkipReason.OWN_STATE
+        if _DIGEST.search(source.key):
+            return SkipReason.CLOUDTRAIL_DIGEST
+        if source.key.endswith("/") and not source.size:
+            return SkipReason.DIRECTORY_MARKER
+        if self._include and not any(g.match(relative) for g in self._include):
+            return SkipReason.NOT_INCLUDED
+        if any(g.match(relative) for g in self._exclude):
+            return SkipReason.EXCLUDED
+        return SkipReason.HIDDEN if self._rows and _HIDDEN.search(relative) else None
+
+    def _by_level(self, source: SourceObject) -> SkipReason | None:
+        deeper = named_level(source.key, self._partition_length)
+        return SkipReason.DEEPER_LEVEL if deeper else None
+
+    def _by_state(self, source: SourceObject) -> SkipReason | None:
+        identity = source.identity
+        if identity in self._known.committed:
+            return SkipReason.COMMITTED
+        if identity in self._known.quarantined and not self._retry_quarantined:
+            return SkipReason.QUARANTINED
+        if source.storage_class in ARCHIVED_CLASSES:
+            return SkipReason.ARCHIVED
+        if source.last_modified > self._settled_before:
+            return SkipReason.TOO_YOUNG
+        return None
+
+
+def _globs(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(translate(pattern)) for pattern in patterns)
+
+
+class _Skips:
+    """Counts per reason."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._counts: dict[SkipReason, Skipped] = {}
+
+    def add(self, reason: SkipReason, source: SourceObject) -> None:
+        self.add_many(reason, 1, source.size, source.key)
+
+    def add_many(self, reason: SkipReason, objects: int, size: int, *examples: str) -> None:
+        if not objects:
+            return
+        old = self._counts.get(reason, Skipped(0, 0))
+        shown = (old.examples + examples)[:SHOWN_EXAMPLES]
+        self._counts[reason] = Skipped(old.objects + objects, old.bytes + size, shown)
+
+    def plan(
+        self,
+        groups: tuple[ObjectGroup, ...],
+        reason_for_rest: SkipReason | None,
+        candidates: Iterable[SourceObject],
+    ) -> CompactionPlan:
+        """The plan; candidates in no group are counted: empty ones as such."""
+        grouped = {source.key for group in groups for source in group.sources}
+        for source in candidates:
+            reason = reason_for_rest or (None if source.size else SkipReason.EMPTY)
+            if reason is not None and source.key not in grouped:
+                self.add(reason, source)
+        return CompactionPlan(self._partition, groups, dict(self._counts))

@@ -1,0 +1,6 @@
+"""Stores are asked before they are trusted: which of the conditions they honour.
+
+probe      the verb
+questions  each condition, tried on objects of its own
+records    the answers, remembered below the state prefix
+"""

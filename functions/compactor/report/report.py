@@ -1,0 +1,272 @@
+"""Report: one account of a run, from what its partitions left behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import msgspec
+
+from compactor import layout
+from compactor.clean_up.report import CleanUpReport, report_clean_up
+from compactor.decoding import decoder
+from compactor.errors import ObjectMissing
+from compactor.log.entries import NOTHING
+from compactor.log.left_alone import LeftAlone, added_up, headline
+from compactor.model import Partition, Skipped, SkipReason
+from compactor.ports import ObjectStore
+from compactor.report.html import render
+from compactor.run import receipts
+from compactor.run.receipts import Counts, Receipt
+from compactor.settings.settings import Settings
+
+_READERS = 16
+_SHOWN_CAUSES = 3
+SPARK_ERROR_NAME = "spark-error.json"
+# Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
+_REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
+
+
+class DiscoveryLine(msgspec.Struct, frozen=True):
+    """What discovery saw beside the work items."""
+
+    unpartitioned: Skipped
+    warnings: list[str] = []
+
+
+class SparkErrorLine(msgspec.Struct, frozen=True):
+    """What the Spark job says of its own failure, as far as a report tells it."""
+
+    error: str
+    cause: str
+
+
+class WorkLine(msgspec.Struct, frozen=True):
+    """One work item as discovery wrote it."""
+
+    path: str
+    bucket: str
+    prefix: str
+    objects: int
+    bytes: int
+
+
+_decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
+_decode_work = decoder(list[WorkLine])
+
+
+@dataclass(slots=True)
+class RunReport:
+    """One run's numbers.
+
+    Attributes:
+        status: ``succeeded``, or ``failed`` when any partition failed or was lost, or clean-up
+            failed or found an output that is not proven.
+        partitions: a receipt for every work item, failed ones included. Partitions that went
+            to Spark are among them.
+        oversized: paths of the partitions too large for one worker, left alone because the
+            run's spark_engine is none.
+        spark: paths of the partitions that went to Spark.
+        totals: sums over all partitions.
+        left_alone: sources left alone for what they hold, by reason, the most frequent first.
+        headline: says so where most of the sources were; else empty.
+        failure: what ended the workflow before its partitions did, if anything.
+        spark_failure: why the Spark job failed, if it did.
+        overwritten: objects that were compacted beside other content of the same key.
+        clean_up: what clean-up did; None where the settings do not ask for it.
+        warnings: what the store does not promise, and what is done instead.
+    """
+
+    run_id: str
+    status: str
+    started_at: str
+    settings: dict[str, Any]
+    totals: Counts
+    partitions: list[Receipt]
+    oversized: list[str] = field(default_factory=list)
+    spark: list[str] = field(default_factory=list)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    headline: str = ""
+    overwritten: Skipped = NOTHING
+    failure: str = ""
+    spark_failure: str = ""
+    clean_up: CleanUpReport | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Receipt]:
+        """Receipts of the partitions that did not finish."""
+        return [receipt for receipt in self.partitions if receipt.status != "done"]
+
+    @property
+    def cause(self) -> str:
+        """Why the run failed, in one line; empty when it did not."""
+        causes = [one for one in (self.failure, self.spark_failure) if one]
+        # The job's own line tells of its partitions already.
+        told = frozenset(self.spark) if self.spark_failure else frozenset()
+        failed = [one for one in self.failed if one.path not in told]
+        causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
+        causes += [f"clean-up: {line}" for line in self.clean_up.causes] if self.clean_up else []
+        shown = "; ".join(causes[:_SHOWN_CAUSES])
+        more = len(causes) - _SHOWN_CAUSES
+        return f"{shown}; and {more} more" if more > 0 else shown
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What tells one run from another, and how its workflow went.
+
+    Attributes:
+        started_at: ISO 8601.
+        failure: what ended the workflow before its partitions did; empty for nothing.
+        spark_failure: how the state machine tells that the Spark job failed; empty when it did
+            not, or when there was none.
+        clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
+    """
+
+    run_id: str
+    started_at: str
+    failure: str = ""
+    spark_failure: str = ""
+    clean_up_failure: str = ""
+
+
+def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunReport:
+    """Gather the receipts of a run and store ``report.json`` and ``report.html``.
+
+    A work item without a receipt was lost with its worker and counts as failed.
+    """
+    items = _work(settings, run.run_id, "items.json", store)
+    oversized = _work(settings, run.run_id, "oversized.json", store)
+    left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
+    items = (*items, *spark)
+    spark_failure = _spark_failure(run, settings, store)
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
+    discovered = _discovered(settings, run.run_id, store)
+    result = RunReport(
+        run_id=run.run_id,
+        status="succeeded",
+        started_at=run.started_at,
+        settings=settings.to_dict(),
+        totals=total(receipt.counts for receipt in found),
+        partitions=found,
+        oversized=[item.path for item in left],
+        spark=[item.path for item in spark],
+        skipped=_all_skips(found, discovered.unpartitioned),
+        overwritten=reduce(Skipped.plus, (one.overwritten for one in found), NOTHING),
+        failure=run.failure,
+        left_alone=added_up(receipt.left_alone for receipt in found),
+        spark_failure=spark_failure,
+        clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
+        warnings=discovered.warnings,
+    )
+    result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
+    if result.cause:
+        result.status = "failed"
+    _store_report(result, settings, store)
+    return result
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """Sums, field by field; ``seconds`` adds up the work of all workers."""
+    result = Counts()
+    requests: Counter[str] = Counter()
+    for one in counts:
+        requests.update(one.requests)
+        for name in Counts.__slots__:
+            if name != "requests":
+                setattr(result, name, getattr(result, name) + getattr(one, name))
+    result.requests = dict(requests)
+    return result
+
+
+def failure_text(failure: Mapping[str, Any] | None) -> str:
+    """A failure as Step Functions keeps it (``Error``, ``Cause``) in one line; empty for none.
+
+    The cause of an EMR task is the description of its cluster, step or job run; only what it
+    says of the failure is told.
+    """
+    given = failure or {}
+    cause = str(given.get("Cause") or "")
+    try:
+        document = msgspec.json.decode(cause)
+    except msgspec.DecodeError:
+        document = None
+    reasons = dict.fromkeys(_reasons(document))
+    texts = [str(given.get("Error") or ""), ", ".join(reasons) or cause]
+    return ": ".join(" ".join(text.split()) for text in texts if text)
+
+
+def _reasons(document: object) -> Iterator[str]:
+    """Every text that EMR gives as a reason, wherever in the description it stands."""
+    if not isinstance(document, Mapping):
+        return
+    for name, value in document.items():
+        if name in _REASONS and isinstance(value, str):
+            yield value
+        yield from _reasons(value)
+
+
+def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> str:
+    """Why the Spark job failed, by its own word where it left one."""
+    if not run.spark_failure:
+        return ""
+    try:
+        body = store.get(*layout.run_key(settings, run.run_id, SPARK_ERROR_NAME))
+        line = _decode_spark_error(body)
+    except (ObjectMissing, msgspec.MsgspecError):
+        # It never began, or was killed: EMR's word, often no more than Unknown Error, is all.
+        return f"Spark: {run.spark_failure}"
+    return f"Spark: {line.error}: {line.cause}"
+
+
+def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkLine]:
+    try:
+        body = store.get(*layout.run_key(settings, run_id, name))
+    except ObjectMissing:
+        # Discovery failed before it wrote any.
+        return ()
+    return _decode_work(body)
+
+
+def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
+    partition = Partition(item.bucket, item.prefix, item.path)
+    try:
+        receipt = receipts.decode(store.get(*layout.receipt_key(settings, run_id, partition)))
+    except ObjectMissing:
+        cause = "no receipt: the worker was lost before it could write one"
+        return Receipt(item.path, run_id, "failed", error="WorkerLost", cause=cause)
+    if receipt.status == "more":
+        receipt.error, receipt.cause = "WorkerLost", "the last receipt says that work was left"
+    return receipt
+
+
+def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
+    try:
+        body = store.get(*layout.run_key(settings, run_id, "discovery.json"))
+    except ObjectMissing:
+        return DiscoveryLine(Skipped(0, 0))
+    return _decode_discovery(body)
+
+
+def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:
+    skipped = {SkipReason.UNPARTITIONED.value: unpartitioned} if unpartitioned.objects else {}
+    for receipt in found:
+        for reason, one in receipt.skipped.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+    return skipped
+
+
+def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:
+    document: Mapping[str, Any] = msgspec.to_builtins(result)
+    body = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    bucket, key = layout.run_key(settings, result.run_id, "report.json")
+    store.put(bucket, key, body, content_type="application/json")
+    bucket, key = layout.run_key(settings, result.run_id, "report.html")
+    store.put(bucket, key, render(document).encode(), content_type="text/html; charset=utf-8")

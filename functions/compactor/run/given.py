@@ -1,0 +1,89 @@
+"""What one run over one partition is given, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from compactor import layout
+from compactor.destination import Destination
+from compactor.log.entries import Commit, RunTotals
+from compactor.log.log import CommitLog
+from compactor.model import Partition, Quarantined, Skipped, SkipReason
+from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.settings.settings import Settings
+
+
+@dataclass(slots=True)
+class PartitionResult:
+    """What one call did.
+
+    Attributes:
+        done: False when time ran out with work left: call again.
+        skipped: what was left alone, by reason, but for what this run itself did before.
+        conflicts: groups given up because another run committed their sources first.
+        changed: groups given up because a source changed while it was read.
+        repaired: commits of earlier runs that this one published or replaced.
+        withheld: what a second reader saw otherwise, a line for each group that was therefore
+            not committed.
+        unread: sources that are left alone for this run alone, by identity.
+    """
+
+    done: bool = True
+    groups: int = 0
+    conflicts: int = 0
+    changed: int = 0
+    repaired: int = 0
+    skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
+    unread: dict[bytes, Quarantined] = field(default_factory=dict)
+    withheld: list[str] = field(default_factory=list)
+
+    @property
+    def fault(self) -> str:
+        """The groups that were withheld, in one line; empty when there is none."""
+        if len(self.withheld) < 2:
+            return "".join(self.withheld)
+        return f"{self.withheld[0]}; and {len(self.withheld) - 1:,} more groups"
+
+    def leave_out(self, own: RunTotals) -> None:
+        """Count no source as skipped that earlier calls of this very run dealt with."""
+        for reason, objects, size in (
+            (SkipReason.COMMITTED, own.sources, own.source_bytes),
+            (SkipReason.COMMITTED, own.again.objects, own.again.bytes),
+            (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
+        ):
+            if reason in self.skipped:
+                left = self.skipped.pop(reason).less(Skipped(objects, size))
+                if left.objects > 0:
+                    self.skipped[reason] = left
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRun:
+    """Everything one partition's run needs.
+
+    Attributes:
+        reserve_seconds: with less than this left, or less than the longest group took, no
+            new group is started.
+        on_group: told after each published group.
+    """
+
+    partition: Partition
+    settings: Settings
+    store: ObjectStore
+    clock: Clock
+    deadline: Deadline
+    run_id: str
+    reserve_seconds: float = 30.0
+    on_group: Callable[[Commit], None] = lambda commit: None
+
+    @property
+    def log(self) -> CommitLog:
+        """The partition's commit log."""
+        return CommitLog(self.store, self.settings, self.partition)
+
+    @property
+    def destination(self) -> Destination:
+        """Where this partition's outputs go."""
+        bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        return Destination(bucket, prefix, self.settings.output_stem)

@@ -1,0 +1,125 @@
+"""One partition from listing to published outputs, in one worker: the order of the verbs.
+
+load the log -> publish what an earlier run left -> list -> plan
+    -> for each group: compact -> check -> commit -> publish
+-> list again, until a plan is empty -> checkpoint
+"""
+
+from __future__ import annotations
+
+from compactor.errors import (
+    CommitConflict,
+    IntegrityError,
+    InvalidInput,
+    RecordsDiffer,
+    SourceChanged,
+    UploadLost,
+)
+from compactor.log.entries import LogState
+from compactor.model import CompactionPlan
+from compactor.run.given import PartitionResult, PartitionRun
+from compactor.run.progress import Progress, Window
+from compactor.run.receipts import Counts, Receipt
+from compactor.run.recorder import Recorder
+
+__all__ = [
+    "PartitionResult",
+    "PartitionRun",
+    "record_partition",
+    "run_partition",
+]
+
+
+def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
+    """Compact one partition as far as the deadline allows. Safe to run again, and at once.
+
+    A group that a second reader sees otherwise is withheld, and the others go on; the result
+    says so.
+
+    Raises:
+        IntegrityError: stored data contradicts the log; nothing more was touched.
+        TransientStoreError: the store did not answer, or sources kept changing.
+    """
+    progress = Progress(run, state)
+    window: Window | None = Window()
+    while window is not None:
+        if not _do_window(progress, window):
+            return progress.result
+        window = window.following()
+    return progress.finish()
+
+
+def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
+    """Compact one partition and leave a receipt; the log is summed up once all is done.
+
+    Args:
+        run: what to do, and with what.
+        earlier: counts of the earlier calls for this partition in this run.
+
+    Raises:
+        IntegrityError: groups were withheld; all others are done.
+        Exception: whatever ended it, after the receipt says so.
+    """
+    recorder = Recorder(run, earlier)
+    state: LogState | None = None
+    try:
+        state = run.log.load()
+        result = run_partition(run, state)
+        ended = _ended(run, result, earlier)
+        recorder.did(result)
+        if ended and result.withheld:
+            recorder.failed(IntegrityError.__name__, result.fault)
+    except Exception as error:
+        recorder.failed(type(error).__name__, str(error))
+        raise
+    finally:
+        recorder.write(state)
+    # Also when time ran out: the next call need not look at these outputs again.
+    run.log.checkpoint(state)
+    if ended and result.withheld:
+        raise IntegrityError(result.fault)
+    return recorder.receipt
+
+
+def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
+    """True when no further call is of use.
+
+    Raises:
+        InvalidInput: a partition that has its third call without a finished group would be
+            called forever.
+    """
+    if result.done:
+        return True
+    if result.groups or result.repaired or earlier.calls < 2:
+        return False
+    if result.withheld:
+        return True
+    target = run.settings.target_bytes
+    accepted = "a smaller target, so that one group fits the time of one invocation"
+    raise InvalidInput("target_bytes", target, accepted)
+
+
+def _do_window(progress: Progress, window: Window) -> bool:
+    """Compact a window until nothing of it is left; False when time ran out."""
+    while not progress.out_of_time() and progress.settle():
+        decision = progress.plan_window(window)
+        lessons = progress.lessons
+        if _run_groups(progress, decision) and progress.lessons == lessons:
+            return True
+    return False
+
+
+def _run_groups(progress: Progress, decision: CompactionPlan) -> bool:
+    """False when the plan is out of date, or time ran out."""
+    for group in decision.groups:
+        if progress.out_of_time():
+            return False
+        try:
+            progress.do_group(group)
+        except (SourceChanged, CommitConflict, UploadLost) as error:
+            progress.refuse(type(error))
+            progress.set_back(error)
+            return False
+        except RecordsDiffer as error:
+            progress.withhold(group, error)
+    return True

@@ -1,0 +1,368 @@
+"""How far the run of one partition has come: what every worker of partitions shares.
+
+A worker (the Lambda function's, or the driver of the Spark job) decides when and where groups
+are compacted. What a partition's log, listing and counts need around that is here:
+
+    settle the log -> plan a window -> (compact and check a group) -> commit -> publish
+    -> plan the window again, until nothing in it is left -> the window behind it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from compactor.destination import Destination, like_output
+from compactor.errors import (
+    CommitConflict,
+    CompactorError,
+    IntegrityError,
+    InvalidInput,
+    NothingReadable,
+    RecordsDiffer,
+    SourceChanged,
+    TransientStoreError,
+    UploadLost,
+)
+from compactor.log.contents import Contents
+from compactor.log.entries import Commit, LogState
+from compactor.log.identity import is_output_of_a_run
+from compactor.model import (
+    CompactionPlan,
+    ObjectGroup,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    Skipped,
+    SkipReason,
+    SourceObject,
+)
+from compactor.outputs.again import found_in, put_again
+from compactor.outputs.confirm import confirm
+from compactor.outputs.detection import decided_by
+from compactor.outputs.group import draft_of, drop, store_group
+from compactor.outputs.publish import publish, withdraw
+from compactor.planning.listing import take_listing
+from compactor.planning.plan import Knowledge, plan
+from compactor.run.given import PartitionResult, PartitionRun
+from compactor.run.unread import known_as_denied, passing, require_readable, without_known
+
+# A source may change while it is read, or another run may be first; then plan again.
+MAX_REPLANS = 20
+
+
+@dataclass(slots=True)
+class Window:
+    """A stretch of a partition's keys, planned again and again until nothing of it is left.
+
+    Its ends stay where the first listing put them, so that which sources share an output does
+    not hang on how often, or by whom, the window was planned.
+
+    Attributes:
+        start_after: it begins behind this key; empty for the start of the partition.
+        until: its last key; None before it was listed, and for the last window of a partition.
+        listed: False before it was planned for the first time.
+    """
+
+    start_after: str = ""
+    until: str | None = None
+    listed: bool = False
+
+    def following(self) -> Window | None:
+        """The window behind this one; None behind the last."""
+        return None if self.until is None else Window(self.until)
+
+
+class Progress:
+    """One partition's run: its log, what was learned of its sources, and its counts.
+
+    Args:
+        run: what to do, and with what.
+        state: the log as it was loaded.
+        rebuild: build an output that was lost before it was published again; otherwise its
+            commit becomes void, and its sources are planned anew.
+    """
+
+    def __init__(self, run: PartitionRun, state: LogState, *, rebuild: bool = True) -> None:
+        self.run = run
+        self.state = state
+        self.result = PartitionResult(done=False)
+        self.signatures: dict[bytes, Signature] = {}
+        self.lessons = 0
+        self.longest_seconds = 0.0
+        self._rebuild = rebuild
+        self._setbacks = 0
+        self._whole = False
+        self._aside: set[bytes] = set()
+        self._no_outputs: set[bytes] = set()
+        self._unlike: set[bytes] = set()  # what only looks like the content of a commit
+        self._earlier_calls = replace(state.totals(run.run_id))
+
+    def settle(self) -> bool:
+        """Publish every commit in the log that is not yet; False when time ran out.
+
+        Raises:
+            TransientStoreError: other runs kept changing the log.
+            InvalidInput: this role may not read the sources of an output that was lost.
+        """
+        while self.state.unpublished:
+            if self.out_of_time():
+                return False
+            sequence = min(self.state.unpublished)
+            try:
+                self._repair(self.state.unpublished[sequence])
+            except (CommitConflict, UploadLost) as error:
+                # Another run is repairing it, and the log state is up to date now; or what was
+                # just built again was dropped before it was published.
+                self.refuse(type(error))
+                self.set_back(error)
+        return True
+
+    def plan_window(self, window: Window) -> CompactionPlan:
+        """List a window and choose its groups; what is left alone is counted the first time."""
+        run, state = self.run, self.state
+        listing = take_listing(
+            run.store,
+            run.partition,
+            state.committed,
+            window.start_after,
+            window.until,
+            # What this run itself commits is younger than the log was, too.
+            written_at=inf if window.listed else state.written_at,
+        )
+        self._note_returned(listing.returned)
+        state.foreign = Contents()
+        if self._aside:
+            left = (one for one in listing.objects if one.identity not in self._aside)
+            listing = replace(listing, objects=tuple(left))
+        left_alone = state.left_alone(decided_by(run.settings))
+        known = Knowledge(state.committed, left_alone, self.signatures)
+        decision = plan(listing, run.settings, known, run.clock.now())
+        if decision.groups:
+            self._require_whole_log()
+            if self._leave_outputs(decision.groups):
+                return self.plan_window(window)
+        if not window.listed:
+            self._count_skips(decision)
+            window.listed = True
+            window.until = None if listing.complete else listing.last_key
+        held = self.state.contents.held_by
+        return replace(decision, groups=tuple(held(one, self._unlike) for one in decision.groups))
+
+    def _note_returned(self, sources: Sequence[SourceObject]) -> None:
+        """Write down what was put again after its commit, so that clean-up looks at it again."""
+        run = self.run
+        if sources:
+            again = map(put_again, sources)
+            commits = run.log.every_commit(self.state.last)
+            found = found_in(again, commits, self.state.published, run.store)
+            note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
+            if found:
+                run.log.append(self.state, note)
+
+    @property
+    def destination(self) -> Destination:
+        """Where outputs go, and which log they name."""
+        return replace(self.run.destination, log_id=self.run.log.claim(self.state))
+
+    def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
+        """Remember signatures of sources for the next plan; True when that will be another one."""
+        known = self.signatures
+        news = any(known.get(identity) != one for identity, one in misfits.items())
+        known.update(misfits)
+        self.lessons += news
+        return news
+
+    def do_group(self, group: ObjectGroup, replaces: int | None = None) -> None:
+        """Compact, check, commit and publish one group here and now.
+
+        Raises:
+            SourceChanged: a source is not what was listed.
+            CommitConflict: another run was first.
+            UploadLost: committed, but somebody dropped the upload: settle the log again.
+            RecordsDiffer: it must not be committed: :meth:`withhold` it.
+        """
+        run = self.run
+        started = run.clock.now()
+        try:
+            pending = store_group(group, run.settings, run.store, self.destination)
+        except NothingReadable as error:
+            self.leave_unread(group, QuarantineReason(error.reason), str(error))
+            return
+        self.learn(pending.misfits)
+        draft = self.news_of(draft_of(pending, run.run_id, run.clock.now(), replaces))
+        if draft is not None:
+            self.commit(draft)
+            self.longest_seconds = max(self.longest_seconds, run.clock.now() - started)
+
+    def news_of(self, draft: Commit | None) -> Commit | None:
+        """What a draft adds to the log, None for nothing; what may not be read is set aside."""
+        if draft is None:
+            return None
+        self._leave(passing(draft))
+        news = without_known(self._with_origin(draft), self.state)
+        return None if news.empty else news
+
+    def _with_origin(self, draft: Commit) -> Commit:
+        """The draft with the commits that have the content of what came again.
+
+        Raises:
+            CommitConflict: some content only looked like that; the upload is aborted.
+        """
+        if not draft.again:
+            return draft
+        run = self.run
+        commits = run.log.every_commit(self.state.last)
+        found = found_in(draft.again, commits, self.state.published, run.store)
+        unlike = {one.source.identity for one in draft.again}
+        unlike -= {one.source.identity for one in found}
+        if unlike:
+            if not self.state.unpublished:
+                # Otherwise one of those may have it, and is published before the next plan.
+                self._unlike |= unlike
+            drop(draft.output, run.store)
+            raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
+        return replace(draft, again=found)
+
+    def leave_unread(self, group: ObjectGroup, reason: QuarantineReason, cause: str) -> None:
+        """Set aside those of a group that are known as denied; it is planned again without them.
+
+        Raises:
+            InvalidInput: there are none such: it is the role, not the sources.
+        """
+        self._leave(known_as_denied(group, reason, cause, self.state))
+        self.lessons += 1
+
+    def _leave(self, sources: Iterable[Quarantined]) -> None:
+        found = {one.source.identity: one for one in sources}
+        self.result.unread |= found
+        self._aside |= found.keys()
+
+    def commit(self, draft: Commit) -> Commit:
+        """Append a draft to the log and publish its output.
+
+        Raises:
+            CommitConflict: another run was first; the upload is aborted.
+            UploadLost: committed, but somebody dropped the upload: settle the log again.
+        """
+        run = self.run
+        if draft.quarantined:
+            draft = replace(draft, decided_by=decided_by(run.settings))
+        try:
+            commit = run.log.append(self.state, draft)
+        except (CommitConflict, IntegrityError, InvalidInput):
+            # Any other error may hide a commit that was written: then the upload is needed.
+            drop(draft.output, run.store)
+            raise
+        publish(commit, run.store)
+        self.state.mark_published(commit)
+        confirm(commit, run.store)
+        self.result.groups += 1
+        self._setbacks = 0
+        run.on_group(commit)
+        return commit
+
+    def refuse(self, kind: type[CompactorError]) -> None:
+        """Count a group that was given up for the next plan."""
+        if issubclass(kind, SourceChanged):
+            self.result.changed += 1
+        elif issubclass(kind, CommitConflict):
+            self.result.conflicts += 1
+
+    def set_aside(self, group: ObjectGroup) -> None:
+        """Leave the sources of a group that failed out of every later plan of this run."""
+        self._aside |= {source.identity for source in group.sources}
+
+    def withhold(self, group: ObjectGroup, error: RecordsDiffer) -> None:
+        """Leave a group that a second reader sees otherwise, and remember why."""
+        self.set_aside(group)
+        self.result.withheld.append(str(error))
+
+    def set_back(self, error: Exception) -> None:
+        """Take it that a plan came to nothing.
+
+        Raises:
+            TransientStoreError: too many did since the last group was published.
+        """
+        self._setbacks += 1
+        if self._setbacks > MAX_REPLANS:
+            raise TransientStoreError(f"planned {MAX_REPLANS} times, last: {error}") from error
+
+    def finish(self) -> PartitionResult:
+        """What was done, after the last window."""
+        # Commits of other runs may have come in on the way.
+        self.result.done = self.settle()
+        # What earlier calls of this very run did, it did not skip.
+        self.result.leave_out(self._earlier_calls)
+        require_readable(self.result.unread.values(), self.state)
+        return self.result
+
+    def out_of_time(self) -> bool:
+        """True when no further group should be started."""
+        needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
+        return self.run.deadline.remaining_seconds() < needed
+
+    def _require_whole_log(self) -> None:
+        """Once a call, before its first group: a run with nothing to do asks for nothing more."""
+        if not self._whole:
+            self.run.log.require_whole(self.state)
+            self._whole = True
+
+    def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
+        """Leave out sources that are outputs of some run; True where there are any.
+
+        Of those that are called like outputs one in each group is looked at, and the others only
+        where that one is.
+        """
+        found = [one for group in groups for one in self._outputs_in(group)]
+        self._aside |= {one.identity for one in found}
+        if found:
+            size = sum(one.size for one in found)
+            left = Skipped(len(found), size, (found[0].key,))
+            before = self.result.skipped.get(SkipReason.OWN_STATE, Skipped(0, 0))
+            self.result.skipped[SkipReason.OWN_STATE] = before.plus(left)
+        return bool(found)
+
+    def _outputs_in(self, group: ObjectGroup) -> list[SourceObject]:
+        named = [one for one in group.sources if like_output(one.key)]
+        if not named or named[0].identity in self._no_outputs:
+            return []
+        if not is_output_of_a_run(self.run.store, named[0]):
+            self._no_outputs.add(named[0].identity)
+            return []
+        return [one for one in named if is_output_of_a_run(self.run.store, one)]
+
+    def _count_skips(self, decision: CompactionPlan) -> None:
+        skipped = self.result.skipped
+        for reason, one in decision.skipped.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+
+    def _repair(self, commit: Commit) -> None:
+        """Publish what another run committed, or build it again, or make its commit void."""
+        try:
+            repaired = publish(commit, self.run.store)
+        except UploadLost:
+            repaired = withdraw(commit, self.run.store)
+            if repaired:
+                self._replace(commit)
+        else:
+            confirm(commit, self.run.store)
+        self.state.mark_published(commit)
+        self.result.repaired += repaired
+
+    def _replace(self, commit: Commit) -> None:
+        output = commit.output
+        # Rows are written by Spark alone, and not for what this run is asked to do.
+        if self._rebuild and (output is None or output.columnar is None):
+            copied = output is not None and output.copied
+            group = ObjectGroup(commit.group_id, tuple(r.source for r in commit.rows), copied)
+            try:
+                return self.do_group(group, replaces=commit.sequence)
+            except SourceChanged:
+                pass
+            except RecordsDiffer as error:
+                self.withhold(group, error)
+        # Its sources, or those that are left, are free to be planned anew.
+        self.run.log.append(self.state, commit.voided(self.run.run_id))
+        return None

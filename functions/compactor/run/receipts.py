@@ -1,0 +1,114 @@
+"""What one partition's calls did, in numbers, and where that is written down.
+
+A receipt adds up the calls of one partition in one run. What was compacted is counted from
+the commit log, so that a call that died after its commits is not missed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from compactor import layout
+from compactor.decoding import decoder
+from compactor.log.entries import NOTHING, LogState, QuarantineLine
+from compactor.log.left_alone import LeftAlone
+from compactor.model import Partition, Skipped
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+
+@dataclass(slots=True)
+class Counts:
+    """Numbers of one partition in one run; bytes and seconds where the names say so.
+
+    ``records`` leaves out the records of server-side copies, which nobody counted, and those
+    that were ``rejected`` because they do not fit the schema of a Parquet output. Sources with
+    content that an earlier commit of their key has are ``delivered_again`` and not compacted;
+    those with other content are ``overwritten``, and compacted beside the old.
+    """
+
+    objects_in: int = 0
+    bytes_in: int = 0
+    objects_out: int = 0
+    bytes_out: int = 0
+    records: int = 0
+    copied: int = 0
+    rejected: int = 0
+    quarantined: int = 0
+    delivered_again: int = 0
+    overwritten: int = 0
+    conflicts: int = 0
+    changed: int = 0
+    repaired: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    requests: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The account of one partition in one run.
+
+    Attributes:
+        status: ``done``, ``more`` (time ran out) or ``failed``.
+        error, cause: class name and text of what ended a failed partition.
+        left_alone: what the quarantined sources are, by reason.
+        skipped: objects not compacted, by reason, as the last plan saw them.
+        overwritten: of what was compacted, the objects at whose key there was other content before.
+    """
+
+    path: str
+    run_id: str
+    status: str
+    counts: Counts = field(default_factory=Counts)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    quarantined: list[QuarantineLine] = field(default_factory=list)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    error: str = ""
+    cause: str = ""
+    overwritten: Skipped = NOTHING
+
+
+_decode = decoder(Receipt)
+
+
+def count_commits(counts: Counts, state: LogState, run_id: str) -> list[QuarantineLine]:
+    """Fill in what this run committed; returns the first sources it quarantined."""
+    totals = state.totals(run_id)
+    counts.objects_in = totals.sources
+    counts.bytes_in = totals.source_bytes
+    counts.objects_out = totals.outputs
+    counts.bytes_out = totals.output_bytes
+    counts.records = totals.records
+    counts.copied = totals.copied
+    counts.rejected = totals.rejected
+    counts.quarantined = totals.quarantined
+    counts.delivered_again = totals.again.objects
+    counts.overwritten = totals.overwritten.objects
+    return totals.lines
+
+
+def add_requests(counts: Counts, made: Mapping[str, int]) -> None:
+    """Add the requests of one more call."""
+    counts.requests = dict(Counter(counts.requests) + Counter(dict(made)))
+
+
+def write(receipt: Receipt, settings: Settings, partition: Partition, store: ObjectStore) -> None:
+    """Store the receipt, over that of an earlier call of the same run."""
+    bucket, key = layout.receipt_key(settings, receipt.run_id, partition)
+    store.put(bucket, key, msgspec.json.encode(receipt), content_type="application/json")
+
+
+def decode(body: bytes) -> Receipt:
+    """The receipt again."""
+    return _decode(body)
+
+
+def counts_from(document: Mapping[str, Any] | None) -> Counts:
+    """Counts of earlier calls, as the state machine carries them; none for the first call."""
+    return msgspec.convert(document, Counts) if document else Counts()

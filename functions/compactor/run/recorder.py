@@ -1,0 +1,87 @@
+"""How the receipt of one partition comes about, however its run ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from compactor.log import left_alone
+from compactor.log.entries import SHOWN_QUARANTINED, LogState, QuarantineLine
+from compactor.log.left_alone import LeftAlone
+from compactor.model import SkipReason
+from compactor.run.given import PartitionResult, PartitionRun
+from compactor.run.receipts import Counts, Receipt, add_requests, count_commits, write
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """What processes with stores of their own did for a call.
+
+    ``seconds`` adds up the time they worked, and stands for the time of the whole call.
+    """
+
+    seconds: float = 0.0
+    requests: Counter[str] = field(default_factory=Counter)
+
+
+class Recorder:
+    """Writes the receipt of one call for a partition.
+
+    Args:
+        run: what is done. The requests of its store from now on are the call's.
+        earlier: counts of the earlier calls for this partition in this run; added to.
+    """
+
+    def __init__(self, run: PartitionRun, earlier: Counts) -> None:
+        self.receipt = Receipt(run.partition.path, run.run_id, "failed", counts=earlier)
+        self._run = run
+        self._unread: list[QuarantineLine] = []
+        self._left_unread: dict[str, LeftAlone] = {}
+        self._started = run.clock.now()
+        self._requests_before = Counter(run.store.requests.snapshot())
+
+    def did(self, result: PartitionResult) -> None:
+        """The call came to its end, of its time or of its work."""
+        receipt, counts = self.receipt, self.receipt.counts
+        receipt.status = "done" if result.done else "more"
+        receipt.skipped = {reason.value: skipped for reason, skipped in result.skipped.items()}
+        self._unread = [
+            QuarantineLine(one.source.key, one.reason, one.detail) for one in result.unread.values()
+        ]
+        left_alone.count(self._left_unread, result.unread.values())
+        counts.conflicts += result.conflicts
+        counts.changed += result.changed
+        counts.repaired += result.repaired
+
+    def failed(self, name: str, cause: str) -> None:
+        """The call ended with an error of this class name and text."""
+        self.receipt.status = "failed"
+        self.receipt.error, self.receipt.cause = name, cause
+
+    def write(self, state: LogState | None, elsewhere: Elsewhere | None = None) -> None:
+        """Store the receipt, with what the log says that this run committed.
+
+        Args:
+            state: the log; None when it could not be loaded.
+            elsewhere: what other processes did for this call; None for nothing.
+        """
+        run, counts = self._run, self.receipt.counts
+        if state is not None:
+            totals = state.totals(run.run_id)
+            self.receipt.overwritten = totals.overwritten
+            if totals.again.objects:
+                self.receipt.skipped[SkipReason.AGAIN.value] = totals.again
+            lasting = count_commits(counts, state, run.run_id)
+            # Those that earlier calls of this run left for a while were met again by this one.
+            counts.quarantined += len(self._unread)
+            self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]
+            self.receipt.left_alone = left_alone.added_up([totals.left_alone, self._left_unread])
+        made = Counter(run.store.requests.snapshot()) - self._requests_before
+        if elsewhere is None:
+            counts.seconds += run.clock.now() - self._started
+        else:
+            counts.seconds += elsewhere.seconds
+            made += elsewhere.requests
+        counts.calls += 1
+        add_requests(counts, made)
+        write(self.receipt, run.settings, run.partition, run.store)

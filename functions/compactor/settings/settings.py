@@ -1,0 +1,294 @@
+"""What a run is asked to do, checked and with every default filled in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, cast
+
+from compactor.errors import InvalidInput
+from compactor.settings.fields import FIELDS
+from compactor.settings.specs import MIB
+from compactor.settings.uris import S3Uri, SourceLocation, parse_source
+from compactor.settings.windows import (
+    MAX_WINDOW_PREFIXES,
+    days_before_today,
+    window_end,
+    window_start,
+    window_steps,
+)
+
+__all__ = ["MIB", "STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
+
+STATE_ROOT = "_compactor/"
+# What is read as records of named fields, and so can become rows.
+_ROW_FORMATS = ("auto", "json_lines", "csv", "tsv", "cloudtrail", "undelimited_json", "parquet")
+
+
+class CleanUpMode(StrEnum):
+    """What becomes of sources whose commit is past retention."""
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One run's input. Field names are the names of the JSON input.
+
+    :data:`compactor.settings.fields.FIELDS` says what each field means and accepts.
+    """
+
+    s3_source_uri: str
+    s3_destination_uri: str
+    s3_state_uri: str
+    # partitions
+    date_format: str | None
+    duration: int | None
+    start: str | None
+    end: str | None
+    depth: int
+    # qualification
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    settle_seconds: int
+    open_partition_seconds: int
+    min_objects: int
+    retry_quarantined: bool
+    # packing
+    target_bytes: int | None
+    small_object_bytes: int | None
+    output_stem: str
+    # formats
+    format: str
+    encoding: str
+    nul_bytes: str
+    csv_header: str
+    compression: str
+    output_format: str
+    parquet_schema: str | None
+    cloudtrail_output: str
+    undelimited_output: str
+    max_expansion: int
+    max_document_bytes: int
+    second_reading: str
+    # execution
+    lambda_max_objects: int
+    lambda_max_bytes: int
+    lambda_max_seconds: int
+    spark_engine: str
+    emr_cluster_id: str | None
+    max_concurrency: int
+    read_concurrency: int
+    memory_budget_bytes: int
+    # after the commit
+    clean_up: CleanUpMode
+    retention_days: float
+
+    @classmethod
+    def from_input(cls, given: object) -> Settings:
+        """Check a run's input and fill in the defaults.
+
+        Args:
+            given: the JSON object, as ``json.loads`` returns it. What :meth:`to_dict`
+                returns is accepted and gives equal settings.
+
+        Raises:
+            InvalidInput: names the first field at fault, its value and what is accepted.
+        """
+        fields = _known_fields(given)
+        values: dict[str, Any] = {
+            name: spec.parse(fields[name] if name in fields else _absent(name))
+            for name, spec in FIELDS.items()
+        }
+        values["clean_up"] = CleanUpMode(values["clean_up"])
+        if values["date_format"] and values["start"] is None and values["duration"] is None:
+            values["duration"] = 1
+        if values["s3_state_uri"] is None:
+            values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
+        settings = cls(**values)
+        _check_locations(settings)
+        _check_window(settings)
+        _check_sizes(settings)
+        _check_engine(settings)
+        _check_columnar_engine(settings)
+        _check_parquet(settings)
+        return settings
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, ready for JSON; :meth:`from_input` takes it back."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else _plain(value)
+            for name, value in values.items()
+        }
+
+    @property
+    def source(self) -> SourceLocation:
+        """The source's root and the pattern below it."""
+        return parse_source(self.s3_source_uri)
+
+    @property
+    def source_root_uri(self) -> str:
+        """The source up to its first wildcard; partition paths are relative to it."""
+        return self.source.root.uri
+
+    @property
+    def columnar(self) -> bool:
+        """True when outputs hold rows, which only Spark writes, instead of their sources' bytes."""
+        return "parquet" in {self.format, self.output_format}
+
+    @property
+    def destination(self) -> S3Uri:
+        """Where outputs go."""
+        return S3Uri.parse("s3_destination_uri", self.s3_destination_uri)
+
+    @property
+    def state(self) -> S3Uri:
+        """Where the commit log and the run's own records go."""
+        return S3Uri.parse("s3_state_uri", self.s3_state_uri)
+
+    def window(self, now: float) -> tuple[datetime, datetime] | None:
+        """First instant of the window and first instant after it; None without date_format.
+
+        Args:
+            now: UNIX seconds.
+
+        Raises:
+            InvalidInput: the window is empty or has too many partitions.
+        """
+        if self.date_format is None:
+            return None
+        if self.start is None:
+            start, end = days_before_today(now, self.duration or 1)
+        else:
+            start = window_start(self.start)
+            end = window_end(self.end) if self.end else days_before_today(now, 1)[1]
+        if start >= end:
+            raise InvalidInput(
+                "start", self.start, f"a time before the end of the window, {end.isoformat()}"
+            )
+        steps = window_steps(self.date_format, start, end)
+        if steps > MAX_WINDOW_PREFIXES:
+            field = "duration" if self.start is None else "start"
+            unit = "hours" if "%H" in self.date_format else "days"
+            accepted = f"a window of at most {MAX_WINDOW_PREFIXES:,} {unit}"
+            raise InvalidInput(field, getattr(self, field), accepted)
+        return start, end
+
+
+def _known_fields(given: object) -> Mapping[str, object]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput("input", given, "a JSON object with the fields of a run")
+    if "detail-type" in given and "detail" in given:
+        raise InvalidInput(
+            "detail-type",
+            given["detail-type"],
+            "the fields of a run themselves, not an EventBridge event around them: give the"
+            " rule's target an input of its own",
+        )
+    for name, value in given.items():
+        if name not in FIELDS:
+            near = get_close_matches(str(name), FIELDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(FIELDS)}"
+            raise InvalidInput(str(name), value, f"no such field; {hint}")
+    return cast(Mapping[str, object], given)
+
+
+def _absent(name: str) -> object:
+    spec = FIELDS[name]
+    if spec.required:
+        raise InvalidInput(name, None, f"{spec.accepted} (the field is required)")
+    return spec.default
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def default_state_uri(destination_uri: str) -> str:
+    """Where the state of a destination lies unless a run's input says otherwise.
+
+    Raises:
+        InvalidInput: not a destination, or a whole bucket, which leaves no room for the state.
+    """
+    destination = S3Uri.parse("s3_destination_uri", destination_uri)
+    if not destination.prefix:
+        raise InvalidInput(
+            "s3_destination_uri",
+            destination_uri,
+            "a prefix in the bucket, or an s3_state_uri in another bucket beside it",
+        )
+    state = S3Uri(destination.bucket, STATE_ROOT + destination.prefix).uri
+    return S3Uri.parse("s3_state_uri", state).uri
+
+
+def _check_locations(settings: Settings) -> None:
+    source, destination, state = settings.source.root, settings.destination, settings.state
+    if destination.overlaps(source):
+        raise InvalidInput(
+            "s3_destination_uri",
+            settings.s3_destination_uri,
+            f"a prefix that neither contains the source {source.uri} nor lies in it",
+        )
+    for name, other in (("destination", destination), ("source", source)):
+        if state.overlaps(other):
+            raise InvalidInput(
+                "s3_state_uri",
+                settings.s3_state_uri,
+                f"a prefix that neither contains the {name} {other.uri} nor lies in it",
+            )
+
+
+def _check_window(settings: Settings) -> None:
+    if settings.date_format is None:
+        _check_no_window(settings)
+        return
+    if settings.depth:
+        raise InvalidInput("depth", settings.depth, "0 when date_format is given")
+    if settings.end is not None and settings.start is None:
+        raise InvalidInput("end", settings.end, "an end only together with start")
+    if settings.duration is not None and settings.start is not None:
+        raise InvalidInput("duration", settings.duration, "either duration or start, not both")
+    if settings.start is None or settings.end is not None:
+        # Only a window from start to today has a length that hangs on the time of the run.
+        settings.window(now=0.0)
+
+
+def _check_no_window(settings: Settings) -> None:
+    for name in ("duration", "start", "end"):
+        value = getattr(settings, name)
+        if value is not None:
+            raise InvalidInput(name, value, f"no {name} unless date_format is given")
+
+
+def _check_engine(settings: Settings) -> None:
+    if settings.emr_cluster_id is not None and settings.spark_engine != "emr":
+        accepted = f'null when spark_engine is "{settings.spark_engine}"'
+        raise InvalidInput("emr_cluster_id", settings.emr_cluster_id, accepted)
+
+
+def _check_columnar_engine(settings: Settings) -> None:
+    if settings.columnar and settings.spark_engine == "none":
+        accepted = "emr or emr_serverless when outputs are Parquet, which only Spark writes"
+        raise InvalidInput("spark_engine", settings.spark_engine, accepted)
+
+
+def _check_sizes(settings: Settings) -> None:
+    target, small = settings.target_bytes, settings.small_object_bytes
+    if target is not None and small is not None and small > target:
+        raise InvalidInput("small_object_bytes", small, f"at most target_bytes, {target}")
+
+
+def _check_parquet(settings: Settings) -> None:
+    converted = settings.output_format == "parquet" and settings.format != "parquet"
+    if converted and settings.format not in _ROW_FORMATS:
+        accepted = f"one of {', '.join(_ROW_FORMATS)} when output_format is parquet"
+        raise InvalidInput("format", settings.format, accepted)
+    if settings.parquet_schema is not None and not converted:
+        accepted = "no schema unless output_format is parquet and the sources are not"
+        raise InvalidInput("parquet_schema", settings.parquet_schema, accepted)

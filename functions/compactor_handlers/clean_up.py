@@ -1,0 +1,55 @@
+"""Lambda: delete the sources of one partition's commits past retention, as far as time allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from compactor.clean_up.partition import CleanUpRun, record_clean_up
+from compactor.clean_up.receipts import earlier
+from compactor.clean_up.work import DueWork
+from compactor.clock import SystemClock
+from compactor.settings.settings import Settings
+from compactor_handlers.runtime import (
+    Event,
+    LambdaContext,
+    LambdaDeadline,
+    logger,
+    metrics,
+    tell_clean_up,
+    traced,
+    trusted_store,
+)
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.
+
+    ``partition`` is an element of plan_clean_up's list. ``status`` is ``more`` when time ran out
+    between two commits: the state machine then calls again with what is returned here. What
+    earlier calls of the run did is taken from their receipt, not from ``counts``, because a call
+    that failed half way answered nothing.
+    """
+    settings = Settings.from_input(event["settings"])
+    run = CleanUpRun(
+        path=DueWork.from_dict(event["partition"]).path,
+        settings=settings,
+        store=trusted_store(settings, context, deletes=True),
+        clock=SystemClock(),
+        deadline=LambdaDeadline(context),
+        run_id=event["run_id"],
+    )
+    before = earlier(settings, run.run_id, run.partition, run.store)
+    receipt = record_clean_up(run, before)
+    tell_clean_up(receipt, before)
+    return {
+        "run_id": event["run_id"],
+        "settings": event["settings"],
+        "partition": event["partition"],
+        "status": receipt.status,
+        "counts": msgspec.to_builtins(receipt.counts),
+    }

@@ -1,0 +1,78 @@
+"""Lambda: find the partitions of a run and write the list of work items."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.clock import SystemClock
+from compactor.discovery.discover import discover
+from compactor.discovery.work import write_work
+from compactor.settings.settings import Settings
+from compactor_handlers.runtime import (
+    Event,
+    LambdaContext,
+    asked_store,
+    committed_in,
+    logger,
+    metrics,
+    store_for,
+    traced,
+)
+
+# Which Spark there is: a JSON object of the fields below.
+SPARK_HERE = "COMPACTOR_SPARK"
+_SPARK_FIELDS = {"spark_engine", "emr_cluster_id"}
+
+
+def _with_spark_here(given: object) -> object:
+    if not isinstance(given, Mapping) or _SPARK_FIELDS & given.keys():
+        return given
+    return {**json.loads(os.environ.get(SPARK_HERE, "{}")), **given}
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.
+
+    A person who starts the deployed state machine need not know which Spark it was deployed
+    with: the environment variable COMPACTOR_SPARK says so, unless the input does.
+
+    Raises:
+        InvalidInput: the run's input is at fault; the state machine ends at once.
+    """
+    settings = Settings.from_input(_with_spark_here(event["input"]))
+    store = store_for(settings, context)
+    found = discover(settings, store, SystemClock().now(), committed=committed_in(settings, store))
+    store, warnings = asked_store(settings, store)
+    lists = write_work(found, settings, event["run_id"], store, warnings)
+    for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))
+    logger.info(
+        "discovered",
+        partitions=len(found.items),
+        oversized=len(found.oversized),
+        unpartitioned_objects=found.unpartitioned.objects,
+    )
+    return {
+        "run_id": event["run_id"],
+        "started_at": event["started_at"],
+        "settings": settings.to_dict(),
+        "items": {"bucket": lists.bucket, "key": lists.items_key},
+        "item_count": len(found.items),
+        "oversized": {"bucket": lists.bucket, "key": lists.oversized_key},
+        "oversized_count": len(found.oversized),
+        "run_uri": lists.run_uri,
+        "max_concurrency": settings.max_concurrency,
+        "results": {
+            "bucket": lists.bucket,
+            "prefix": lists.items_key.rsplit("/", 1)[0] + "/results",
+        },
+        "work": bool(found.items or found.oversized),
+    }

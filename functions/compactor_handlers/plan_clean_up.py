@@ -1,0 +1,33 @@
+"""Lambda: find the partitions whose commits are past retention, and write their list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.clean_up.work import find_due, write_due
+from compactor.clock import SystemClock
+from compactor.settings.settings import Settings
+from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "settings"}``; return them with ``clean_up``: where the list lies.
+
+    The list is a JSON array of ``{"path", "entries"}``; ``clean_up.partitions`` counts them.
+    """
+    settings = Settings.from_input(event["settings"])
+    store = store_for(settings, context)
+    due = find_due(settings, store, SystemClock().now())
+    written = write_due(due, settings, event["run_id"], store)
+    metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=len(due))
+    logger.info("planned clean-up", partitions=len(due), entries=sum(one.entries for one in due))
+    return {
+        "run_id": event["run_id"],
+        "settings": event["settings"],
+        "clean_up": written._asdict(),
+    }

@@ -1,0 +1,164 @@
+"""Clean-up of all partitions from one machine: first the decision, then what was decided."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from math import inf
+from typing import Any
+
+from compactor.clean_up.partition import CleanUpRun, Decision, clean_up, decide
+from compactor.clean_up.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt
+from compactor.clean_up.work import find_due
+from compactor.conditions import traits_of
+from compactor.errors import CompactorError
+from compactor.ports import Clock, ObjectStore
+from compactor.probe.probe import ensure_asked
+from compactor.settings.settings import Settings
+from compactor_cli.console import progress
+
+# Partitions at a time: each holds the rows of one commit, which may take tens of megabytes.
+_AT_ONCE = 4
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done, over all partitions; bytes where the names say so.
+
+    Attributes:
+        changed: sources that stay, because another object stands at their key.
+        refused: sources that the store did not delete.
+        refusals: the first of them, with the store's words.
+        unsafe: one line for each commit whose output did not check out after all.
+        failures: one line for each partition whose clean-up ended with an error.
+    """
+
+    commits: int = 0
+    deleted: int = 0
+    deleted_bytes: int = 0
+    changed: int = 0
+    refused: int = 0
+    markers: int = 0
+    uploads_aborted: int = 0
+    refusals: list[str] = field(default_factory=list)
+    unsafe: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, receipt: CleanUpReceipt) -> None:
+        """Take in what was done to one partition."""
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(receipt.counts, name))
+        lines = [f"{one.key}: {one.reason}" for one in receipt.refusals]
+        self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
+        self.unsafe += receipt.unsafe
+        self.warnings += [line for line in receipt.warnings if line not in self.warnings]
+        if receipt.status == "failed":
+            self.failures.append(f"{receipt.path or '(root)'}: {receipt.error}: {receipt.cause}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class _NoDeadline:
+    def remaining_seconds(self) -> float:
+        return inf
+
+
+class _Stopped(Exception):
+    """Ends the work on a partition between two commits; nobody sees it."""
+
+
+class Cleaning:
+    """Clean-up of one source's commits in one destination.
+
+    Args:
+        settings: where they are; sources past retention are to be deleted.
+        store: where they are.
+        clock: ours.
+        run_id: what the records of this clean-up are signed with.
+    """
+
+    def __init__(self, settings: Settings, store: ObjectStore, clock: Clock, run_id: str) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._run_id = run_id
+        self._stopped = threading.Event()
+
+    def decide(self) -> list[Decision]:
+        """What a clean-up would do now, for each partition with something due; reads only.
+
+        Raises:
+            InvalidInput: the state cannot be listed, or something not be read.
+            TransientStoreError: the store did not answer.
+        """
+        with progress("listing the commit logs"):
+            due = find_due(self._settings, self._store, self._clock.now())
+        entries = sum(work.entries for work in due)
+        with progress("checking outputs", entries) as bar, self._threads() as pool:
+            return list(pool.map(lambda work: decide(self._run(work.path, bar.advance)), due))
+
+    def ask_store(self) -> None:
+        """Find out how sources can be deleted safely; once a day, the first thing written.
+
+        Raises:
+            InvalidInput: the store does not honour what clean-up stands on.
+            TransientStoreError: the store did not answer.
+        """
+        now = self._clock.now()
+        findings = ensure_asked(self._settings.state, self._store, now, deletes=True)
+        self._store = self._store.with_traits(traits_of(findings))
+
+    def act(self, decisions: Sequence[Decision]) -> Done:
+        """Do what was decided, and nothing else; each output is looked at once more."""
+        done = Done()
+        wanted = [one for one in decisions if one.due or one.orphans]
+        commits = sum(len(one.due) for one in wanted)
+        with progress("deleting", commits) as bar, self._threads() as pool:
+            for receipt in pool.map(lambda one: self._act(one, bar.advance), wanted):
+                done.add(receipt)
+        return done
+
+    def _act(self, decision: Decision, advance: Callable[[], None]) -> CleanUpReceipt:
+        receipt = CleanUpReceipt(decision.path, self._run_id)
+        run = replace(self._run(decision.path, advance), only=decision.only)
+        try:
+            clean_up(run, receipt)
+        except CompactorError as error:
+            # The other partitions are independent of it.
+            receipt.status = "failed"
+            receipt.error, receipt.cause = type(error).__name__, str(error)
+        return receipt
+
+    def _run(self, path: str, advance: Callable[[], None]) -> CleanUpRun:
+        def on_entry() -> None:
+            advance()
+            if self._stopped.is_set():
+                raise _Stopped
+
+        return CleanUpRun(
+            path=path,
+            settings=self._settings,
+            store=self._store,
+            clock=self._clock,
+            deadline=_NoDeadline(),
+            run_id=self._run_id,
+            on_entry=on_entry,
+        )
+
+    @contextmanager
+    def _threads(self) -> Iterator[ThreadPoolExecutor]:
+        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="clean-up")
+        try:
+            yield pool
+        except BaseException:
+            # Partitions under way end after the commit they are at.
+            self._stopped.set()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)

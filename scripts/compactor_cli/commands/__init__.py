@@ -1,0 +1,305 @@
+"""``compactor``: the command line.
+
+    demo       the whole workflow on an embedded S3         demo, ../audit.py
+    generate   realistic logs to try it on                  ../generator/
+    plan       what a run would do                          plan
+    run        the workflow against any S3                  run, workflow
+    probe      what a store honours                         probe
+    verify     every commit checked against its output      verify
+    ls         what can be given back                       ls
+    restore    any source given back from its output        restore
+    repair     outputs of the version before, put right     repair, ../repairing.py
+    clean-up   sources past retention deleted               clean_up, ../cleaning.py
+    adopt      a log that is gone built anew                adopt
+
+and for a deployed stack, by ../deployed/:
+
+    start      a run of the deployed state machine          start
+    status     how a run stands, and what failed in it      status
+    logs       what its functions logged                    logs
+    report     the report it left                           report
+
+Only the module of the command asked for is imported, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from compactor.errors import CompactorError, InvalidInput
+from compactor.shown import visible
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from compactor_cli.commands.streams import drop_output, require_streams, require_text
+
+_EPILOG = """\
+a first look, then your own data:
+  compactor demo
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+  compactor run  s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+a deployed stack:
+  compactor start --wait
+
+exit codes: 0 done; 1 failed (what was committed stands, run it again), also when AWS refuses
+something; 2 wrong usage or input, also a stack or run that does not exist; 130 interrupted.
+Errors are one line on standard error.
+"""
+# An error quotes what was typed, which may be a document of megabytes.
+_LONGEST_LINE = 4_000
+_EXIT_CODES = "exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand; its module has ``add_arguments(parser)`` and ``run(args) -> int``."""
+
+    module: str
+    summary: str
+    examples: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "demo": Command(
+        "compactor_cli.commands.demo",
+        "run the whole workflow on an embedded S3, and prove the result",
+        """\
+  compactor demo                             2,000 generated objects of seven formats
+  compactor demo --source ~/logs             the same on your own logs; they are only read
+  compactor demo --objects 200 --keep        leave the embedded S3 running to look around
+  compactor demo --json | jq .proof          for scripts
+""",
+    ),
+    "generate": Command(
+        "compactor_cli.generator.command",
+        "write realistic, reproducible log objects to S3 or a local directory",
+        """\
+  compactor generate /tmp/logs -f 1000 --format mixed
+  compactor generate s3://my-logs/raw/ -f 5000 -r 50 --format alb --start today-7
+  compactor generate -b my-logs --prefix raw -f 100 --endpoint-url http://127.0.0.1:9000
+""",
+    ),
+    "plan": Command(
+        "compactor_cli.commands.plan",
+        "show what a run would do, and what it would skip and why; writes nothing",
+        """\
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 30
+  compactor plan 's3://my-logs/AWSLogs/*/CloudTrail/*/' s3://my-lake/trail/ \\
+      --date-format %Y/%m/%d --start 2026-01-01 --end 2026-01-31
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --depth 2 --json
+""",
+    ),
+    "run": Command(
+        "compactor_cli.commands.run",
+        "run the workflow on this machine against AWS or any S3-compatible endpoint",
+        """\
+  compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
+  compactor run --input input.json           what the deployed state machine takes
+  compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
+  AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
+""",
+    ),
+    "probe": Command(
+        "compactor_cli.commands.probe",
+        "show which conditions a store honours, and what follows from each that it does not",
+        """\
+  compactor probe s3://my-lake/compacted/ --endpoint-url http://127.0.0.1:9000
+  compactor probe s3://my-lake/ --endpoint-url http://127.0.0.1:9000 --json | jq .safe
+""",
+    ),
+    "verify": Command(
+        "compactor_cli.commands.verify",
+        "read every output again and check it against its commit",
+        """\
+  compactor verify s3://my-logs/raw/ s3://my-lake/compacted/
+  compactor verify s3://my-logs/raw/ s3://my-lake/compacted/ --sources
+""",
+    ),
+    "ls": Command(
+        "compactor_cli.commands.ls",
+        "list the sources that restore can give back",
+        """\
+  compactor ls s3://my-lake/compacted/
+  compactor ls s3://my-lake/compacted/ raw/2026/01/31/ --since 7d
+  compactor ls s3://my-lake/compacted/ 'raw/*/error-*.log.gz' --json | jq -r '.[].key'
+""",
+    ),
+    "restore": Command(
+        "compactor_cli.commands.restore",
+        "give back source objects from the outputs that hold them",
+        """\
+  compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
+  compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
+  compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
+""",
+    ),
+    "repair": Command(
+        "compactor_cli.commands.repair",
+        "find what the version before lost, and build it again or give it back",
+        """\
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --yes
+  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --lost-rows -o lost/
+""",
+    ),
+    "adopt": Command(
+        "compactor_cli.commands.adopt",
+        "build a commit log that is gone anew, as far as outputs and sources prove it",
+        """\
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
+  compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+""",
+    ),
+    "clean-up": Command(
+        "compactor_cli.commands.clean_up",
+        "delete sources whose commits are past retention and whose outputs are proven",
+        """\
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --retention-days 30
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --yes --json | jq .done
+""",
+    ),
+    "start": Command(
+        "compactor_cli.commands.start",
+        "start a run of the deployed state machine",
+        """\
+  compactor start                            with the input of the stack's schedule
+  compactor start --duration 30 --wait       the same, but for 30 days; follow it to its end
+  compactor start --input input.json         what the deployed state machine takes
+  compactor start s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --stack my-stack
+""",
+    ),
+    "status": Command(
+        "compactor_cli.commands.status",
+        "show how a run of the deployed state machine stands",
+        """\
+  compactor status                           the last run; exit code 1 when it failed
+  compactor status 20261121T060102Z-1a2b3c --failures 100
+  compactor status --json | jq .partitions   for scripts
+""",
+    ),
+    "logs": Command(
+        "compactor_cli.commands.logs",
+        "show what the deployed functions logged during a run",
+        """\
+  compactor logs                             of the last run
+  compactor logs 20261121T060102Z-1a2b3c --level error
+  compactor logs --follow                    until the run has ended
+""",
+    ),
+    "report": Command(
+        "compactor_cli.commands.report",
+        "fetch and print the report of a run of the deployed state machine",
+        """\
+  compactor report                           of the last run that has one
+  compactor report 20261121T060102Z-1a2b3c --html report.html
+  compactor report --json | jq .totals       report.json itself
+""",
+    ),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells mistakes in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (try {self.prog} --help)\n")
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; only the command that ``arguments`` name gets its options."""
+    parser = _Parser(
+        prog="compactor",
+        description="Rewrites many small S3 objects into a few large ones, without losing or"
+        " doubling a record.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    for name, command in COMMANDS.items():
+        one = commands.add_parser(
+            name,
+            help=command.summary,
+            description=command.summary[0].upper() + command.summary[1:] + ".",
+            epilog=f"examples:\n{command.examples}\n{_EXIT_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name == wanted:
+            module = import_module(command.module)
+            module.add_arguments(one)
+            one.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    ended: SystemExit | None = None
+    try:
+        code = _carry_out(arguments)
+    except SystemExit as error:
+        # Of argparse: after --help, or wrong usage.
+        ended, code = error, int(error.code or 0)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        drop_output()
+        if not code and not isinstance(error, BrokenPipeError):
+            _tell(f"standard output: {error}")
+        return code or EXIT_FAILED
+    if ended is not None:
+        raise ended
+    return code
+
+
+def _carry_out(arguments: Sequence[str]) -> int:
+    try:
+        require_streams()
+        require_text(arguments)
+        args = build_parser(arguments).parse_args(arguments)
+        run: Callable[[argparse.Namespace], int] = args.run
+        return run(args)
+    except KeyboardInterrupt:
+        _tell("interrupted; what was committed stands")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        drop_output()
+        return EXIT_FAILED
+    except Failure as failure:
+        _tell(str(failure))
+        return failure.code
+    except Exception as error:
+        if not _expected(error):
+            raise
+        _tell(f"{type(error).__name__}: {error}")
+        return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
+
+
+def _expected(error: Exception) -> bool:
+    """True for what a person can act on; anything else is a defect and shows its traceback."""
+    if isinstance(error, CompactorError | OSError):
+        return True
+    # By name, because importing botocore or the engine takes longer than printing the help.
+    bases = type(error).__mro__
+    return any(b.__name__ == "EngineError" or b.__module__.startswith("botocore.") for b in bases)
+
+
+def _tell(line: str) -> None:
+    shown = visible(" ".join(line.split()))
+    if len(shown) > _LONGEST_LINE:
+        shown = f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"
+    print(f"compactor: {shown}", file=sys.stderr)
+
+
+def _version() -> str:
+    try:
+        return f"compactor {version('s3-compactor')}"
+    except PackageNotFoundError:
+        return "compactor, not installed"

@@ -1,0 +1,165 @@
+"""``compactor adopt``: build a log that is gone anew, as far as outputs and sources prove it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import inf
+
+from compactor.clock import SystemClock
+from compactor.errors import InvalidInput
+from compactor.model import Partition
+from compactor.past.adopt import Adoption, adopt, begin, find_outputs
+from compactor.run.given import PartitionRun
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store
+from compactor_cli.commands import options
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import counted, print_error, print_line, print_table, progress
+from compactor_cli.runs import new_run_id
+
+_SHOWN_ROWS = 50
+
+
+class _NoDeadline:
+    def remaining_seconds(self) -> float:
+        return inf
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE, DEST, the settings that the outputs were made with, and whether to write."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION)
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="only show what is proven; writes nothing"
+    )
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="write without asking first; needed in scripts"
+    )
+    options.add_common(parser)
+    options.add_fields(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find outputs that no log names, prove what they hold, ask, and write their entries.
+
+    Raises:
+        InvalidInput: the input is at fault, or nobody can be asked.
+        Failure: not everything could be proven; each output was told in a line.
+    """
+    _check(args)
+    settings = Settings.from_input(options.fields_from(args))
+    if settings.columnar:
+        name = "format" if settings.format == "parquet" else "output_format"
+        raise InvalidInput(name, "parquet", "outputs of bytes; rows cannot be rebuilt here")
+    store = open_store(args.endpoint_url, settings.state.bucket)
+    with progress("looking for outputs"):
+        found = find_outputs(settings, store)
+    decided = _adopt(settings, store, [*found], dry_run=True)
+    if not args.json:
+        _show(decided)
+    done: list[Adoption] | None = None
+    if not args.dry_run and found:
+        if not args.yes and not _agreed():
+            raise Failure("nothing was written")
+        begin(settings, store, found)
+        done = _adopt(settings, store, [*found], dry_run=False)
+    if args.json:
+        print(json.dumps(_document(decided, done), indent=2))
+    elif done is not None:
+        print_line(f"written: {_totals(done)}")
+    _end(decided if done is None else done)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
+    if not (args.dry_run or args.yes or asked):
+        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+
+
+def _agreed() -> bool:
+    sys.stderr.write("write the entries of these outputs? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _adopt(
+    settings: Settings, store: S3Store, paths: Sequence[str], *, dry_run: bool
+) -> list[Adoption]:
+    root, run_id = settings.source.root, new_run_id()
+    done = []
+    with progress("proving" if dry_run else "writing", len(paths)) as bar:
+        for path in sorted(paths):
+            partition = Partition(root.bucket, root.prefix + path, path)
+            run = PartitionRun(partition, settings, store, SystemClock(), _NoDeadline(), run_id)
+            done.append(adopt(run, dry_run=dry_run))
+            bar.advance()
+    return [one for one in done if one.outputs or one.error]
+
+
+def _show(decided: Sequence[Adoption]) -> None:
+    for one in decided:
+        for line in _faults(one):
+            print_error(" ".join(line.split()))
+    if not decided:
+        print_line("every output that is there is named by its log")
+        return
+    rows = [(one.path or "(root)", *_figures([one])) for one in decided[:_SHOWN_ROWS]]
+    rows.append((counted(len(decided), "partition"), *_figures(decided)))
+    heads = ("Partition", "Outputs", "Proven", "Sources", "Older", "Left")
+    print_table("Outputs that no log names", heads, rows)
+    if len(decided) > _SHOWN_ROWS:
+        more = counted(len(decided) - _SHOWN_ROWS, "more partition")
+        print_line(f"and {more}; --json has them all")
+    print_line(
+        "proven: rebuilt from its sources, byte for byte. older: than every source that is left,"
+        " so that none of them is in it; nothing can be restored from it. left: not touched"
+    )
+
+
+def _figures(decided: Sequence[Adoption]) -> tuple[str, ...]:
+    return (
+        f"{sum(one.outputs for one in decided):,}",
+        f"{sum(len(one.proven) for one in decided):,}",
+        f"{sum(one.sources for one in decided):,}",
+        f"{sum(len(one.older) for one in decided):,}",
+        f"{sum(len(one.left) + bool(one.error) for one in decided):,}",
+    )
+
+
+def _faults(one: Adoption) -> list[str]:
+    return [*one.left, *([f"{one.path or '(root)'}: {one.error}"] if one.error else [])]
+
+
+def _totals(done: Sequence[Adoption]) -> str:
+    proven, older = sum(len(one.proven) for one in done), sum(len(one.older) for one in done)
+    sources = sum(one.sources for one in done)
+    return (
+        f"{counted(proven, 'output')} of {counted(sources, 'source')}, and"
+        f" {counted(older, 'output')} without a manifest"
+    )
+
+
+def _document(decided: Sequence[Adoption], done: Sequence[Adoption] | None) -> dict[str, object]:
+    return {
+        "partitions": [asdict(one) for one in decided],
+        "done": None if done is None else [asdict(one) for one in done],
+    }
+
+
+def _end(adopted: Sequence[Adoption]) -> None:
+    """Do nothing when all is well.
+
+    Raises:
+        Failure: it is not.
+    """
+    faults = sum(len(_faults(one)) for one in adopted)
+    if faults:
+        raise Failure(
+            f"IntegrityError: {counted(faults, 'finding')}; where outputs are left, move them"
+            " elsewhere, or delete them if their sources are all there, and adopt again"
+        )

@@ -1,0 +1,187 @@
+"""``compactor clean-up``: delete sources whose commits are past retention, after saying which."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from compactor.clean_up.partition import Decision
+from compactor.clock import SystemClock
+from compactor.errors import InvalidInput
+from compactor.probe.probe import recorded_traits
+from compactor.report.html import human_bytes
+from compactor.settings.settings import Settings
+from compactor_cli.cleaning import Cleaning, Done
+from compactor_cli.commands import options
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import counted, print_error, print_line, print_table
+from compactor_cli.runs import new_run_id
+
+_SHOWN_ROWS = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE, DEST, how long sources are kept, and whether to delete anything at all."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION)
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="only show the decision; reads, never writes"
+    )
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="delete without asking first; needed in scripts"
+    )
+    options.add_common(parser)
+    options.add_named(parser, options.STATE, "retention_days", "output_stem")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide, show the decision, ask, act.
+
+    Raises:
+        InvalidInput: the input is at fault, or nobody can be asked.
+        Failure: something was unsafe, refused or failed; each was told in one line.
+    """
+    _check(args)
+    settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
+    store = open_store(args.endpoint_url, settings.state.bucket)
+    store = store.with_traits(recorded_traits(settings.state, store))
+    cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
+    decisions = cleaning.decide()
+    if not args.json:
+        _show(decisions, settings)
+    done = None
+    if not args.dry_run and any(one.due or one.orphans for one in decisions):
+        if not args.yes and not _agreed(decisions):
+            raise Failure("nothing was deleted")
+        cleaning.ask_store()
+        done = cleaning.act(decisions)
+    if args.json:
+        print(json.dumps(_document(decisions, done), indent=2))
+    elif done is not None:
+        _show_done(done, {line for one in decisions for line in one.warnings})
+    _end(decisions, done)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse to decide for nothing.
+
+    Raises:
+        InvalidInput: there will be nobody to ask.
+    """
+    asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
+    if not (args.dry_run or args.yes or asked):
+        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+
+
+def _agreed(decisions: Sequence[Decision]) -> bool:
+    sources = sum(due.sources for one in decisions for due in one.due)
+    sys.stderr.write(f"delete {counted(sources, 'source')} for good? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _show(decisions: Sequence[Decision], settings: Settings) -> None:
+    for line in _faults(decisions):
+        print_error(_one_line(line))
+    days = f"{settings.retention_days:g} days"
+    if not decisions:
+        print_line(f"no commit in {settings.state.uri} is older than {days} and not cleaned up")
+        return
+    rows = [(one.path or "(root)", *_figures([one])) for one in decisions[:_SHOWN_ROWS]]
+    rows.append((counted(len(decisions), "partition"), *_figures(decisions)))
+    heads = ("Partition", "Commits", "Sources", "Bytes", "Unsafe", "Elsewhere", "Uploads")
+    print_table(f"What may be deleted: commits older than {days}, outputs proven", heads, rows)
+    if len(decisions) > _SHOWN_ROWS:
+        more = counted(len(decisions) - _SHOWN_ROWS, "more partition")
+        print_line(f"and {more}; --json has them all")
+    if any(one.elsewhere for one in decisions):
+        print_line(f"elsewhere: commits whose sources do not lie in {settings.s3_source_uri}")
+    for line in _warnings(decisions):
+        print_line(f"warning: {_one_line(line)}", "bold")
+
+
+def _figures(decisions: Iterable[Decision]) -> tuple[str, ...]:
+    chosen = list(decisions)
+    due = [due for one in chosen for due in one.due if due.sources]
+    return (
+        f"{len(due):,}",
+        f"{sum(one.sources for one in due):,}",
+        human_bytes(sum(one.bytes for one in due)),
+        f"{sum(len(one.unsafe) + bool(one.error) for one in chosen):,}",
+        f"{sum(one.elsewhere for one in chosen):,}",
+        f"{sum(one.orphans for one in chosen):,}",
+    )
+
+
+def _show_done(done: Done, told: Container[str]) -> None:
+    for line in (*done.unsafe, *done.failures, *done.refusals):
+        print_error(_one_line(line))
+    for line in (line for line in done.warnings if line not in told):
+        print_line(f"warning: {_one_line(line)}", "bold")
+    print_line(
+        f"deleted {counted(done.deleted, 'source')} ({human_bytes(done.deleted_bytes)}) of"
+        f" {counted(done.commits, 'commit')}; {done.changed:,} changed since and"
+        f" {done.refused:,} refused, which stay; {counted(done.uploads_aborted, 'upload')} aborted"
+    )
+
+
+def _faults(decisions: Sequence[Decision]) -> list[str]:
+    """Why sources stay that are past retention."""
+    faults: list[str] = []
+    for one in decisions:
+        faults += one.unsafe
+        if one.error:
+            faults.append(f"{one.path or '(root)'}: {one.error}; nothing of it is deleted")
+    return faults
+
+
+def _warnings(decisions: Sequence[Decision]) -> list[str]:
+    """Each once, with the first partition that it is about."""
+    found: dict[str, list[str]] = {}
+    for one in decisions:
+        for line in one.warnings:
+            found.setdefault(line, []).append(one.path or "(root)")
+    return [f"{line} ({_such(paths)})" for line, paths in found.items()]
+
+
+def _such(paths: Sequence[str]) -> str:
+    more = len(paths) - 1
+    return paths[0] + (f" and {counted(more, 'more partition')}" if more else "")
+
+
+def _document(decisions: Sequence[Decision], done: Done | None) -> dict[str, Any]:
+    due = [due for one in decisions for due in one.due if due.sources]
+    return {
+        "totals": {
+            "partitions": len(decisions),
+            "commits": len(due),
+            "sources": sum(one.sources for one in due),
+            "bytes": sum(one.bytes for one in due),
+            "unsafe": len(_faults(decisions)),
+            "uploads": sum(one.orphans for one in decisions),
+        },
+        "partitions": [asdict(one) for one in decisions],
+        "done": None if done is None else done.to_dict(),
+    }
+
+
+def _end(decisions: Sequence[Decision], done: Done | None) -> None:
+    """Do nothing when all is well.
+
+    Raises:
+        Failure: it is not.
+    """
+    faults = len(_faults(decisions)) + (len(done.unsafe) + len(done.failures) if done else 0)
+    if faults:
+        raise Failure(f"IntegrityError: {counted(faults, 'finding')}; those sources stay")
+    if done is not None and done.refused:
+        raise Failure(f"{counted(done.refused, 'source')} could not be deleted; run it again")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,186 @@
+"""``compactor demo``: the whole workflow on an embedded S3, and the proof of its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from compactor import layout
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor_cli.audit import Places, Proof, audit
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.run import add_machine
+from compactor_cli.commands.store import open_store
+from compactor_cli.commands.workflow import Execution, Machine, execute
+from compactor_cli.console import Bar, counted, print_error, print_line, progress
+from compactor_cli.demo_objects import (
+    BUCKET,
+    DESTINATION_URI,
+    SOURCE_URI,
+    Seed,
+    from_directory,
+    generated,
+)
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_cli.summary import print_summary
+
+_REPORT_DIRECTORY = Path("build", "demo")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to start from, and what to leave behind."""
+    parser.add_argument(
+        "--source", type=Path, metavar="DIR", help="logs to copy into the embedded S3"
+    )
+    parser.add_argument(
+        "--objects",
+        type=int,
+        default=2_000,
+        metavar="N",
+        help="without --source: how many objects to generate (%(default)s)",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"
+    )
+    parser.add_argument(
+        "--report-dir",
+        type=Path,
+        default=_REPORT_DIRECTORY,
+        metavar="DIR",
+        help="where to leave report.html and report.json (%(default)s)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document and nothing else"
+    )
+    add_machine(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Seed, run, show, prove.
+
+    Raises:
+        InvalidInput: an option is at fault.
+        Failure: the run failed, or the proof did.
+    """
+    missing = ""
+    if args.source is None:
+        missing = _missing_for_spark()
+        seed = generated(args.objects, oversized=not missing)
+    else:
+        seed = from_directory(args.source)
+    given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
+    settings = Settings.from_input(given)
+    with embedded_s3() as server, _environment(server.environment):
+        _sow(server, seed)
+        store = open_store(server.endpoint_url, BUCKET)
+        machine = Machine(args.workers, server.endpoint_url, args.log)
+        execution = execute(given, settings, store, machine)
+        if execution.summary is None:
+            execution.check()
+        pages = _leave_report(execution, settings, store, args.report_dir)
+        proof = _prove(settings, server)
+        _show(execution, proof, pages, as_json=args.json)
+        if missing and not args.json:
+            print_line(f"without a Spark step, for there is {missing}")
+        if args.keep:
+            _keep(server)
+    execution.check()
+    if not proof.holds:
+        raise Failure("; ".join(proof.findings) or "nothing was compacted")
+    return 0
+
+
+def _missing_for_spark() -> str:
+    """Why no partition can go to Spark on this machine; empty when one can."""
+    try:
+        find_spark()
+    except SparkMissing as error:
+        return error.what
+    return ""
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """The process's environment with these variables; an empty value removes one."""
+    before = dict(os.environ)
+    try:
+        for name, value in variables.items():
+            os.environ.pop(name, None)
+            if value:
+                os.environ[name] = value
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _sow(server: EmbeddedS3, seed: Seed) -> None:
+    with progress("seeding the embedded S3", seed.count) as bar:
+        server.seed(BUCKET, _counted(seed.objects, bar))
+
+
+def _counted(objects: Iterable[SeedObject], bar: Bar) -> Iterator[SeedObject]:
+    for one in objects:
+        yield one
+        bar.advance()
+
+
+def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
+    places = Places(settings.source.root, settings.destination, settings.state)
+    with progress("reading everything again for the proof") as bar:
+        return audit(places, make_client(server.endpoint_url), bar.show)
+
+
+def _leave_report(
+    execution: Execution, settings: Settings, store: S3Store, directory: Path
+) -> list[Path]:
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in ("report.html", "report.json"):
+        path = directory / name
+        path.write_bytes(store.get(*layout.run_key(settings, execution.run_id, name)))
+        paths.append(path)
+    return paths
+
+
+def _show(execution: Execution, proof: Proof, pages: list[Path], *, as_json: bool) -> None:
+    if as_json:
+        document = {
+            **execution.to_dict(),
+            "proof": proof.to_dict(),
+            "pages": [str(page) for page in pages],
+        }
+        print(json.dumps(document, indent=2), flush=True)
+        return
+    if execution.summary is not None:
+        print_summary(execution.summary)
+    print_line(proof.line, "bold green" if proof.holds else "bold red")
+    if proof.left_alone:
+        print_line(
+            f"left out of the proof: {counted(proof.left_alone, 'object')} that no commit names"
+        )
+    print_line(f"report: {' and '.join(str(page) for page in pages)}")
+
+
+def _keep(server: EmbeddedS3) -> None:
+    """Wait for Ctrl-C; told on standard error, so that --json stays pure."""
+    print_error(
+        f"The embedded S3 stays at {server.endpoint_url} until Ctrl-C. In another terminal:"
+    )
+    print_error(
+        "  export AWS_ACCESS_KEY_ID=embedded AWS_SECRET_ACCESS_KEY=embedded AWS_REGION=us-east-1"
+    )
+    print_error(
+        f"  compactor verify {SOURCE_URI} {DESTINATION_URI} --endpoint-url {server.endpoint_url}"
+    )
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,79 @@
+"""The deployed application a command is about: options, and looking it up."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from compactor_cli.console import print_error
+from compactor_cli.deployed import executions
+from compactor_cli.deployed.aws import Aws
+from compactor_cli.deployed.executions import Execution
+from compactor_cli.deployed.stack import Stack, find_stack
+
+STACK_VARIABLE = "COMPACTOR_STACK"
+DEFAULT_STACK = "s3-compactor"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployed stack and the clients to ask it."""
+
+    aws: Aws
+    stack: Stack
+
+    def run(self, run: str | None) -> Execution:
+        """The named run, or without a name the last one.
+
+        Raises:
+            InvalidInput: there is no such run.
+            Failure: there is none at all, or they may not be looked at.
+        """
+        return executions.chosen(self.aws, self.stack.state_machine_arn, run)
+
+
+def add_deployment(parser: argparse.ArgumentParser) -> None:
+    """``--stack``, ``--region`` and ``--json``."""
+    parser.add_argument(
+        "--stack",
+        metavar="NAME",
+        default=os.environ.get(STACK_VARIABLE) or DEFAULT_STACK,
+        help=f"CloudFormation stack (by default {STACK_VARIABLE}, else {DEFAULT_STACK})",
+    )
+    parser.add_argument("--region", help="region of the stack (by default as boto3 finds it)")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document and nothing else"
+    )
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """``RUN``."""
+    parser.add_argument(
+        "run_id", metavar="RUN", nargs="?", help="run id or execution ARN (by default the last run)"
+    )
+
+
+def find_deployment(args: argparse.Namespace) -> Deployment:
+    """What the options name.
+
+    Raises:
+        InvalidInput: there is no such stack.
+        Failure: it may not be looked at.
+    """
+    aws = Aws(args.region)
+    stack = find_stack(aws, args.stack)
+    _compare_versions(stack)
+    return Deployment(aws, stack)
+
+
+def _compare_versions(stack: Stack) -> None:
+    """Fields and reports may differ between versions; that is no reason to refuse."""
+    deployed = stack.outputs.get("SpecVersion")
+    try:
+        own = version("s3-compactor")
+    except PackageNotFoundError:
+        return
+    if deployed is not None and deployed != own:
+        print_error(f"compactor: the stack {stack.name} is of version {deployed}, this is {own}")

@@ -1,0 +1,127 @@
+"""Does anything answer where a command is about to work? Asked once, before everything else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSLError,
+)
+
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError
+from compactor.stores.retries import limit_silence, sent_within
+from compactor.stores.s3 import make_client
+from compactor.stores.translate import WEATHER, one_line
+from compactor_cli.console import print_error
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+_ACCEPTED = "a URL such as http://localhost:9000"
+# To connect, the client takes up to five seconds more: 29 in all.
+_TRIES, _WAIT_SECONDS, _SILENCE_SECONDS = 3, 1.0, 4.0
+# While a run is under way: a slow answer is none to be told of, 25 seconds of silence are.
+_WATCH_SECONDS, _LONGEST_ANSWER_SECONDS = 5.0, 25.0
+
+
+def check_url(url: str | None) -> None:
+    """Do nothing when requests can be sent to this endpoint; None is AWS.
+
+    Raises:
+        InvalidInput: it is no URL of a server.
+    """
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        is_server = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise InvalidInput("--endpoint-url", url, _ACCEPTED) from None
+    plain = url.isprintable() and " " not in url and not (parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or not is_server or not plain:
+        raise InvalidInput("--endpoint-url", url, _ACCEPTED)
+
+
+def require_answer(client: S3Client, bucket: str) -> None:
+    """Send one cheap request; whatever is answered, somebody is there.
+
+    Told within 30 seconds: a request that works with data is asked again for much longer.
+
+    Raises:
+        TransientStoreError: nobody is.
+        InvalidInput: whoever answers is no S3, or there are no credentials.
+    """
+    silence = _silence(client, bucket, _SILENCE_SECONDS)
+    for _ in range(_TRIES - 1):
+        if not silence:
+            return
+        time.sleep(_WAIT_SECONDS)
+        silence = _silence(client, bucket, _SILENCE_SECONDS)
+    if not silence:
+        return
+    raise TransientStoreError(
+        f"{client.meta.endpoint_url} does not answer ({silence}): is the endpoint right, and can"
+        " this machine reach it?"
+    )
+
+
+@contextmanager
+def watched(endpoint_url: str | None, bucket: str) -> Iterator[None]:
+    """Tell, in one line, when the endpoint stops answering while a run is under way."""
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=(endpoint_url, bucket, ended), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _watch(endpoint_url: str | None, bucket: str, ended: threading.Event) -> None:
+    client = make_client(endpoint_url, connections=1)
+    limit_silence(client)
+    silences = 0
+    while not ended.wait(_WATCH_SECONDS):
+        try:
+            silence = _silence(client, bucket, _LONGEST_ANSWER_SECONDS)
+        except CompactorError as error:
+            silence = str(error)
+        silences = silences + 1 if silence else 0
+        if silences == 2 and not ended.is_set():
+            print_error(
+                f"compactor: {client.meta.endpoint_url} has stopped answering ({silence}); the run"
+                " asks again until its time is up, Ctrl-C ends it: what was committed stands"
+            )
+
+
+def _silence(client: S3Client, bucket: str, seconds: float) -> str:
+    """Why there was no answer; empty when there was one, of whatever kind."""
+    try:
+        with sent_within(seconds):
+            client.head_bucket(Bucket=bucket)
+    except ClientError:
+        return ""
+    except SSLError as error:
+        raise TransientStoreError(f"{client.meta.endpoint_url}: {one_line(error)}") from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        accepted = "AWS credentials as boto3 finds them"
+        raise InvalidInput("credentials", one_line(error), accepted) from None
+    except RecursionError:
+        # botocore asks for the region of a bucket by the very request that was sent elsewhere.
+        accepted = "an S3 endpoint; this one answers every request with a redirection"
+        raise InvalidInput("endpoint", client.meta.endpoint_url, accepted) from None
+    except WEATHER as error:
+        return one_line(error)
+    except BotoCoreError:
+        # About what was asked: the request that needs it says it better.
+        return ""
+    return ""

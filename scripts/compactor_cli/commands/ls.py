@@ -1,0 +1,169 @@
+"""``compactor ls``: the sources that ``compactor restore`` can give back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import translate
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.log.entries import Commit
+from compactor.log.manifest import ManifestRow
+from compactor.log.stored import StoredLog, newest_first
+from compactor.outputs.restore import keeps_bytes
+from compactor.ports import ObjectStore
+from compactor.settings.windows import parse_moment, window_start
+from compactor.shown import visible
+from compactor_cli.commands import options
+from compactor_cli.commands.store import open_store
+from compactor_cli.commit_logs import all_logs, state_from
+
+_AGO = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One source that a commit names.
+
+    ``bytes`` is its size as it was stored; ``records`` is None where S3 copied it, and nobody
+    counted. ``restorable`` is False where the output holds its rows instead of its bytes.
+    """
+
+    key: str
+    etag: str
+    bytes: int
+    records: int | None
+    committed_at: str
+    output: str | None
+    restorable: bool
+    source_bucket: str
+
+    @classmethod
+    def of(cls, row: ManifestRow, commit: Commit) -> Listed:
+        """A row of a commit's manifest."""
+        output = commit.output
+        return cls(
+            key=row.source.key,
+            etag=row.source.etag,
+            bytes=row.source.size,
+            records=None if row.facts is None else row.facts.records,
+            committed_at=_instant(commit.created_at),
+            output=None if output is None else f"s3://{output.bucket}/{output.key}",
+            restorable=keeps_bytes(commit),
+            source_bucket=row.source.bucket,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @property
+    def line(self) -> str:
+        """For a person."""
+        records = "-" if self.records is None else f"{self.records:,}"
+        place = self.output or "(empty, no output)"
+        mark = "" if self.restorable else "  NOT RESTORABLE: rows only"
+        return (
+            f"{self.committed_at}  {self.bytes:>13,}  {records:>11}  {self.etag:<32}  {self.key}"
+            f"  {place}{mark}"
+        )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """DEST, which keys, and since when."""
+    options.add_places(parser, options.DESTINATION)
+    parser.add_argument(
+        "pattern",
+        metavar="PREFIX|GLOB",
+        nargs="?",
+        default="",
+        help="the beginning of keys, or, with * ? or [ in it, a glob for whole keys, in which"
+        " * also stands for / (by default all keys)",
+    )
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="only what was committed since then: an ISO date or date and time (UTC), or so long"
+        " ago: 90m, 12h, 7d",
+    )
+    options.add_common(parser)
+    options.add_state(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List source by source; one commit is held at a time.
+
+    Raises:
+        InvalidInput: there is no state, or an option is at fault.
+        IntegrityError: an entry of a log is damaged; what could be listed was.
+    """
+    wanted = _pattern(args.pattern)
+    since = _since(args.since, time.time())
+    state = state_from(args)
+    store = open_store(args.endpoint_url, state.bucket)
+    found = _listed(all_logs(state, store), wanted, since, store)
+    if args.json:
+        _print_json(found)
+    else:
+        for one in found:
+            print(visible(one.line))
+    return 0
+
+
+def _listed(
+    logs: Iterable[StoredLog], wanted: re.Pattern[str], since: float, store: ObjectStore
+) -> Iterator[Listed]:
+    """By partition, its newest commit first, and in a commit by key."""
+    for log in logs:
+        # What came later alone says whether an entry is valid: older ones need not be read.
+        keys = {n: log.key_of(n) for n, written in log.entries.items() if written >= since}
+        for commit in newest_first(store, log.state.bucket, keys):
+            for row in commit.rows:
+                if wanted.match(row.source.key):
+                    yield Listed.of(row, commit)
+
+
+def _print_json(found: Iterable[Listed]) -> None:
+    """One document, written as it comes."""
+    separator = "[\n"
+    for one in found:
+        sys.stdout.write(separator + json.dumps(one.to_dict()))
+        separator = ",\n"
+    print("[]" if separator == "[\n" else "\n]")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    if re.search(r"[*?\[]", text):
+        return re.compile(translate(text))
+    return re.compile(re.escape(text))
+
+
+def _since(text: str | None, now: float) -> float:
+    """UNIX seconds.
+
+    Raises:
+        InvalidInput: not a time.
+    """
+    if text is None:
+        return 0.0
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return now - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        moment = window_start(parse_moment(text))
+    except ValueError as error:
+        accepted = f"{error}, or a time ago such as 90m, 12h or 7d"
+        raise InvalidInput("--since", text, accepted) from None
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,107 @@
+"""``compactor run``: the workflow against any S3."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.settings.settings import Settings
+from compactor_cli.commands import options
+from compactor_cli.commands.documents import read_object
+from compactor_cli.commands.store import open_store
+from compactor_cli.commands.workflow import Execution, Machine, execute
+from compactor_cli.console import print_line
+from compactor_cli.summary import print_summary
+
+_INPUT_ACCEPTED = "a JSON document with the fields of a run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE and DEST with every field of the input, or ``--input``."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
+    parser.add_argument(
+        "--input",
+        metavar="FILE.json",
+        help="the whole input, as the deployed state machine takes it, instead of SOURCE, DEST"
+        " and the fields below; - reads standard input",
+    )
+    options.add_common(parser)
+    add_machine(parser)
+    options.add_fields(parser)
+
+
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    """How to run: ``--workers`` and ``--log``."""
+    parser.add_argument(
+        "--workers",
+        type=_workers,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="handler processes, each compacting one partition at a time (by default one for"
+        " each CPU: %(default)s)",
+    )
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="append what the handlers log to this file"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run to the end, then show the numbers.
+
+    Raises:
+        InvalidInput: the input is at fault.
+        Failure: a partition, or the workflow itself, failed.
+    """
+    given = input_from(args)
+    settings = Settings.from_input(given)
+    store = open_store(args.endpoint_url, settings.state.bucket)
+    execution = execute(given, settings, store, Machine(args.workers, args.endpoint_url, args.log))
+    if args.json:
+        print(json.dumps(execution.to_dict(), indent=2))
+    else:
+        show(execution)
+    execution.check()
+    return 0
+
+
+def show(execution: Execution) -> None:
+    """The table of a run, if it came so far."""
+    if execution.summary is None:
+        return
+    print_summary(execution.summary)
+    page = execution.summary.report_uri.removesuffix("json") + "html"
+    print_line(f"report: {execution.summary.report_uri} (and {page})")
+
+
+def input_from(args: argparse.Namespace) -> dict[str, Any]:
+    """The input of a run, from a document or from options.
+
+    Raises:
+        InvalidInput: both were given, or neither, or the document cannot be read, or a key
+            stands in it twice.
+    """
+    fields = options.fields_from(args)
+    if args.input is None:
+        return fields
+    if fields:
+        raise InvalidInput("--input", args.input, f"either a document or {', '.join(fields)}")
+    try:
+        text = sys.stdin.read() if args.input == "-" else Path(args.input).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidInput("--input", args.input, f"{_INPUT_ACCEPTED} ({error})") from None
+    try:
+        return read_object(text)
+    except ValueError as error:
+        raise InvalidInput("--input", args.input, f"{_INPUT_ACCEPTED} ({error})") from None
+
+
+def _workers(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= 1_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not accepted; expected 1 to 1000")
+    return number

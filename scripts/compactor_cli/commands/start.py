@@ -1,0 +1,117 @@
+"""``compactor start``: a run of the deployed state machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from compactor.settings.settings import Settings
+from compactor_cli.commands import options
+from compactor_cli.commands.deployment import Deployment, add_deployment, find_deployment
+from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
+from compactor_cli.commands.report import show_report
+from compactor_cli.commands.run import input_from
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import print_line, progress
+from compactor_cli.deployed import executions
+from compactor_cli.deployed.executions import Execution
+from compactor_cli.deployed.progress import Follower, Progress
+from compactor_cli.deployed.reports import report_of
+from compactor_cli.runs import new_run_id
+
+# One of a set replaces what the stack's own input has of it: they exclude each other.
+_WINDOW = frozenset({"duration", "start", "end"})
+_PARTITIONS = frozenset({"date_format", "depth"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The input as for ``compactor run``, and whether to wait."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
+    parser.add_argument(
+        "--input",
+        metavar="FILE.json",
+        help="the whole input instead of SOURCE, DEST and the fields below; - reads standard"
+        " input. Without SOURCE and DEST, fields that are not given are those of the stack's"
+        " own input, which the schedule starts runs with.",
+    )
+    add_deployment(parser)
+    parser.add_argument("--name", metavar="RUN", help="the run id (by default the time)")
+    parser.add_argument(
+        "--wait", action="store_true", help="follow the run to its end, and show its report"
+    )
+    options.add_fields(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the input, start, and wait if asked to.
+
+    Raises:
+        InvalidInput: the input is at fault, or there is no such stack.
+        Failure: the run could not be started, or it failed.
+    """
+    document = input_from(args)
+    found = find_deployment(args)
+    given = document
+    if args.input is None and getattr(args, options.SOURCE) is None:
+        given = overlaid(found.stack.default_input, document)
+    # A mistake is told here and now, not by a failed run.
+    Settings.from_input(given)
+    machine = found.stack.state_machine_arn
+    execution = executions.start(found.aws, machine, given, args.name or new_run_id())
+    if not args.wait:
+        _show_started(execution, as_json=args.json)
+        return 0
+    ended = _wait(found, execution)
+    _show_ended(ended, as_json=args.json)
+    ended.check()
+    return 0
+
+
+def overlaid(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The stack's own input with the given fields in place of its own.
+
+    A field also replaces those that cannot stand beside it: ``start`` the stack's ``duration``,
+    ``depth`` its ``date_format`` and with it the whole window.
+    """
+    replaced: set[str] = set()
+    if given.get("depth"):
+        replaced |= _WINDOW | _PARTITIONS
+    elif "date_format" in given:
+        replaced |= _PARTITIONS
+    if _WINDOW & set(given):
+        replaced |= _WINDOW
+    return {name: value for name, value in default.items() if name not in replaced} | dict(given)
+
+
+def _wait(found: Deployment, execution: Execution) -> Execution:
+    try:
+        with progress(f"run {execution.run_id}") as bar:
+
+            def show(at: Progress) -> None:
+                counts = at.clean_up or at.counts
+                done, total = (counts.ended, counts.total) if counts else (0, None)
+                bar.show(done, total, at.line)
+
+            return Follower(found.aws, execution).wait(show)
+    except KeyboardInterrupt:
+        line = f"no longer waiting; the run goes on: compactor status {execution.run_id}"
+        raise Failure(line, EXIT_INTERRUPTED) from None
+
+
+def _show_started(execution: Execution, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(execution.to_dict(), indent=2))
+        return
+    print_line(f"started run {execution.run_id}")
+    print_line(f"follow it: compactor status {execution.run_id}")
+
+
+def _show_ended(execution: Execution, *, as_json: bool) -> None:
+    report = report_of(execution, open_store())
+    if as_json:
+        summary = report.summary.to_dict() if report else None
+        print(json.dumps({**execution.to_dict(), "summary": summary}, indent=2))
+    elif report:
+        show_report(report)

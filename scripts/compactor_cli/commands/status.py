@@ -1,0 +1,189 @@
+"""``compactor status``: how a run of the deployed state machine stands."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from compactor_cli.commands.deployment import add_deployment, add_run, find_deployment
+from compactor_cli.console import print_line, progress
+from compactor_cli.deployed.aws import Aws
+from compactor_cli.deployed.executions import SUCCEEDED, Execution
+from compactor_cli.deployed.map_run import (
+    PartitionCounts,
+    PartitionFailure,
+    count_partitions,
+    failures,
+    find_map_runs,
+)
+from compactor_cli.deployed.spark_tasks import History, SparkTask, ask_emr, read_history
+from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+
+_SHOWN_FAILURES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """How a run stands with the partitions of one Map Run.
+
+    Attributes:
+        counts: None before it began with them.
+        failed: those that failed, the first of them.
+    """
+
+    counts: PartitionCounts | None = None
+    failed: Sequence[PartitionFailure] = ()
+
+    @property
+    def hidden(self) -> int:
+        """How many failed that are not in ``failed``."""
+        return (self.counts.failed if self.counts else 0) - len(self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a run stands.
+
+    Attributes:
+        partitions: compaction's.
+        clean_ups: clean-up's.
+        states: where the state machine is; empty after its end.
+        spark: what was given to EMR.
+    """
+
+    execution: Execution
+    partitions: Children
+    clean_ups: Children
+    states: Sequence[str]
+    spark: Sequence[SparkTask]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            **self.execution.to_dict(),
+            "states": list(self.states),
+            "partitions": asdict(self.partitions.counts) if self.partitions.counts else None,
+            "failed_partitions": [one.to_dict() for one in self.partitions.failed],
+            "clean_ups": asdict(self.clean_ups.counts) if self.clean_ups.counts else None,
+            "failed_clean_ups": [one.to_dict() for one in self.clean_ups.failed],
+            "spark": [one.to_dict() for one in self.spark],
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run, and how many failures."""
+    add_run(parser)
+    add_deployment(parser)
+    parser.add_argument(
+        "--failures",
+        type=_count,
+        default=_SHOWN_FAILURES,
+        metavar="N",
+        help="failed partitions to show, each of which costs a request (%(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, and show.
+
+    Raises:
+        InvalidInput: there is no such stack or run.
+        Failure: the run did not succeed; everything was shown.
+    """
+    found = find_deployment(args)
+    execution = found.run(args.run_id)
+    with progress("asking"):
+        status = look(found.aws, execution, args.failures)
+    if args.json:
+        print(json.dumps(status.to_dict(), indent=2))
+    else:
+        show(status)
+    execution.check()
+    return 0
+
+
+def look(aws: Aws, execution: Execution, shown_failures: int) -> Status:
+    """Everything that Step Functions and EMR say of a run.
+
+    Args:
+        aws: where it runs.
+        execution: the run.
+        shown_failures: how many failed partitions of each Map Run to look up at most.
+
+    Raises:
+        Failure: something may not be looked at.
+    """
+    map_runs = find_map_runs(aws, execution.arn)
+    partitions, clean_ups = (
+        _children(aws, map_runs.get(label), shown_failures)
+        for label in (PARTITIONS_LABEL, CLEAN_UPS_LABEL)
+    )
+    history: History = read_history(aws, execution.arn)
+    spark = tuple(ask_emr(aws, history.spark))
+    return Status(execution, partitions, clean_ups, history.states, spark)
+
+
+def _children(aws: Aws, map_run: str | None, shown_failures: int) -> Children:
+    if map_run is None:
+        return Children()
+    counts = count_partitions(aws, map_run)
+    if not counts.failed:
+        return Children(counts)
+    return Children(counts, list(islice(failures(aws, map_run), shown_failures)))
+
+
+def show(status: Status) -> None:
+    """For a person, what failed included."""
+    execution = status.execution
+    print_line(f"run {execution.run_id}: {execution.status.lower()}", _style(execution))
+    print_line(_times(execution))
+    if status.states:
+        print_line(f"at: {', '.join(status.states)}")
+    _show_children(status.partitions, "")
+    _show_children(status.clean_ups, "clean-up: ")
+    for task in status.spark:
+        print_line(f"Spark: {task.line}")
+    if execution.status == SUCCEEDED:
+        print_line(f"its report: compactor report {execution.run_id}")
+
+
+def _show_children(children: Children, what: str) -> None:
+    if children.counts is not None:
+        print_line(what + children.counts.line)
+    for one in children.failed:
+        print_line(f"{what}failed: {one.path}: {' '.join(one.why.split())}")
+    if children.hidden > 0:
+        line = f"and {children.hidden:,} more failed; --failures shows more, compactor report all"
+        print_line(what + line)
+
+
+def _times(execution: Execution) -> str:
+    started = execution.started_at.astimezone(UTC)
+    seconds = execution.seconds
+    if seconds is None:
+        running = (datetime.now(UTC) - started).total_seconds()
+        return f"since {started:%Y-%m-%d %H:%M:%S} UTC, {_duration(running)}"
+    return f"from {started:%Y-%m-%d %H:%M:%S} UTC, {_duration(seconds)}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d} hours" if hours else f"{minutes}:{rest:02d} minutes"
+
+
+def _style(execution: Execution) -> str:
+    if not execution.ended:
+        return "bold"
+    return "bold green" if execution.status == SUCCEEDED else "bold red"
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not accepted; expected a whole number")
+    return int(text)

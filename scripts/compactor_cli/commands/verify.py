@@ -1,0 +1,276 @@
+"""``compactor verify``: every commit checked against what is on S3. Reads only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+
+from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
+from compactor.log.entries import Commit
+from compactor.log.stored import StoredLog
+from compactor.outputs.verify import check_commit, check_heads
+from compactor.past.deep import Finding, examine
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.shown import visible
+from compactor_cli.commands import options
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.store import open_store
+from compactor_cli.commit_logs import all_logs
+from compactor_cli.console import Bar, counted, print_error, print_line, progress
+from compactor_cli.source_check import SourceCheck, check_sources
+
+# What a store says of one object that may not be read, or not so; the rest goes on.
+_OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
+# Commits held at a time: the manifest of one may take tens of megabytes.
+_AT_ONCE = 4
+_SHOWN_KEYS = 3
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was looked at, and what is wrong.
+
+    Attributes:
+        records: records in the outputs that hold; those of copies are not counted.
+        current: the sources as they are now, where that was asked for.
+        findings: one line for each fault.
+        not_read: one line for each output that lies in an archive tier, of which HEAD finds
+            nothing wrong. They are among the outputs, and their records among the records.
+        deep: what readers see otherwise in outputs than in their sources; None where that was
+            not asked for.
+    """
+
+    commits: int = 0
+    outputs: int = 0
+    sources: int = 0
+    records: int = 0
+    current: SourceCheck | None = None
+    findings: list[str] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+    deep: list[Finding] | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE, DEST, and whether to read the sources as well."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION)
+    parser.add_argument(
+        "--sources",
+        action="store_true",
+        help="also read every source that is still what was compacted, and compare it",
+    )
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="also read every output as a reader of the destination does, and compare its records"
+        " with those of the originals, and of the sources that still stand",
+    )
+    options.add_common(parser)
+    options.add_state(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check every commit in the state, whatever its date.
+
+    Raises:
+        InvalidInput: there is no state, or a bucket cannot be read.
+        Failure: something is wrong; each finding was printed as one line.
+    """
+    settings = Settings.from_input(options.fields_from(args))
+    store = open_store(args.endpoint_url, settings.state.bucket)
+    checked = check(settings, store, sources=args.sources, deep=args.deep)
+    if args.json:
+        print(json.dumps(asdict(checked), indent=2))
+    else:
+        _show(checked)
+    if checked.findings:
+        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}")
+    return 0
+
+
+def check(settings: Settings, store: ObjectStore, *, sources: bool, deep: bool = False) -> Checked:
+    """Check outputs against commits, and commits against each other.
+
+    Args:
+        settings: source, destination and state.
+        store: where they are.
+        sources: also read the sources that are still there.
+        deep: also compare records, as other readers see them.
+
+    Raises:
+        InvalidInput: there is no state, or a bucket cannot be read.
+    """
+    with progress("listing the commit logs"):
+        logs = all_logs(settings.state, store)
+    work = _Check(settings, store)
+    work.checked.current = SourceCheck() if sources else None
+    work.checked.deep = [] if deep else None
+    with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
+        work.check_logs(logs, bar)
+    with progress("looking for objects that no commit names"):
+        work.find_unnamed()
+    if work.checked.current is not None:
+        work.checked.findings += work.checked.current.findings
+    return work.checked
+
+
+class _Check:
+    def __init__(self, settings: Settings, store: ObjectStore) -> None:
+        self.checked = Checked()
+        self._settings = settings
+        self._store = store
+        self._seen: dict[bytes, str] = {}
+        self._named: set[str] = set()
+        self._all_read = True
+
+    def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            commits = self._commits(logs, bar)
+            while batch := list(islice(commits, _AT_ONCE)):
+                for one, found in zip(batch, pool.map(self._read, batch), strict=True):
+                    self._count(*one)
+                    self.checked.findings += found.findings
+                    self.checked.not_read += found.not_read
+                    if self.checked.deep is not None:
+                        self.checked.deep += found.deep or ()
+                    bar.advance()
+                if self.checked.current is not None:
+                    for current in pool.map(self._read_sources, batch):
+                        self.checked.current.add(current)
+
+    def _commits(self, logs: Sequence[StoredLog], bar: Bar) -> Iterator[tuple[str, Commit]]:
+        for log in logs:
+            name = log.path or "(root)"
+            for sequence in log.missing:
+                self.checked.findings.append(f"{name}: entry {sequence} of its log is gone")
+            # Of sources that came again, the commits that have their content, and who says so.
+            origins: dict[int, str] = {}
+            try:
+                for commit in log.newest_first(self._store):
+                    origins.pop(commit.sequence, None)
+                    origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
+                    yield f"{name} commit {commit.sequence}", commit
+                self.checked.findings += [
+                    f"{told}: sources came again with the content of commit {of}, which is"
+                    " gone or void"
+                    for of, told in origins.items()
+                ]
+            except (IntegrityError, InvalidInput) as error:
+                self.checked.findings.append(_line_of(error))
+                self._all_read = False
+
+    def _read(self, one: tuple[str, Commit]) -> Checked:
+        """What is found of one output; runs beside others."""
+        name, commit = one
+        found = Checked()
+        try:
+            check_commit(commit, self._store)
+            if self.checked.deep is not None:
+                found.deep = list(examine(commit, self._store, self._settings))
+        except ObjectArchived:
+            self._look_at(name, commit, found)
+        except (IntegrityError, InvalidInput) as error:
+            found.findings.append(_with_output(name, commit, _line_of(error)))
+        where = _where(commit)
+        found.findings += [f"{name}: {where}: {_seen(one)}" for one in found.deep or ()]
+        return found
+
+    def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
+        try:
+            told = check_heads(commit, self._store)
+            found.not_read.append(f"{name}: not read: archived: {told}")
+        except (IntegrityError, InvalidInput) as error:
+            found.findings.append(_with_output(name, commit, _line_of(error)))
+
+    def _read_sources(self, one: tuple[str, Commit]) -> SourceCheck:
+        return check_sources(one[1], self._settings, self._store)
+
+    def _count(self, name: str, commit: Commit) -> None:
+        checked = self.checked
+        checked.commits += 1
+        checked.sources += len(commit.rows)
+        self._find_doubles(name, commit)
+        self._find_strays(name, commit)
+        if commit.output is not None:
+            checked.outputs += 1
+            checked.records += commit.output.records or 0
+            self._named.add(commit.output.key)
+
+    def _find_doubles(self, name: str, commit: Commit) -> None:
+        for row in commit.rows:
+            identity = row.source.identity
+            if identity in self._seen:
+                line = f"{name}: {row.source.key} is in {self._seen[identity]} as well"
+                self.checked.findings.append(line)
+            self._seen[identity] = name
+
+    def _find_strays(self, name: str, commit: Commit) -> None:
+        root = self._settings.source.root
+        for source in (row.source for row in commit.rows):
+            if source.bucket != root.bucket or not source.key.startswith(root.prefix):
+                line = f"s3://{source.bucket}/{source.key} does not lie below {root.uri}"
+                self.checked.findings.append(f"{name}: {line}")
+                return
+
+    def find_unnamed(self) -> None:
+        if not self._all_read:
+            # Entries that cannot be read may name any object.
+            return
+        place = self._settings.destination
+        for page in self._store.list_objects(place.bucket, place.prefix):
+            for one in page:
+                if one.key not in self._named and not one.key.endswith("/"):
+                    line = f"s3://{place.bucket}/{one.key}: no commit names this object"
+                    self.checked.findings.append(line)
+
+
+def _line_of(error: IntegrityError | InvalidInput) -> str:
+    """What is wrong with one object; whatever is wrong with all of them is raised."""
+    if isinstance(error, InvalidInput):
+        if error.field not in _OF_ONE_OBJECT:
+            raise error
+        return f"not read: {error}"
+    return str(error)
+
+
+def _with_output(name: str, commit: Commit, line: str) -> str:
+    where = _where(commit)
+    return f"{name}: {line}" if where in line else f"{name}: {where}: {line}"
+
+
+def _where(commit: Commit) -> str:
+    return f"s3://{commit.output.bucket}/{commit.output.key}" if commit.output else ""
+
+
+def _seen(one: Finding) -> str:
+    shown = ", ".join(map(visible, one.sources[:_SHOWN_KEYS]))
+    more = len(one.sources) - _SHOWN_KEYS
+    keys = f"{shown} and {more:,} more" if more > 0 else shown
+    counts = f"{one.records_in:,} records in, {one.records_out:,} out"
+    return f"{one.kind}: {counts}: {one.detail} ({keys}); compactor repair mends it"
+
+
+def _show(checked: Checked) -> None:
+    for line in checked.findings:
+        print_error(" ".join(line.split()))
+    for line in checked.not_read:
+        print_line(" ".join(line.split()))
+    verdict = "wrong" if checked.findings else "sound"
+    if checked.not_read:
+        verdict += f", but {counted(len(checked.not_read), 'archived output')} not read"
+    print_line(
+        f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
+        f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
+    )
+    current = checked.current
+    if current is not None:
+        for line in current.not_read:
+            print_line(" ".join(line.split()))
+        print_line(
+            f"sources now: {current.equal:,} equal, {current.changed:,} changed or gone since,"
+            f" {current.archived:,} archived, {current.denied:,} denied"
+        )

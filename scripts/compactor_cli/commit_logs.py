@@ -1,0 +1,66 @@
+"""The commit logs of a destination, found on S3 without knowing its partitions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from compactor import layout
+from compactor.errors import InvalidInput
+from compactor.log import stored as stored_logs
+from compactor.log.stored import StoredLog
+from compactor.ports import ObjectStore
+from compactor.settings.settings import default_state_uri
+from compactor.settings.uris import S3Uri
+
+
+def state_from(args: argparse.Namespace) -> S3Uri:
+    """Where the state of DEST is: ``--state-uri``, or where a run puts it by default.
+
+    Raises:
+        InvalidInput: one of the URIs is not accepted.
+    """
+    destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
+    uri = args.s3_state_uri or default_state_uri(destination.uri)
+    return S3Uri.parse("s3_state_uri", uri)
+
+
+def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
+    """Every commit log, in the order of paths.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    logs = [log for log in stored_logs.all_logs(state, store) if log.entries]
+    if not logs:
+        accepted = "where a run has left its state; a run with an s3_state_uri of its own needs"
+        raise InvalidInput("s3_state_uri", state.uri, f"{accepted} the same --state-uri here")
+    return logs
+
+
+def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
+    """The logs of the partitions a source key may belong to, the longest path first.
+
+    A partition's path is made of successive segments of its sources' keys, so that only a few
+    prefixes have to be looked at, however many partitions there are.
+    """
+    found = [*_fitting("", key, state, store)]
+    for path in sorted(found, key=len, reverse=True):
+        log = stored_logs.one_log(state, path, store)
+        if log.entries:
+            yield log
+
+
+def _fitting(path: str, key: str, state: S3Uri, store: ObjectStore) -> Iterator[str]:
+    at = _root(state) + path
+    for page in store.list_level(state.bucket, at):
+        for prefix in page.prefixes:
+            if prefix == f"{at}commits/":
+                yield path
+            below = prefix.removeprefix(_root(state))
+            if f"/{below}" in f"/{key}":
+                yield from _fitting(below, key, state, store)
+
+
+def _root(state: S3Uri) -> str:
+    return state.prefix + layout.PARTITIONS

@@ -1,0 +1,115 @@
+"""What the demonstration starts from: generated logs, or a directory of real ones."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor_cli.demo_layout import layout_of
+from compactor_cli.generator import GeneratorSpec, LogFormat, generate
+from compactor_cli.generator.spec import parse_start
+from compactor_cli.local.embedded import SeedObject
+
+BUCKET = "demo"
+SOURCE_URI = f"s3://{BUCKET}/logs/"
+DESTINATION_URI = f"s3://{BUCKET}/compacted/"
+SOURCE_PREFIX = "logs/"
+
+_DAYS = 3
+# Late objects arrive up to three days after their events: with these days all has settled.
+_FIRST_DAY = "today-8"
+_DAY_SECONDS = 86_400
+# One partition of its own gets a fifth of all objects; each of the others about a 26th.
+_BUSY = "busy"
+_BUSY_SHARE = 5
+_OVERSIZED_SHARE = 10
+# The embedded S3 holds everything in memory.
+_MOST_BYTES = 2 * 1024**3
+_ABOVE_DATE = re.compile(r".*?(?=\d{4}/\d\d/\d\d/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Objects to start from, and the fields of the run's input that fit them."""
+
+    objects: Iterable[SeedObject]
+    count: int
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+def generated(count: int, *, oversized: bool = False) -> Seed:
+    """Logs of all seven formats over three days, each format below a prefix of its own.
+
+    Args:
+        count: objects in all.
+        oversized: put a fifth of them into one partition, and let the run's limit for one
+            worker be half of that.
+
+    Raises:
+        InvalidInput: not a number of objects that can be generated.
+    """
+    start = parse_start(_FIRST_DAY)
+    busy = count // _BUSY_SHARE if oversized else 0
+    mixed = GeneratorSpec(
+        objects=count - busy, rows=25, formats=tuple(LogFormat), start=start, days=_DAYS
+    )
+    objects = _with_prefixes(mixed, [one.value for one in mixed.formats])
+    fields: dict[str, Any] = {
+        "s3_source_uri": SOURCE_URI + "*/",
+        "date_format": "%Y/%m/%d",
+        "start": start.isoformat(),
+    }
+    if busy:
+        spec = GeneratorSpec(objects=busy, rows=25, start=start, days=1)
+        objects = itertools.chain(objects, _with_prefixes(spec, [_BUSY]))
+        fields["lambda_max_objects"] = max(1, count // _OVERSIZED_SHARE)
+    return Seed(objects, count, fields)
+
+
+def _with_prefixes(spec: GeneratorSpec, names: Sequence[str]) -> Iterator[SeedObject]:
+    for number, one in enumerate(generate(spec)):
+        above = f"{SOURCE_PREFIX}{names[number % len(names)]}/"
+        key = _ABOVE_DATE.sub(above, one.key, count=1)
+        yield SeedObject(key, one.content, one.last_modified)
+
+
+def from_directory(directory: Path) -> Seed:
+    """The real logs in a directory; their keys are their relative paths. They are only read.
+
+    Raises:
+        InvalidInput: no directory, nothing in it, or more than memory should hold.
+    """
+    if not directory.is_dir():
+        raise InvalidInput("--source", str(directory), "a directory of logs")
+    paths = sorted(_walk(directory))
+    size = sum(path.stat().st_size for path in paths)
+    if not paths:
+        raise InvalidInput("--source", str(directory), "a directory with logs in it")
+    if size > _MOST_BYTES:
+        limit = f"at most {_MOST_BYTES:,} bytes of logs, for the embedded S3 is in memory"
+        raise InvalidInput("--source", str(directory), f"{limit} (there are {size:,})")
+    layout = layout_of(path.relative_to(directory).as_posix() for path in paths)
+    return Seed(_read(paths, directory), len(paths), layout.fields(SOURCE_URI))
+
+
+def _walk(directory: Path) -> Iterator[Path]:
+    for parent, directories, names in os.walk(directory):
+        directories[:] = [name for name in directories if not name.startswith(".")]
+        for name in names:
+            path = Path(parent, name)
+            if not name.startswith(".") and path.is_file():
+                yield path
+
+
+def _read(paths: Iterable[Path], directory: Path) -> Iterator[SeedObject]:
+    day_ago = time.time() - _DAY_SECONDS
+    for path in paths:
+        key = SOURCE_PREFIX + path.relative_to(directory).as_posix()
+        yield SeedObject(key, path.read_bytes(), min(path.stat().st_mtime, day_ago))

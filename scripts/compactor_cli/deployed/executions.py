@@ -1,0 +1,201 @@
+"""Runs of the deployed state machine; an execution's name is the run id."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compactor.errors import InvalidInput
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
+from compactor_cli.deployed.aws import Aws, error_code, needing
+from compactor_cli.runs import message_of
+
+RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+# Both a name for Step Functions and a segment of a key.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_NO_SUCH = frozenset({"ExecutionDoesNotExist", "InvalidArn", "ValidationException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One run, as Step Functions sees it.
+
+    Attributes:
+        status: ``RUNNING``, ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT``, ``ABORTED`` or
+            ``PENDING_REDRIVE``.
+        stopped_at: None while it runs.
+        given: its input.
+        error, cause: why it failed; empty otherwise.
+    """
+
+    arn: str
+    status: str
+    started_at: datetime
+    stopped_at: datetime | None
+    given: Mapping[str, Any]
+    error: str = ""
+    cause: str = ""
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+        return self.arn.rpartition(":")[2]
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing of it runs any more."""
+        return self.status != RUNNING
+
+    @property
+    def seconds(self) -> float | None:
+        """From start to end; None while it runs."""
+        if self.stopped_at is None:
+            return None
+        return (self.stopped_at - self.started_at).total_seconds()
+
+    @property
+    def why(self) -> str:
+        """Error and cause in one line; empty unless it failed."""
+        if not self.ended or self.status == SUCCEEDED:
+            return ""
+        return f"{self.error or self.status}: {message_of(self.cause)}"
+
+    def check(self) -> None:
+        """Do nothing unless it ended in another way than by success.
+
+        Raises:
+            Failure: says why it did not succeed.
+        """
+        if self.why:
+            code = EXIT_USAGE if self.error == InvalidInput.__name__ else EXIT_FAILED
+            raise Failure(self.why, code)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; times in ISO 8601."""
+        return {
+            "run_id": self.run_id,
+            "execution_arn": self.arn,
+            "status": self.status,
+            "started_at": self.started_at.isoformat(),
+            "stopped_at": self.stopped_at.isoformat() if self.stopped_at else None,
+            "seconds": self.seconds,
+            "error": self.error or None,
+            "cause": message_of(self.cause) if self.cause else None,
+        }
+
+
+def start(aws: Aws, state_machine_arn: str, given: Mapping[str, Any], run_id: str) -> Execution:
+    """Start a run.
+
+    Args:
+        aws: where.
+        state_machine_arn: of the deployed state machine.
+        given: its input, checked already.
+        run_id: its name; unique for 90 days.
+
+    Raises:
+        InvalidInput: another run has this name, or it is no name.
+        Failure: it may not be started.
+    """
+    if not _NAME.fullmatch(run_id):
+        accepted = "1 to 80 letters, digits and . _ -, the first a letter or digit"
+        raise InvalidInput("--name", run_id, accepted)
+    try:
+        with needing("states:StartExecution"):
+            started = aws.client("stepfunctions").start_execution(
+                stateMachineArn=state_machine_arn, name=run_id, input=json.dumps(given)
+            )
+    except ClientError as error:
+        if error_code(error) == "ExecutionAlreadyExists":
+            raise InvalidInput("--name", run_id, "a name that no run had before") from None
+        if error_code(error) in {"StateMachineDoesNotExist", "StateMachineDeleting"}:
+            raise Failure(f"the state machine {state_machine_arn} is gone; deploy again") from None
+        raise
+    return Execution(started["executionArn"], RUNNING, started["startDate"], None, given)
+
+
+def named(aws: Aws, state_machine_arn: str, run: str) -> Execution:
+    """A run by its id or ARN.
+
+    Raises:
+        InvalidInput: there is no such run.
+        Failure: it may not be looked at.
+    """
+    name = run.rpartition(":")[2]
+    arn = f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+    try:
+        return describe(aws, arn)
+    except ClientError as error:
+        if error_code(error) not in _NO_SUCH:
+            raise
+        machine = state_machine_arn.rpartition(":")[2]
+        accepted = f"the id of a run of {machine} that ended less than 90 days ago"
+        raise InvalidInput("RUN", run, accepted) from None
+
+
+def newest_first(aws: Aws, state_machine_arn: str) -> Iterator[Execution]:
+    """The runs of the last 90 days.
+
+    Raises:
+        Failure: they may not be looked at.
+    """
+    pages = aws.client("stepfunctions").get_paginator("list_executions")
+    pages = iter(pages.paginate(stateMachineArn=state_machine_arn, maxResults=20))
+    while True:
+        with needing("states:ListExecutions"):
+            page = next(pages, None)
+        if page is None:
+            return
+        for one in page["executions"]:
+            yield describe(aws, one["executionArn"])
+
+
+def chosen(aws: Aws, state_machine_arn: str, run: str | None) -> Execution:
+    """The named run, or without a name the last one.
+
+    Raises:
+        InvalidInput: there is no such run.
+        Failure: there is none at all, or they may not be looked at.
+    """
+    if run is not None:
+        return named(aws, state_machine_arn, run)
+    last = next(newest_first(aws, state_machine_arn), None)
+    if last is None:
+        machine = state_machine_arn.rpartition(":")[2]
+        raise Failure(f"{machine} has not run in the last 90 days; compactor start starts it")
+    return last
+
+
+def describe(aws: Aws, arn: str) -> Execution:
+    """One execution, of the state machine or of its Map Run.
+
+    Raises:
+        botocore.exceptions.ClientError: there is none.
+        Failure: it may not be looked at.
+    """
+    with needing("states:DescribeExecution"):
+        found = aws.client("stepfunctions").describe_execution(executionArn=arn)
+    return Execution(
+        arn=arn,
+        status=found["status"],
+        started_at=found["startDate"],
+        stopped_at=found.get("stopDate"),
+        given=_object(found.get("input")),
+        error=found.get("error", ""),
+        cause=found.get("cause", ""),
+    )
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    """An input that is no object ends a run at once, but must not end whoever looks at it."""
+    try:
+        given = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return given if isinstance(given, dict) else {}

@@ -1,0 +1,123 @@
+"""How far the partitions of a run are: counts of its Map Runs, and the children that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compactor_cli.deployed.aws import Aws, needing
+from compactor_cli.deployed.executions import Execution, describe
+
+_FAILED = ("FAILED", "TIMED_OUT", "ABORTED")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCounts:
+    """Partitions of one Map Run, compaction's or clean-up's, by the state of their execution."""
+
+    total: int = 0
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> PartitionCounts:
+        """What DescribeMapRun calls ``itemCounts``; every bad end counts as failed."""
+        return cls(
+            total=counts["total"],
+            pending=counts["pending"] + counts.get("pendingRedrive", 0),
+            running=counts["running"],
+            succeeded=counts["succeeded"],
+            failed=counts["failed"] + counts["timedOut"] + counts["aborted"],
+        )
+
+    @property
+    def ended(self) -> int:
+        """Partitions that need no more work in this run."""
+        return self.succeeded + self.failed
+
+    @property
+    def line(self) -> str:
+        """For a person."""
+        parts = [f"{self.ended:,}/{self.total:,} partitions"]
+        for name in ("running", "failed"):
+            if getattr(self, name):
+                parts.append(f"{getattr(self, name):,} {name}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFailure:
+    """One partition that failed for good in a Map Run.
+
+    Attributes:
+        path: below the source root.
+        status: of the child execution.
+    """
+
+    path: str
+    status: str
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def find_map_runs(aws: Aws, execution_arn: str) -> dict[str, str]:
+    """The execution's Map Runs so far: label of the Map -> ARN.
+
+    Raises:
+        Failure: they may not be looked at.
+    """
+    with needing("states:ListMapRuns"):
+        found = aws.client("stepfunctions").list_map_runs(executionArn=execution_arn)["mapRuns"]
+    arns = [str(one["mapRunArn"]) for one in found]
+    # arn:…:mapRun:<state machine>/<label>:<its own id>
+    return {arn.rpartition("/")[2].partition(":")[0]: arn for arn in arns}
+
+
+def count_partitions(aws: Aws, map_run_arn: str) -> PartitionCounts:
+    """Where the partitions stand.
+
+    Raises:
+        Failure: it may not be looked at.
+    """
+    with needing("states:DescribeMapRun"):
+        found = aws.client("stepfunctions").describe_map_run(mapRunArn=map_run_arn)
+    return PartitionCounts.of(found["itemCounts"])
+
+
+def failures(aws: Aws, map_run_arn: str) -> Iterator[PartitionFailure]:
+    """The partitions that failed, the last ones first; each costs a request.
+
+    Raises:
+        Failure: they may not be looked at.
+    """
+    client = aws.client("stepfunctions")
+    for status in _FAILED:
+        pages = client.get_paginator("list_executions").paginate(
+            mapRunArn=map_run_arn, statusFilter=status
+        )
+        for page in _pages(pages):
+            for one in page["executions"]:
+                child = describe(aws, one["executionArn"])
+                yield PartitionFailure(_path(child), child.status, child.why)
+
+
+def _pages(pages: Any) -> Iterator[Any]:
+    iterator = iter(pages)
+    while True:
+        with needing("states:ListExecutions"):
+            page = next(iterator, None)
+        if page is None:
+            return
+        yield page
+
+
+def _path(child: Execution) -> str:
+    partition = child.given.get("partition")
+    path = partition.get("path") if isinstance(partition, Mapping) else None
+    return "?" if path is None else str(path) or "(root)"

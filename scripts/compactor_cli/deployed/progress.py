@@ -1,0 +1,99 @@
+"""A run followed to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compactor_cli.deployed.aws import Aws
+from compactor_cli.deployed.executions import Execution, describe
+from compactor_cli.deployed.map_run import PartitionCounts, count_partitions, find_map_runs
+from compactor_cli.deployed.spark_tasks import read_history
+from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+
+# Fast enough to look alive; five requests a poll stay far below what Step Functions refuses.
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 1.0, 10.0
+_CLEANING = "CleanUpPartitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands.
+
+    Attributes:
+        counts: of its partitions; None before it began with them.
+        clean_up: of the partitions that clean-up goes through; None before it began.
+        states: where the state machine is.
+        spark: how the Spark branch stands; empty while there is none.
+    """
+
+    counts: PartitionCounts | None = None
+    states: tuple[str, ...] = ()
+    spark: str = ""
+    clean_up: PartitionCounts | None = None
+
+    @property
+    def line(self) -> str:
+        """For a person."""
+        if self.clean_up:
+            return f"cleaning up {self.clean_up.line}"
+        where = self.counts.line if self.counts else ", ".join(self.states) or "starting"
+        return f"{where}, {self.spark}" if self.spark else where
+
+
+class Follower:
+    """Asks again and again how one run stands.
+
+    Args:
+        aws: where it runs.
+        execution: the run.
+    """
+
+    def __init__(self, aws: Aws, execution: Execution) -> None:
+        self._aws = aws
+        self._arn = execution.arn
+        self._map_runs: dict[str, str] = {}
+
+    def wait(
+        self, show: Callable[[Progress], None], pause: Callable[[float], None] = time.sleep
+    ) -> Execution:
+        """Return the run when it has ended, however it did.
+
+        Args:
+            show: told where it stands, at each poll and at the end.
+            pause: waits so many seconds.
+
+        Raises:
+            Failure: it may not be looked at.
+        """
+        seconds = _FIRST_POLL_SECONDS
+        while True:
+            # Asked before the counts, so that those shown last are the final ones.
+            execution = describe(self._aws, self._arn)
+            show(self.progress())
+            if execution.ended:
+                return execution
+            pause(seconds)
+            seconds = min(seconds * 1.5, _LAST_POLL_SECONDS)
+
+    def progress(self) -> Progress:
+        """Where it stands now.
+
+        Raises:
+            Failure: it may not be looked at.
+        """
+        history = read_history(self._aws, self._arn)
+        unknown = CLEAN_UPS_LABEL not in self._map_runs and _CLEANING in history.states
+        if unknown or not self._map_runs:
+            self._map_runs = find_map_runs(self._aws, self._arn)
+        return Progress(
+            self._count(PARTITIONS_LABEL),
+            history.states,
+            history.spark_line,
+            self._count(CLEAN_UPS_LABEL),
+        )
+
+    def _count(self, label: str) -> PartitionCounts | None:
+        map_run = self._map_runs.get(label)
+        return count_partitions(self._aws, map_run) if map_run else None

@@ -1,0 +1,113 @@
+"""The report that a run left on S3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from compactor import layout
+from compactor.errors import InvalidInput, ObjectMissing
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
+from compactor_cli.deployed.executions import Execution
+from compactor_cli.summary import Summary
+
+# Runs without a report failed before their first partition; so many in a row are looked at.
+_LOOKED_AT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """One report.
+
+    Attributes:
+        document: report.json.
+        seconds: wall time of the run; None where Step Functions knows the run no more.
+    """
+
+    document: dict[str, Any]
+    bucket: str
+    key: str
+    seconds: float | None
+
+    @property
+    def uri(self) -> str:
+        """Of report.json."""
+        return f"s3://{self.bucket}/{self.key}"
+
+    @property
+    def page_key(self) -> str:
+        """Key of report.html beside it."""
+        return self.key.removesuffix("json") + "html"
+
+    @property
+    def summary(self) -> Summary:
+        """Its numbers; without a wall time, the seconds all workers worked stand for it."""
+        seconds = self.seconds
+        if seconds is None:
+            seconds = self.document["totals"]["seconds"]
+        return Summary.of(self.document, seconds, self.uri)
+
+
+def report_of(execution: Execution, store: ObjectStore) -> StoredReport | None:
+    """The report of a run; None when it left none.
+
+    The run's own input says where: a person may have started it with another destination.
+
+    Raises:
+        InvalidInput: the bucket may not be read.
+    """
+    try:
+        settings = Settings.from_input(execution.given)
+        bucket, key = layout.run_key(settings, execution.run_id, "report.json")
+    except InvalidInput:
+        # Discovery refused this input as well.
+        return None
+    return _read(bucket, key, execution.seconds, store)
+
+
+def report_below(state_uri: str, run_id: str, store: ObjectStore) -> StoredReport | None:
+    """The report of a run that Step Functions has forgotten, after 90 days.
+
+    Args:
+        state_uri: where the stack's runs leave their state.
+        run_id: of the run.
+        store: where the report is.
+
+    Raises:
+        InvalidInput: the bucket may not be read.
+    """
+    state = S3Uri.parse("StateUri", state_uri)
+    return _read(state.bucket, f"{state.prefix}runs/{run_id}/report.json", None, store)
+
+
+def last_report(
+    executions: Iterable[Execution], store: ObjectStore
+) -> tuple[StoredReport | None, list[Execution]]:
+    """The newest report, and the newer runs that have none.
+
+    Args:
+        executions: newest first.
+        store: where the reports are.
+
+    Raises:
+        InvalidInput: a bucket may not be read.
+    """
+    without: list[Execution] = []
+    for execution in executions:
+        found = report_of(execution, store) if execution.ended else None
+        if found is not None or len(without) >= _LOOKED_AT:
+            return found, without
+        without.append(execution)
+    return None, without
+
+
+def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> StoredReport | None:
+    try:
+        document = json.loads(store.get(bucket, key))
+    except ObjectMissing:
+        return None
+    return StoredReport(document, bucket, key, seconds)

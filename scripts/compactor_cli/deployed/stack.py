@@ -1,0 +1,110 @@
+"""Where a deployed application is: the outputs of its CloudFormation stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compactor.errors import InvalidInput
+from compactor_cli.commands.failures import EXIT_USAGE, Failure
+from compactor_cli.deployed.aws import Aws, error_code, needing
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stack and its outputs, by name; all are text.
+
+    Attributes:
+        status: as CloudFormation says, such as ``CREATE_COMPLETE``.
+    """
+
+    name: str
+    status: str
+    outputs: Mapping[str, str]
+
+    @property
+    def standalone(self) -> bool:
+        """True when one function takes the place of the state machine."""
+        return "StateMachineArn" not in self.outputs and "FunctionNames" in self.outputs
+
+    @property
+    def state_machine_arn(self) -> str:
+        """ARN of the deployed state machine.
+
+        Raises:
+            Failure: the stack has none.
+        """
+        if self.standalone:
+            name = self.function_names.get("standalone", "its function")
+            line = f"the stack {self.name} is in standalone mode, without a state machine: invoke"
+            raise Failure(f"{line} {name}, look at its log /aws/lambda/{name}", EXIT_USAGE)
+        return self._output("StateMachineArn")
+
+    @property
+    def state_uri(self) -> str:
+        """Where runs with the stack's default input leave their reports.
+
+        Raises:
+            Failure: the stack does not say.
+        """
+        return self._output("StateUri")
+
+    @property
+    def default_input(self) -> dict[str, Any]:
+        """The input that the schedule starts runs with.
+
+        Raises:
+            Failure: the stack has none.
+        """
+        return self._object("DefaultInput")
+
+    @property
+    def function_names(self) -> Mapping[str, str]:
+        """Handler (``discover``, …) -> name of its Lambda function.
+
+        Raises:
+            Failure: the stack has none.
+        """
+        return {handler: str(name) for handler, name in self._object("FunctionNames").items()}
+
+    def _object(self, name: str) -> dict[str, Any]:
+        try:
+            given = json.loads(self._output(name))
+        except ValueError:
+            given = None
+        if not isinstance(given, dict):
+            raise self._unfit(f"{name} is no JSON object")
+        return given
+
+    def _output(self, name: str) -> str:
+        if name not in self.outputs:
+            raise self._unfit(f"it has no output {name}")
+        return self.outputs[name]
+
+    def _unfit(self, reason: str) -> Failure:
+        line = f"the stack {self.name} ({self.status}) is no deployment of s3-compactor: {reason}"
+        return Failure(line, EXIT_USAGE)
+
+
+def find_stack(aws: Aws, name: str) -> Stack:
+    """Look a stack up.
+
+    Raises:
+        InvalidInput: there is no such stack.
+        Failure: it may not be looked at.
+    """
+    try:
+        with needing("cloudformation:DescribeStacks"):
+            (found,) = aws.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        # CloudFormation has no error of its own for this.
+        if error_code(error) != "ValidationError":
+            raise
+        accepted = f"the name of a stack deployed in {aws.region} (AWS_REGION, --region) by this"
+        raise InvalidInput("--stack", name, f"{accepted} account (AWS_PROFILE)") from None
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+    return Stack(name, found["StackStatus"], outputs)

@@ -1,0 +1,65 @@
+"""The embedded S3's own process: moto's server on a free loopback port.
+
+Started by :mod:`compactor_cli.local.embedded` as ``python -m compactor_cli.local.s3_server``. Tells
+its port on standard output, takes objects to store on standard input, and ends when that closes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import IO, Any
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+from compactor_cli.local import s3_patches, s3_web
+from compactor_cli.local.wire import receive, send
+
+
+class _QuietHandler(MotoRequestHandler):
+    """Logs nothing per request."""
+
+    def log_request(self, *_: Any) -> None:
+        pass
+
+
+def application() -> Any:
+    """The server of moto as a WSGI application; what puts its S3 right is installed before."""
+    moto: Any = DomainDispatcherApplication(create_backend_app)
+    return s3_web.serve_reads(s3_web.take_bodies(s3_web.serve_conditionally(moto)))
+
+
+def serve(served: Any) -> int:
+    """Serve a WSGI application until the process ends; returns its port, a free loopback one."""
+    server = make_server("127.0.0.1", 0, served, threaded=True, request_handler=_QuietHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return int(server.server_port)
+
+
+def main() -> None:
+    """Serve until whoever started this is gone."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    s3_patches.install()
+    send(answers, {"port": serve(application())})
+    _take_objects(sys.stdin.buffer, answers)
+    os._exit(0)
+
+
+def _take_objects(source: IO[bytes], answers: IO[bytes]) -> None:
+    while (order := receive(source)) is not None:
+        body = source.read(sum(one[1] for one in order["objects"]))
+        try:
+            send(answers, {"stored": s3_patches.store(order["bucket"], order["objects"], body)})
+        except ValueError as error:
+            send(answers, {"error": str(error)})
+
+
+if __name__ == "__main__":
+    main()

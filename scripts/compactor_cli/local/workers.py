@@ -1,0 +1,123 @@
+"""The pool of handler processes: one process a slot, killed and replaced when it fails."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compactor_cli.local.child import Child
+
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an invocation came to: a payload, or a failure as Lambda words it."""
+
+    payload: Any = None
+    failure: Mapping[str, Any] | None = None
+
+
+class _Worker:
+    """One handler process."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        self._child = Child("compactor_cli.local.worker", modules)
+        self._ready = False
+        self.peak_bytes = 0
+
+    def ask(self, invocation: Mapping[str, Any], timeout_seconds: float) -> Mapping[str, Any]:
+        """The answer to an invocation.
+
+        Raises:
+            TimeoutError: no answer in time; the process is still at work.
+            EOFError: the process died.
+        """
+        if not self._ready:
+            # Loading the modules is no part of the invocation's time, as on Lambda.
+            self._child.receive(_START_SECONDS)
+            self._ready = True
+        self._child.send(invocation)
+        answer: dict[str, Any] = self._child.receive(timeout_seconds)
+        self.peak_bytes = max(self.peak_bytes, answer.pop("peak_bytes"))
+        return answer
+
+    def end(self, grace_seconds: float = 0.0) -> str:
+        """Kill the process; returns how it ended, in words.
+
+        Args:
+            grace_seconds: for a process that died by itself, whose own status is wanted.
+        """
+        self.peak_bytes = max(self.peak_bytes, self._child.peak_bytes())
+        code = self._child.end(grace_seconds)
+        return f"signal: {-code}" if code < 0 else f"exit status {code}"
+
+
+class WorkerPool:
+    """Runs invocations on a fixed number of handler processes.
+
+    Args:
+        slots: how many invocations may run at once.
+        modules: handler modules each process imports as it starts.
+    """
+
+    def __init__(self, slots: int, modules: Sequence[str]) -> None:
+        self._modules = modules
+        self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        self._lock = threading.Lock()
+        self._all = {_Worker(modules) for _ in range(slots)}
+        for worker in self._all:
+            self._free.put(worker)
+        self._past_peak_bytes = 0
+        self.replaced = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest resident memory any process of the pool reached, those gone included."""
+        with self._lock:
+            return max([self._past_peak_bytes, *(worker.peak_bytes for worker in self._all)])
+
+    def invoke(self, invocation: Mapping[str, Any]) -> Answer:
+        """Run one invocation on the next free process; waits for one."""
+        request_id = str(uuid.uuid4())
+        timeout_seconds: float = invocation["timeout_seconds"]
+        worker = self._free.get()
+        try:
+            answer = worker.ask({**invocation, "request_id": request_id}, timeout_seconds)
+        except TimeoutError:
+            self._replace(worker)
+            message = f"Task timed out after {timeout_seconds:.2f} seconds"
+            return _unhandled(request_id, "Sandbox.Timedout", message)
+        except EOFError:
+            ending = self._replace(worker, grace_seconds=1.0)
+            message = f"Runtime exited with error: {ending}"
+            return _unhandled(request_id, "Runtime.ExitError", message)
+        self._free.put(worker)
+        return Answer(payload=answer.get("payload"), failure=answer.get("failure"))
+
+    def close(self) -> None:
+        """Kill every process."""
+        for worker in list(self._all):
+            worker.end()
+
+    def _replace(self, worker: _Worker, grace_seconds: float = 0.0) -> str:
+        ending = worker.end(grace_seconds)
+        successor = _Worker(self._modules)
+        with self._lock:
+            self._past_peak_bytes = max(self._past_peak_bytes, worker.peak_bytes)
+            self._all.discard(worker)
+            self._all.add(successor)
+            self.replaced += 1
+        self._free.put(successor)
+        return ending
+
+
+def _unhandled(request_id: str, error: str, message: str) -> Answer:
+    """A failure of the process rather than of the handler, as Lambda words it."""
+    return Answer(
+        failure={"errorType": error, "errorMessage": f"RequestId: {request_id} Error: {message}"}
+    )

@@ -1,0 +1,173 @@
+"""One run's numbers as a person wants them: before and after."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactor.report.html import human_bytes
+from compactor.shown import visible
+from compactor_cli.console import counted, print_line, print_table
+
+_SHOWN_WARNINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in numbers; bytes are those stored, seconds are wall time.
+
+    Attributes:
+        status: ``succeeded`` or ``failed``.
+        partitions: partitions with at least one object.
+        records: records in the outputs; those of server-side copies are not counted.
+        rejected: records that do not fit the schema of their Parquet output, kept beside it.
+        skipped: objects left alone, by reason.
+        quarantined: objects left alone for what they hold.
+        left_alone: their number, an example and what was seen of it, by reason.
+        headline: says so where most sources were; else empty.
+        oversized: partitions left for Spark.
+        spark: partitions that went to Spark; they are in all other numbers.
+        report_uri: where the whole report is.
+        clean_up: clean-up's part of the report; None where the run has none.
+        warnings: what the store does not promise, and what is done instead.
+        overwritten: objects that were compacted beside other content of the same key, such as
+            ``overwritten_example``.
+    """
+
+    run_id: str
+    status: str
+    partitions: int
+    objects_before: int
+    objects_after: int
+    bytes_before: int
+    bytes_after: int
+    records: int
+    rejected: int
+    seconds: float
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+    left_alone: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    headline: str = ""
+    oversized: tuple[str, ...] = ()
+    spark: tuple[str, ...] = ()
+    report_uri: str = ""
+    clean_up: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    overwritten: int = 0
+    overwritten_example: str = ""
+
+    @classmethod
+    def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
+        """The numbers of ``report.json``."""
+        totals = report["totals"]
+        # Reports of earlier versions have none.
+        overwritten = report.get("overwritten") or {"objects": 0, "examples": ()}
+        return cls(
+            run_id=report["run_id"],
+            status=report["status"],
+            partitions=len(report["partitions"]) + len(report["oversized"]),
+            objects_before=totals["objects_in"],
+            objects_after=totals["objects_out"],
+            bytes_before=totals["bytes_in"],
+            bytes_after=totals["bytes_out"],
+            records=totals["records"],
+            rejected=totals["rejected"],
+            seconds=round(seconds, 2),
+            skipped={reason: one["objects"] for reason, one in report["skipped"].items()},
+            quarantined=totals["quarantined"],
+            # Reports of earlier versions have neither.
+            left_alone=report.get("left_alone", {}),
+            headline=report.get("headline", ""),
+            oversized=tuple(report["oversized"]),
+            spark=tuple(report["spark"]),
+            report_uri=report_uri,
+            # Reports of earlier versions have none.
+            clean_up=report.get("clean_up"),
+            warnings=tuple(report.get("warnings", ())),
+            overwritten=overwritten["objects"],
+            overwritten_example=next(iter(overwritten["examples"]), ""),
+        )
+
+    @property
+    def ratio(self) -> float:
+        """Objects before for each object after; 0.0 when nothing was compacted."""
+        return self.objects_before / self.objects_after if self.objects_after else 0.0
+
+    @property
+    def average_before(self) -> float:
+        """Mean bytes of a source."""
+        return self.bytes_before / self.objects_before if self.objects_before else 0.0
+
+    @property
+    def average_after(self) -> float:
+        """Mean bytes of an output."""
+        return self.bytes_after / self.objects_after if self.objects_after else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, the derived numbers included."""
+        return {
+            **dataclasses.asdict(self),
+            "average_bytes_before": round(self.average_before, 1),
+            "average_bytes_after": round(self.average_after, 1),
+            "compaction_ratio": round(self.ratio, 2),
+        }
+
+
+def print_summary(summary: Summary) -> None:
+    """The table of a run, and a line for whatever it left alone."""
+    rows = (
+        ("Partitions", f"{summary.partitions:,}", ""),
+        ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
+        ("Bytes", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after)),
+        ("Average size", human_bytes(summary.average_before), human_bytes(summary.average_after)),
+        ("Records", f"{summary.records + summary.rejected:,}", f"{summary.records:,}"),
+        ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
+        ("Seconds", "", f"{summary.seconds:,.1f}"),
+    )
+    print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
+    _print_left_alone(summary)
+    if summary.overwritten:
+        print_line(
+            f"overwritten: {counted(summary.overwritten, 'object')} at keys compacted before, such"
+            f" as {visible(summary.overwritten_example)}: the new content stands beside the old"
+        )
+    for path in summary.spark:
+        print_line(f"by Spark: {path or '(root)'}")
+    if summary.rejected:
+        print_line(f"rejected: {counted(summary.rejected, 'record')} that do not fit the schema")
+    for path in summary.oversized:
+        print_line(f"left for Spark: {path or '(root)'}")
+    for line in summary.warnings:
+        print_line(f"warning: {' '.join(line.split())}")
+    if summary.clean_up is not None:
+        _print_clean_up(summary.clean_up)
+
+
+def _print_left_alone(summary: Summary) -> None:
+    if summary.headline:
+        print_line(summary.headline)
+    for reason, objects in sorted(summary.skipped.items()):
+        print_line(f"left alone: {counted(objects, 'object')}, {reason}")
+    for reason, one in summary.left_alone.items():
+        print_line(f"left alone: {counted(one['objects'], 'source')}, {reason}, such as")
+        print_line(f"  {one['example']}: {one['detail']}")
+
+
+def _print_clean_up(clean_up: Mapping[str, Any]) -> None:
+    size = human_bytes(clean_up["deleted_bytes"])
+    commits = counted(clean_up["commits"], "commit")
+    deleted = counted(clean_up["deleted"], "source")
+    print_line(f"clean-up: {deleted} of {commits} deleted, {size}")
+    for name, noun, rest in (
+        ("refused", "source", "that S3 did not delete, see the report"),
+        ("uploads_aborted", "unfinished upload", "aborted"),
+    ):
+        if clean_up[name]:
+            print_line(f"clean-up: {counted(clean_up[name], noun)} {rest}")
+    for line in clean_up["warnings"][:_SHOWN_WARNINGS]:
+        print_line(f"clean-up: warning: {' '.join(line.split())}")
+    hidden = len(clean_up["warnings"]) - _SHOWN_WARNINGS
+    if hidden > 0:
+        print_line(f"clean-up: and {counted(hidden, 'more warning')}, see the report")

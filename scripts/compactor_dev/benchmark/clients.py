@@ -1,0 +1,108 @@
+"""Who is measured, and how each is started."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from compactor.errors import InvalidInput
+from compactor_dev.benchmark.task import Task
+from compactor_dev.benchmark.tools import Tools
+
+WORKER, SEED = "worker", "seed"
+
+
+Command = Callable[[Task, Tools], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One way to join objects.
+
+    Attributes:
+        name: as ``--clients`` takes it.
+        title: for people.
+        sample: how many objects it gets at most, because it reads so few a second; None for
+            all. Speeds are per object, so that they compare.
+    """
+
+    name: str
+    title: str
+    command: Command
+    sample: int | None = None
+
+    def available(self, tools: Tools) -> bool:
+        """Whether its program is there."""
+        if self.name.startswith("s5cmd"):
+            return tools.s5cmd is not None
+        return self.name != "aws" or tools.aws is not None
+
+
+def _worker(task: Task, tools: Tools) -> list[str]:
+    return [sys.executable, "-m", "compactor_dev.benchmark.worker", task.to_json()]
+
+
+def _worker_on_one(task: Task, tools: Tools) -> list[str]:
+    return [*_worker(task, tools), "--one-processor"]
+
+
+def _fastest(task: Task, tools: Tools) -> list[str]:
+    return [sys.executable, "-m", "compactor_dev.benchmark.fastest", task.to_json()]
+
+
+def _naive(way: str) -> Command:
+    return lambda task, tools: [
+        sys.executable,
+        "-m",
+        "compactor_dev.benchmark.naive",
+        way,
+        task.to_json(),
+    ]
+
+
+def _s5cmd(task: Task, tools: Tools) -> list[str]:
+    program = f"{shlex.quote(str(tools.s5cmd))} --endpoint-url {task.endpoint_url}"
+    source = shlex.quote(f"s3://{task.source_bucket}/{task.source_prefix}*")
+    target = shlex.quote(f"s3://{task.bucket}/{task.output_key}")
+    return ["/bin/sh", "-c", f"{program} cat {source} | {program} pipe {target}"]
+
+
+def _aws(task: Task, tools: Tools) -> list[str]:
+    program = f"{shlex.quote(str(tools.aws))} --endpoint-url {task.endpoint_url} s3 cp"
+    source = shlex.quote(f"s3://{task.source_bucket}/{task.source_prefix}")
+    target = shlex.quote(f"s3://{task.bucket}/{task.output_key}")
+    scratch = Path(task.scratch)
+    parts, joined = shlex.quote(str(scratch / "parts")), shlex.quote(str(scratch / "joined"))
+    script = f"""{program} --only-show-errors --recursive {source} {parts} &&
+cat {parts}/* >{joined} && {program} --only-show-errors {joined} {target}"""
+    return ["/bin/sh", "-c", script]
+
+
+_ALL = (
+    Client(WORKER, "**s3-compactor worker**", _worker),
+    Client("worker-1", "the same on one processor", _worker_on_one),
+    Client(SEED, "one object at a time (boto3)", _naive("seed"), 300),
+    Client("obstore", "obstore, 256 threads", _fastest),
+    Client("boto3", "boto3, 64 threads", _naive("boto3"), 5_000),
+    Client("smart-open", "smart-open", _naive("smart-open"), 300),
+    Client("s5cmd", "s5cmd cat, pipe", _s5cmd, 300),
+    Client("aws", "aws s3 cp, cat", _aws, 2_000),
+)
+
+CLIENTS: Mapping[str, Client] = {one.name: one for one in _ALL}
+
+
+def named(names: str) -> tuple[Client, ...]:
+    """The clients that a comma-separated list names.
+
+    Raises:
+        InvalidInput: a name is unknown.
+    """
+    wanted = [name for name in names.split(",") if name]
+    for name in wanted:
+        if name not in CLIENTS:
+            raise InvalidInput("--clients", name, f"some of {', '.join(CLIENTS)}")
+    return tuple(CLIENTS[name] for name in wanted)

@@ -1,0 +1,200 @@
+"""Options, and the run as a whole: measure, keep, show."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compactor.errors import CompactorError, InvalidInput
+from compactor_cli.console import print_error, print_line, print_table, progress
+from compactor_cli.local.model import EngineError
+from compactor_dev import REPOSITORY
+from compactor_dev.benchmark import clients, datasets, results, speeds, table, tools
+from compactor_dev.benchmark.clients import SEED, WORKER, Client
+from compactor_dev.benchmark.front import Lane
+from compactor_dev.benchmark.machine import available_bytes
+from compactor_dev.benchmark.results import Results, SetResult
+from compactor_dev.benchmark.session import Wanted, measure_set
+
+_BUILD = REPOSITORY / "build"
+_EXIT_FAILED, _EXIT_USAGE, _EXIT_INTERRUPTED = 1, 2, 130
+_QUICK_SAMPLE = 100
+# Sources and one output in the server's memory, twice: moto joins the parts of an upload.
+_LARGE_NEEDS_BYTES = 8 * 1024**3
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of ``make bench``."""
+    made = argparse.ArgumentParser(
+        prog="make bench",
+        description="Measure one worker beside what people use otherwise, on servers of its own.",
+        epilog="Options go into ARGS: make bench ARGS='--quick --clients worker,seed'",
+    )
+    every_set, every_client = ",".join(datasets.SETS), ",".join(clients.CLIENTS)
+    made.add_argument("--sets", metavar="NAMES", help=f"of {every_set}; by default all")
+    made.add_argument("--clients", metavar="NAMES", help=f"of {every_client}; by default all")
+    made.add_argument("--rounds", type=int, metavar="N", help="by default 3")
+    made.add_argument(
+        "--latency-ms", metavar="MS", help="added to each request; several with commas: 0,25"
+    )
+    made.add_argument(
+        "--faults",
+        action="store_true",
+        help="also with 1%% of 503s and 0.5%% of answers half a second late",
+    )
+    made.add_argument(
+        "--quick",
+        action="store_true",
+        help="one round of json-4k at 25 ms, small samples; leaves README.md alone",
+    )
+    made.add_argument(
+        "--settings",
+        metavar="JSON",
+        default="{}",
+        help="fields of the run, for the worker, to try them out; leaves README.md alone",
+    )
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure what was asked for; returns the exit code."""
+    args = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _run(args)
+    except KeyboardInterrupt:
+        print_error("bench: interrupted; what was measured before is kept")
+        return _EXIT_INTERRUPTED
+    except (CompactorError, EngineError) as error:
+        print_error(f"bench: {' '.join(str(error).split())}")
+        return _EXIT_USAGE if isinstance(error, InvalidInput) else _EXIT_FAILED
+
+
+def _run(args: argparse.Namespace) -> int:
+    chosen = datasets.named(args.sets or _default_sets(quick=args.quick))
+    wanted = _wanted(args)
+    directory = _BUILD / "bench"
+    programs = tools.find(directory)
+    chosen = _with_memory(chosen)
+    wanted = replace(wanted, clients=_available(wanted.clients, programs))
+    # What README.md shows is made with the defaults alone.
+    usual = not args.quick and not wanted.settings
+    kept = _BUILD / ("bench.json" if usual else "bench-quick.json")
+    known = results.load(kept)
+    with progress("Measuring", total=wanted.steps() * len(chosen)) as bar:
+        done = 0
+
+        def step(text: str) -> None:
+            nonlocal done
+            bar.show(done, wanted.steps() * len(chosen), text)
+            done += 1
+
+        told = replace(wanted, on_step=step)
+        for data_set in chosen:
+            # A set is kept as soon as it is measured: a run takes its time.
+            known[data_set.name] = measure_set(data_set, told, programs, directory)
+            known = _in_order(known)
+            kept.write_text(results.to_json(known), encoding="utf-8")
+    for data_set in chosen:
+        _show(known[data_set.name])
+    print_line(f"Every round: {kept.relative_to(REPOSITORY)}")
+    if usual and table.regenerate(REPOSITORY / "README.md", known):
+        print_line("README.md: the table between its markers is written anew")
+    if usual and speeds.regenerate(REPOSITORY / "functions/compactor/discovery/speed.py", known):
+        print_line("worker_speed.py: its measured table is written anew")
+    return _verdict(known[one.name] for one in chosen)
+
+
+def _default_sets(*, quick: bool) -> str:
+    return "json-4k" if quick else ",".join(datasets.SETS)
+
+
+def _with_memory(chosen: Sequence[datasets.DataSet]) -> tuple[datasets.DataSet, ...]:
+    short = 0 < available_bytes() < _LARGE_NEEDS_BYTES
+    if short and any(one.name == "large" for one in chosen):
+        print_error("left out: large, which needs 8 GiB of memory")
+    return tuple(one for one in chosen if not (short and one.name == "large"))
+
+
+def _wanted(args: argparse.Namespace) -> Wanted:
+    named = clients.named(args.clients or ",".join(clients.CLIENTS))
+    rounds = args.rounds if args.rounds is not None else (1 if args.quick else 3)
+    if rounds < 1:
+        raise InvalidInput("--rounds", rounds, "a whole number from 1")
+    return Wanted(
+        clients=[_quick(one) for one in named] if args.quick else named,
+        lanes=_lanes(args.latency_ms or ("25" if args.quick else "0,25")),
+        rounds=rounds,
+        faults=args.faults,
+        settings=_settings(args.settings),
+    )
+
+
+def _available(named: Sequence[Client], programs: tools.Tools) -> list[Client]:
+    there = [one for one in named if one.available(programs)]
+    for absent in [one for one in named if one not in there]:
+        print_error(f"left out: {absent.name}, which is not installed")
+    return there
+
+
+def _quick(client: Client) -> Client:
+    if client.sample is None:
+        return client
+    return replace(client, sample=max(_QUICK_SAMPLE, client.sample // 5))
+
+
+def _lanes(text: str) -> list[Lane]:
+    try:
+        lanes = [Lane(float(part)) for part in text.split(",")]
+    except ValueError:
+        lanes = []
+    if not lanes or any(not 0 <= lane.latency_ms <= 10_000 for lane in lanes):
+        raise InvalidInput("--latency-ms", text, "milliseconds from 0 to 10000: 0,25")
+    return list(dict.fromkeys(lanes))
+
+
+def _settings(text: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidInput("--settings", text, 'a JSON object such as {"read_concurrency":128}')
+    return given
+
+
+def _in_order(known: Results) -> Results:
+    names = [*datasets.SETS, *known]
+    return {name: known[name] for name in dict.fromkeys(names) if name in known}
+
+
+def _show(result: SetResult) -> None:
+    rows = []
+    for lane in result.lanes:
+        for client in result.clients:
+            found = table.cells(result, client, lane)
+            if found is not None:
+                rows.append([cell.replace("**", "") for cell in found])
+    print_table(result.title, table.HEADS, rows)
+    ratio = results.times(
+        result.summary(WORKER, result.lanes[-1]), result.summary(SEED, result.lanes[-1])
+    )
+    if ratio is not None:
+        print_line(f"The worker is {table.figure(ratio)} times as fast as one at a time.")
+
+
+def _verdict(measured: Iterable[SetResult]) -> int:
+    """Outputs that differ make the run fail: a speed without its result is no speed."""
+    differing = [
+        f"{one.client} on {one.data_set}"
+        for result in measured
+        for one in result.measurements
+        if not one.equal
+    ]
+    for line in dict.fromkeys(differing):
+        print_error(f"bench: the records in the output differ: {line}")
+    return _EXIT_FAILED if differing else 0

@@ -1,0 +1,210 @@
+"""nginx before the embedded S3: reads from a cache, latency to the first byte, faults.
+
+The embedded S3 alone answers about a thousand GETs a second, which would measure it and not
+its clients. What a client stores goes through to it, with the same latency.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compactor.errors import TransientStoreError
+from compactor_dev.benchmark.tools import Tools
+
+WITH_FAULTS = ", faults"
+FAULT_SHARE, LATE_SHARE, LATE_SECONDS = 0.01, 0.005, 0.5
+_SLOW_DOWN = (
+    "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+)
+_FAULTS = f"""
+      local draw = math.random()
+      if draw < {FAULT_SHARE} then
+        ngx.req.discard_body()
+        ngx.status = 503
+        ngx.header["Content-Type"] = "application/xml"
+        ngx.print("{_SLOW_DOWN}")
+        return ngx.exit(ngx.HTTP_OK)
+      end
+      if draw < {FAULT_SHARE + LATE_SHARE} then ngx.sleep({LATE_SECONDS}) end
+   """
+_START_SECONDS = 10.0
+_END_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One way to the server.
+
+    Attributes:
+        latency_ms: from a request to the first byte of its answer, on top of the server's own.
+        faults: 1 % of the requests get a 503, and 0.5 % are half a second late.
+    """
+
+    latency_ms: float
+    faults: bool = False
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return f"{self.latency_ms:g} ms" + (WITH_FAULTS if self.faults else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A running nginx; ``endpoints`` has one URL a lane."""
+
+    endpoints: Mapping[Lane, str]
+
+
+def render(
+    tools: Tools, directory: Path, upstream: str, ports: Mapping[Lane, int], bucket: str
+) -> str:
+    """The whole configuration.
+
+    Args:
+        tools: where nginx's modules are.
+        directory: for the cache, temporary data, the log and the process id.
+        upstream: host and port of the S3 behind it.
+        ports: where each lane listens, on the loopback interface.
+        bucket: the bucket whose GETs are cached, because nobody writes to it.
+    """
+    # A worker that root starts would become nobody, who cannot read build/.
+    user = "user root;\n" if os.geteuid() == 0 else ""
+    modules = "".join(f"load_module {module};\n" for module in tools.modules)
+    paths = "".join(
+        f"  {name}_temp_path {directory}/{name};\n"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    servers = "".join(_server(lane, port, bucket) for lane, port in ports.items())
+    return f"""{user}{modules}daemon off;
+worker_processes 1;
+pid {directory}/nginx.pid;
+error_log {directory}/error.log error;
+events {{ worker_connections 8192; }}
+http {{
+  lua_package_path "{tools.lua_path}";
+  access_log off;
+{paths}  keepalive_timeout 300s;
+  keepalive_requests 1000000000;
+  tcp_nopush off;
+  tcp_nodelay on;
+  merge_slashes off;
+  client_max_body_size 0;
+  client_body_buffer_size 1m;
+  proxy_cache_path {directory}/cache levels=2:2 keys_zone=sources:64m inactive=7d
+    max_size=16g use_temp_path=off;
+  init_worker_by_lua_block {{ math.randomseed(1) }}
+  upstream embedded {{ server {upstream}; keepalive 64; }}
+{servers}}}
+"""
+
+
+def _server(lane: Lane, port: int, bucket: str) -> str:
+    access = _access(lane)
+    return f"""  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    proxy_set_header Host $http_host;
+    proxy_read_timeout 300s;
+{access}    location /{bucket}/ {{
+      proxy_pass http://embedded;
+      proxy_cache sources;
+      proxy_cache_key $request_uri;
+      proxy_cache_valid 200 7d;
+      proxy_cache_lock on;
+      proxy_force_ranges on;
+    }}
+    location = /{bucket} {{
+      proxy_pass http://embedded;
+      proxy_cache sources;
+      proxy_cache_key $request_uri;
+      proxy_cache_valid 200 7d;
+    }}
+    location / {{
+      proxy_pass http://embedded;
+      proxy_request_buffering off;
+      proxy_buffering off;
+    }}
+  }}
+"""
+
+
+def _access(lane: Lane) -> str:
+    code = f"ngx.sleep({lane.latency_ms / 1000:g})" if lane.latency_ms else ""
+    if lane.faults:
+        code += _FAULTS
+    return f"    access_by_lua_block {{ {code} }}\n" if code else ""
+
+
+@contextlib.contextmanager
+def front(
+    tools: Tools, directory: Path, upstream: str, lanes: Sequence[Lane], bucket: str
+) -> Iterator[Front]:
+    """Run nginx for the length of the block, with an empty cache.
+
+    Raises:
+        TransientStoreError: it did not start.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    ports = dict(zip(lanes, _free_ports(len(lanes)), strict=True))
+    configuration = directory / "nginx.conf"
+    configuration.write_text(render(tools, directory, upstream, ports, bucket), encoding="utf-8")
+    process = subprocess.Popen(
+        [str(tools.nginx), "-c", str(configuration), "-p", str(directory)],
+        env=tools.environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # A terminal's interrupt must reach the clients first.
+        start_new_session=True,
+    )
+    try:
+        _await(process, ports)
+        yield Front({lane: f"http://127.0.0.1:{port}" for lane, port in ports.items()})
+    finally:
+        _end(process)
+        shutil.rmtree(directory / "cache", ignore_errors=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _await(process: subprocess.Popen[bytes], ports: Mapping[Lane, int]) -> None:
+    end = time.monotonic() + _START_SECONDS
+    for port in ports.values():
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if process.poll() is not None or time.monotonic() > end:
+                raise TransientStoreError(f"nginx did not start: {_complaint(process)}")
+            time.sleep(0.05)
+
+
+def _complaint(process: subprocess.Popen[bytes]) -> str:
+    process.kill()
+    said = process.communicate()[1]
+    return " ".join(said.decode("utf-8", "replace").split())[-300:]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # The master ends its workers when it is asked to, and would leave them when killed.
+    process.terminate()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,174 @@
+"""Rounds over lanes and clients, in turn, so that a slow minute of the machine meets all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.local.child import python_environment
+from compactor_dev import IMPORT_ROOTS
+from compactor_dev.benchmark.clients import WORKER, Client
+from compactor_dev.benchmark.datasets import DataSet
+from compactor_dev.benchmark.front import Lane
+from compactor_dev.benchmark.load import ceiling
+from compactor_dev.benchmark.machine import describe
+from compactor_dev.benchmark.measure import Measured, measure
+from compactor_dev.benchmark.results import Measurement, SetResult
+from compactor_dev.benchmark.server import BUCKET, SOURCE_BUCKET, BenchServer, bench_server
+from compactor_dev.benchmark.task import Task
+from compactor_dev.benchmark.tools import Tools
+
+_LIMIT_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run of the benchmark measures.
+
+    Attributes:
+        lanes: without faults, in order.
+        faults: the worker and boto3 also go through a lane with faults.
+        settings: fields of the run's input, for the worker.
+        on_step: told what comes next.
+    """
+
+    clients: Sequence[Client]
+    lanes: Sequence[Lane]
+    rounds: int
+    faults: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    on_step: Callable[[str], None] = lambda text: None
+
+    def pairs(self) -> list[tuple[Lane, Client]]:
+        """Every lane with its clients."""
+        pairs = [(lane, client) for lane in self.lanes for client in self.clients]
+        if self.faults:
+            lane = Lane(self.lanes[-1].latency_ms, faults=True)
+            pairs += [(lane, one) for one in self.clients if one.name in (WORKER, "boto3")]
+        return pairs
+
+    def steps(self) -> int:
+        """How often :attr:`on_step` is told something, for each data set."""
+        return 2 + self.rounds * len(self.pairs())
+
+
+def measure_set(data_set: DataSet, wanted: Wanted, tools: Tools, directory: Path) -> SetResult:
+    """Measure one data set on a server of its own.
+
+    Args:
+        data_set: what to compact.
+        wanted: by whom, how, and how often.
+        tools: the programs.
+        directory: for servers, logs and temporary data.
+
+    Raises:
+        CompactorError: a server or a client failed.
+    """
+    pairs = wanted.pairs()
+    lanes = list(dict.fromkeys([Lane(0.0), *(lane for lane, _ in pairs)]))
+    now = datetime.now(UTC)
+    result = SetResult(
+        data_set.title, data_set.objects, now.isoformat(timespec="seconds"), describe(tools)
+    )
+    with bench_server(data_set, tools, directory / "server", lanes) as server:
+        wanted.on_step(f"{data_set.title}: storing")
+        server.fill([client.sample for _, client in pairs], now.timestamp())
+        wanted.on_step(f"{data_set.title}: warming the cache")
+        server.warm(Lane(0.0))
+        keys = server.keys()
+        for lane in lanes:
+            if not lane.faults:
+                found = ceiling(tools, directory, server.lanes[lane], SOURCE_BUCKET, keys)
+                result.ceiling[lane.name] = {
+                    "gets_per_second": found.gets_per_second,
+                    "bytes_per_second": found.bytes_per_second,
+                }
+        result.upload_bytes_per_second = server.upload_bytes_per_second()
+        bench = _Bench(server, tools, directory, wanted.settings)
+        for number in range(1, wanted.rounds + 1):
+            for lane, client in pairs:
+                wanted.on_step(f"{data_set.title}: {client.name}, {lane.name}, round {number}")
+                result.measurements.append(bench.measurement(client, lane, number))
+    return result
+
+
+class _Bench:
+    """Runs one client after the other against a filled server."""
+
+    def __init__(
+        self, server: BenchServer, tools: Tools, directory: Path, settings: Mapping[str, Any]
+    ) -> None:
+        self._server = server
+        self._tools = tools
+        self._directory = directory
+        self._settings = settings
+        self._scratch = directory / "scratch"
+
+    def measurement(self, client: Client, lane: Lane, number: int) -> Measurement:
+        """Run a client once, read back what it left, and delete that."""
+        sources = self._server.sources(client.sample)
+        task = self._task(client, lane, sources.prefix)
+        taken, told = self._run(client, lane, task)
+        detail = dict(told)
+        if client.name == WORKER:
+            # Over unchanged data: it must find nothing to do.
+            again, told = self._run(client, lane, task)
+            detail["second_run_requests"] = told["counts"]["requests"]
+            detail["second_run_seconds"] = again.seconds
+        left = self._server.outputs(task.prefix, self._scratch)
+        self._server.clear()
+        return Measurement(
+            data_set=self._server.data_set.name,
+            client=client.name,
+            lane=lane.name,
+            round=number,
+            objects=sources.objects,
+            of_objects=self._server.data_set.objects,
+            bytes_in=sources.bytes,
+            outputs=left.objects,
+            bytes_out=left.bytes,
+            seconds=taken.seconds,
+            cpu_seconds=taken.cpu_seconds,
+            start_seconds=detail.pop("start_seconds", 0.0),
+            start_cpu_seconds=detail.pop("start_cpu_seconds", 0.0),
+            peak_bytes=max(taken.peak_bytes, detail.pop("peak_bytes", 0)),
+            equal=left.records == sources.records,
+            detail=detail,
+        )
+
+    def _task(self, client: Client, lane: Lane, prefix: str) -> Task:
+        return Task(
+            endpoint_url=self._server.lanes[lane],
+            source_bucket=SOURCE_BUCKET,
+            source_prefix=prefix,
+            bucket=BUCKET,
+            prefix=f"{client.name}/",
+            extension=self._server.data_set.extension,
+            scratch=str(self._scratch),
+            settings=dict(self._settings),
+            answer=str(self._directory / "answer.json"),
+        )
+
+    def _run(self, client: Client, lane: Lane, task: Task) -> tuple[Measured, dict[str, Any]]:
+        answer = Path(task.answer)
+        answer.unlink(missing_ok=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(parents=True)
+        base = {**os.environ, **self._server.environment(lane), **self._compiled_once()}
+        environment = python_environment(base, *IMPORT_ROOTS)
+        log = self._directory / f"{client.name}.log"
+        command = client.command(task, self._tools)
+        taken = measure(command, environment, log, _LIMIT_SECONDS)
+        told = json.loads(answer.read_bytes()) if answer.exists() else {}
+        return taken, told
+
+    def _compiled_once(self) -> dict[str, str]:
+        """What lets Python clients keep what they compiled, whatever this process may do."""
+        cache = self._directory / "bytecode"
+        return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cache.absolute())}

@@ -1,0 +1,155 @@
+"""What a cluster needs to run the Spark job: ``make spark-bundle``.
+
+    deps.zip                 the libraries, with native code for the cluster's machines
+    app.zip                  the packages compactor and spark
+    compact_partitions.py    what spark-submit starts
+
+Spark itself is on the cluster. Versions and hashes of the libraries are those of
+requirements.txt, and the same sources give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compactor.errors import CompactorError, InvalidInput
+from compactor_dev import REPOSITORY
+from compactor_dev.bundling import (
+    ARCHITECTURES,
+    Machine,
+    build_application,
+    build_dependencies,
+    write_zip,
+)
+
+LOCK = REPOSITORY / "requirements.txt"
+# What compactor and spark import, botocore too: no EMR release promises one.
+REQUIREMENTS = ("botocore", "isal", "msgspec", "obstore", "zlib-ng", "zstandard")
+_JOB = REPOSITORY / "spark" / "compactor_spark"
+PACKAGES = (REPOSITORY / "functions" / "compactor", _JOB)
+SCRIPT = _JOB / "compact_partitions.py"
+
+# Spark unpacks the archive under this name in the working directory of each process. Native code
+# cannot be imported from an archive, so --py-files would not do for the libraries.
+_UNPACKED = "deps"
+_DRIVER = {
+    "emr": "spark.yarn.appMasterEnv.PYTHONPATH",
+    "emr_serverless": "spark.emr-serverless.driverEnv.PYTHONPATH",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkBundle:
+    """Where the three parts of a bundle are."""
+
+    dependencies: Path
+    application: Path
+    script: Path
+
+    @property
+    def paths(self) -> tuple[Path, Path, Path]:
+        """All three."""
+        return self.dependencies, self.application, self.script
+
+
+def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkBundle:
+    """Build all three parts; those of an earlier build are replaced.
+
+    Args:
+        out: the directory they are put into; is made where it is missing.
+        machine: what the cluster's nodes are.
+        lock: where versions and hashes come from.
+
+    Raises:
+        BundleError: the libraries could not be had.
+    """
+    bundle = SparkBundle(out / "deps.zip", out / "app.zip", out / SCRIPT.name)
+    with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
+        libraries = Path(directory, "deps")
+        build_dependencies(lock, libraries, machine, roots=REQUIREMENTS)
+        write_zip(libraries, bundle.dependencies)
+    build_spark_application(bundle.application)
+    shutil.copyfile(SCRIPT, bundle.script)
+    return bundle
+
+
+def build_spark_application(archive: Path) -> None:
+    """Write ``app.zip`` alone; needs nothing but this checkout."""
+    with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
+        build_application(PACKAGES, Path(directory))
+        write_zip(Path(directory), archive)
+
+
+def submit_arguments(dependencies: str, application: str, engine: str = "emr") -> list[str]:
+    """The options of spark-submit that make a bundle's parts importable on a cluster.
+
+    Args:
+        dependencies: path or URI of ``deps.zip``.
+        application: path or URI of ``app.zip``.
+        engine: ``emr`` or ``emr_serverless``, as the field spark_engine has it.
+
+    Raises:
+        InvalidInput: no such engine.
+    """
+    if engine not in _DRIVER:
+        raise InvalidInput("spark_engine", engine, " or ".join(_DRIVER))
+    options = ["--archives", f"{dependencies}#{_UNPACKED}", "--py-files", application]
+    for name in ("spark.executorEnv.PYTHONPATH", _DRIVER[engine]):
+        options += ["--conf", f"{name}=./{_UNPACKED}"]
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build a bundle and tell what it is; returns the exit code."""
+    args = _parser().parse_args(arguments)
+    try:
+        bundle = build_spark_bundle(args.out, Machine(args.architecture, args.python))
+    except (CompactorError, OSError) as error:
+        print(f"spark_bundle: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2 if isinstance(error, InvalidInput) else 1
+    for path in bundle.paths:
+        content = path.read_bytes()
+        print(f"{hashlib.sha256(content).hexdigest()}  {len(content):>12,} bytes  {path}")
+    for engine, name in (("emr", "EMR"), ("emr_serverless", "EMR Serverless")):
+        options = submit_arguments(bundle.dependencies.name, bundle.application.name, engine)
+        run = [bundle.script.name, "--run", "s3://BUCKET/STATE_PREFIX/runs/RUN_ID/"]
+        print(f"\n{name}, with the three on S3:\n  {shlex.join(['spark-submit', *options, *run])}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="spark_bundle", description="Build what a cluster needs to run the Spark job."
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("build", "spark"),
+        metavar="DIR",
+        help="where to put it (%(default)s)",
+    )
+    parser.add_argument(
+        "--architecture",
+        choices=ARCHITECTURES,
+        default="arm64",
+        help="of the cluster's machines (%(default)s)",
+    )
+    parser.add_argument(
+        "--python",
+        default="3.11",
+        metavar="VERSION",
+        help="that the cluster runs; native code fits one minor version only (%(default)s)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

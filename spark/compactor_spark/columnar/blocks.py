@@ -1,0 +1,193 @@
+"""Blocks of records as a frame, and what each source contributed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
+
+from compactor import errors
+from compactor.errors import IntegrityError, SourceChanged, TransientStoreError, UnreadableSource
+from compactor.formats.first_record import ambiguous
+from compactor.model import Quarantined, QuarantineReason, SourceObject
+from compactor.outputs.headers import doubt
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.pin import given_schema
+from compactor_spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader, delimiter_of
+
+#: What sorts records as their sources have them.
+ORDER = ("__source", "__block", "__place")
+#: A record's bytes.
+RAW = "__raw"
+#: Why a record is no row; null for one that is.
+REASON = "__reason"
+# Sources to a task: the cost of a task is a few of them.
+_MOST_SLICES = 256
+_FEWEST_SOURCES = 8
+_PASSED_ON = (TransientStoreError, IntegrityError)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Records of one shape: JSON objects, or CSV and TSV records under one header."""
+
+    kind: str
+    header: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Headed:
+    """One source's part in confirming a header.
+
+    Attributes:
+        number: of the source.
+        evidence: mask of the columns that speak for it; 0 for a source without records.
+        again: the header stands among the records, too.
+    """
+
+    number: int
+    evidence: int
+    again: bool
+
+
+@dataclass(slots=True)
+class Accounts:
+    """What became of each source, by its number.
+
+    Attributes:
+        records: how many records it has.
+        quarantined: why it was left alone.
+        changed: the sources that are not what was listed.
+        kinds: what kinds of records there are.
+        headed: the sources whose header other sources must confirm, by their kind.
+    """
+
+    records: dict[int, int] = field(default_factory=dict)
+    quarantined: dict[int, Quarantined] = field(default_factory=dict)
+    changed: dict[int, SourceChanged] = field(default_factory=dict)
+    kinds: list[Kind] = field(default_factory=list)
+    headed: dict[Kind, list[Headed]] = field(default_factory=dict)
+
+
+def read_blocks(
+    session: SparkSession, sources: Sequence[SourceObject], context: ColumnarContext
+) -> DataFrame:
+    """The records of these sources, as :data:`.records.BLOCK_SCHEMA` has them."""
+    numbered = list(enumerate(sources))
+    slices = min(_MOST_SLICES, -(-len(numbered) // _FEWEST_SOURCES))
+    text = context.settings.parquet_schema
+    columns = None if text is None else tuple(given_schema(session, text).names)
+    reader = RecordReader(context.settings, context.open_store, context.requests, columns)
+    found = session.sparkContext.parallelize(numbered, slices).mapPartitions(reader)
+    return session.createDataFrame(found, BLOCK_SCHEMA, verifySchema=False)
+
+
+def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
+    """Count what each source has; reads every source.
+
+    Raises:
+        TransientStoreError: the store did not answer.
+    """
+    counted = F.coalesce(F.size("records"), F.lit(0))
+    columns = ("source", "kind", "header", "error", "reason", "detail")
+    found = (
+        blocks.groupBy(*columns)
+        .agg(
+            F.sum(counted).alias("counted"),
+            F.max("evidence").alias("evidence"),
+            F.max("again").alias("again"),
+        )
+        .orderBy(*columns)
+    )
+    accounts = Accounts()
+    for row in found.collect():
+        source = sources[row.source]
+        if row.error == UnreadableSource.__name__:
+            reason = QuarantineReason(row.reason)
+            accounts.quarantined[row.source] = Quarantined(source, reason, row.detail)
+        elif row.error == SourceChanged.__name__:
+            accounts.changed[row.source] = SourceChanged(source.key, source.etag, row.reason)
+        elif row.error:
+            raised = getattr(errors, row.error, None)
+            raise (raised if raised in _PASSED_ON else TransientStoreError)(row.detail)
+        else:
+            accounts.records[row.source] = int(row.counted)
+            if row.kind:
+                kind = Kind(row.kind, tuple(row.header or ()))
+                accounts.kinds.append(kind)
+                if row.evidence is not None:
+                    one = Headed(row.source, row.evidence, row.again)
+                    accounts.headed.setdefault(kind, []).append(one)
+    _forget_unread(accounts)
+    return accounts
+
+
+def _forget_unread(accounts: Accounts) -> None:
+    """Take out what came of sources before their damage."""
+    gone = {*accounts.quarantined, *accounts.changed}
+    for number in gone:
+        accounts.records.pop(number, None)
+    for kind, headed in accounts.headed.items():
+        accounts.headed[kind] = [one for one in headed if one.number not in gone]
+    accounts.kinds = list(dict.fromkeys(accounts.kinds))
+
+
+def leave_unconfirmed(
+    accounts: Accounts, sources: Sequence[SourceObject], known: Sequence[str] = ()
+) -> None:
+    """Leave the sources alone of whose first record it is not certain that it is their header.
+
+    A header that becomes the names of columns needs more than one that stays what it was: a
+    single source does not confirm its own, unless the columns have these names already.
+
+    Args:
+        accounts: what was found in the sources.
+        sources: by their numbers.
+        known: names of the columns that the outputs have, or will have.
+    """
+    names = {name.lower() for name in known}
+    for kind, headed in accounts.headed.items():
+        if names.issuperset(name.lower() for name in kind.header):
+            continue
+        masks = [one.evidence for one in headed if one.evidence]
+        fault = doubt(masks, seen_again=any(one.again for one in headed))
+        if not fault:
+            continue
+        accounts.kinds.remove(kind)
+        for one in headed:
+            accounts.records.pop(one.number, None)
+            detail = ambiguous(fault, delimiter_of(kind.kind).join(_encoded(kind.header))).detail
+            accounts.quarantined[one.number] = Quarantined(
+                sources[one.number], QuarantineReason.AMBIGUOUS_HEADER, detail
+            )
+
+
+def _encoded(names: Sequence[str]) -> list[bytes]:
+    return [name.encode() for name in names]
+
+
+def readable(blocks: DataFrame, accounts: Accounts) -> DataFrame:
+    """The blocks of the sources that were read to their ends."""
+    left_out = sorted({*accounts.quarantined, *accounts.changed})
+    return blocks.where(~F.col("source").isin(left_out)) if left_out else blocks
+
+
+def records_of(blocks: DataFrame, kind: Kind) -> DataFrame:
+    """The records of one kind, one a row: ``ORDER``, ``RAW`` (binary) and known faults."""
+    chosen = blocks.where(F.col("kind") == kind.kind)
+    if kind.kind != JSON:
+        header = F.array(*[F.lit(name) for name in kind.header])
+        chosen = chosen.where(F.col("header") == header)
+    places = F.posexplode("records").alias(ORDER[2], RAW)
+    exploded = chosen.select(
+        F.col("source").alias(ORDER[0]), F.col("block").alias(ORDER[1]), "faults", places
+    )
+    return exploded.withColumn(REASON, F.try_element_at("faults", F.col(ORDER[2]))).drop("faults")
+
+
+def texts_of(blocks: DataFrame, kind: Kind) -> DataFrame:
+    """The faultless records of one kind as strings, in one column ``value``."""
+    records = records_of(blocks, kind).where(F.col(REASON).isNull())
+    return records.select(F.col(RAW).cast("string").alias("value"))

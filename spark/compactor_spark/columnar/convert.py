@@ -1,0 +1,88 @@
+"""Convert: JSON records, CSV and TSV become rows of one Parquet output."""
+
+from __future__ import annotations
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
+from pyspark.sql.types import StructType
+
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
+from compactor.model import ObjectGroup
+from compactor.outputs.pending import PendingOutput
+from compactor_spark.columnar.blocks import (
+    ORDER,
+    REASON,
+    Accounts,
+    accounts_of,
+    leave_unconfirmed,
+    read_blocks,
+    readable,
+)
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.infer import columns_of, json_fields
+from compactor_spark.columnar.output import Rows, stage_rows, store_output
+from compactor_spark.columnar.parse import DATA, parse
+from compactor_spark.columnar.pin import known_schema, pinned_schema
+from compactor_spark.columnar.rejects import refuse_all, store_rejects
+from compactor_spark.columnar.staging import Workspace
+
+
+def convert(
+    session: SparkSession, group: ObjectGroup, context: ColumnarContext, workspace: Workspace
+) -> PendingOutput:
+    """Read a group's sources, make rows of their records, and store those for publication.
+
+    Every record becomes a row or is stored among the rejects; sources that are damaged, or of
+    a format without named fields, are quarantined.
+
+    Raises:
+        InvalidInput: the schema is none, or no record fits it.
+        SourceChanged: a source is not what was listed.
+        IntegrityError: rows and rejects are not as many as the records of the sources.
+    """
+    blocks = read_blocks(session, group.sources, context).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        accounts = accounts_of(blocks, group.sources)
+        for changed in accounts.changed.values():
+            raise changed
+        if accounts.headed:
+            known = known_schema(session, context.settings, context.store)
+            leave_unconfirmed(accounts, group.sources, known.names if known is not None else ())
+        output = None
+        if any(accounts.records.values()):
+            rows = _rows(session, readable(blocks, accounts), accounts, group, context)
+            columnar = stage_rows(session, rows, workspace, context.codec())
+            output = store_output(group, columnar, workspace.output(), context)
+    finally:
+        blocks.unpersist()
+    manifest = tuple(
+        ManifestRow(group.sources[number], 0, 0, None, None, SliceFacts(records))
+        for number, records in sorted(accounts.records.items())
+    )
+    quarantined = tuple(accounts.quarantined.values())
+    return PendingOutput(group=group, output=output, rows=manifest, quarantined=quarantined)
+
+
+def _rows(
+    session: SparkSession,
+    blocks: DataFrame,
+    accounts: Accounts,
+    group: ObjectGroup,
+    context: ColumnarContext,
+) -> Rows:
+    kinds = accounts.kinds
+    seen = json_fields(session, blocks, kinds)
+
+    def infer() -> StructType:
+        return columns_of(blocks, kinds, seen)
+
+    schema = pinned_schema(session, context.settings, context.store, infer)
+    parsed = parse(blocks, kinds, schema, seen)
+    rejects = store_rejects(parsed, kinds, schema, group, context)
+    counted = sum(accounts.records.values())
+    if rejects is not None and rejects.records == counted:
+        raise refuse_all(rejects, context)
+    fitting = parsed.where(F.col(REASON).isNull()).select(*ORDER, f"{DATA}.*")
+    return Rows(fitting, schema, ORDER, counted, rejects)

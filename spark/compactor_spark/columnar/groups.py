@@ -1,0 +1,74 @@
+"""Columnar work on one group: many small Parquet objects into one, or records into Parquet."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from compactor.codecs.parquet_footer import read_footer
+from compactor.errors import IntegrityError, UnreadableSource
+from compactor.model import ObjectGroup, Quarantined, QuarantineReason
+from compactor.outputs.group import drop, store_group
+from compactor.outputs.pending import PendingOutput
+from compactor.outputs.verify import check_pending
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.convert import convert
+from compactor_spark.columnar.local import LocalWorkspace
+from compactor_spark.columnar.merge import merge
+from compactor_spark.columnar.native import NativeWorkspace
+from compactor_spark.columnar.session import columnar_session
+from compactor_spark.columnar.staging import STAGED, Workspace, access_of
+
+__all__ = ["ColumnarContext", "compact_columnar"]
+
+
+def compact_columnar(
+    session: SparkSession, group: ObjectGroup, context: ColumnarContext
+) -> PendingOutput:
+    """Steps 1 to 3 of the write order for one group whose output holds rows.
+
+    Safe to call from several threads with one session.
+
+    Raises:
+        InvalidInput: the sources have no columns in common, or the given schema is none.
+        SourceChanged: a source is not what was listed; nothing is left behind.
+        IntegrityError: rows out are not rows in; what was stored is dropped.
+    """
+    if group.copy:
+        return _copied(group, context)
+    own = columnar_session(session)
+    workspace = _workspace(own, group, context)
+    try:
+        if context.settings.format == "parquet":
+            pending = merge(own, group, context, workspace)
+        else:
+            pending = convert(own, group, context, workspace)
+    finally:
+        workspace.close()
+    try:
+        check_pending(pending)
+    except IntegrityError:
+        drop(pending.output, context.store)
+        raise
+    return pending
+
+
+def _workspace(session: SparkSession, group: ObjectGroup, context: ColumnarContext) -> Workspace:
+    way = access_of(session)
+    if way == STAGED:
+        return LocalWorkspace(context.store)
+    return NativeWorkspace(way, group, context)
+
+
+def _copied(group: ObjectGroup, context: ColumnarContext) -> PendingOutput:
+    """A Parquet object that is large already keeps its bytes, and can be restored."""
+    (source,) = group.sources
+
+    def read_range(start: int, length: int) -> bytes:
+        return context.store.read_range(source, start, length)
+
+    try:
+        read_footer(read_range, source.size)
+    except UnreadableSource as error:
+        found = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        return PendingOutput(group=group, output=None, rows=(), quarantined=(found,))
+    return store_group(group, context.settings, context.store, context.destination)

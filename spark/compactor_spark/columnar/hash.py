@@ -1,0 +1,74 @@
+"""A hash over rows that does not hang on their order.
+
+Each row is hashed by ``xxhash64``, and the hashes are added up modulo 2**64. Spark's hash passes
+over nulls and does not take maps, so every value is brought into a form first in which a null, an
+empty array and a missing value differ, and a map is the sorted array of its entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from compactor_spark.columnar.session import quoted
+
+_MODULUS = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class RowSums:
+    """How many rows there are, and the sum of their hashes as 16 hex digits."""
+
+    rows: int
+    hash: str
+
+    @classmethod
+    def of(cls, aggregated: Row | dict[str, object]) -> RowSums:
+        """From the values of :func:`row_sums`."""
+        total = aggregated["hash"]
+        return cls(int(str(aggregated["rows"])), f"{int(str(total or 0)) % _MODULUS:016x}")
+
+
+def row_sums(schema: StructType) -> tuple[Column, Column]:
+    """Aggregates ``rows`` and ``hash`` over rows of this schema."""
+    values = [_marked(F.col(quoted(field.name)), field.dataType) for field in schema.fields]
+    # Added up as decimals, for a sum of bigints would overflow; 38 digits hold 10**18 rows.
+    total = F.sum(F.xxhash64(*values).cast("decimal(38,0)")) if values else F.lit(0)
+    return F.count(F.lit(1)).alias("rows"), total.alias("hash")
+
+
+def _marked(value: Column, kind: DataType) -> Column:
+    """A value beside whether it is there."""
+    return F.struct(value.isNull().alias("none"), _plain(value, kind).alias("value"))
+
+
+def _plain(value: Column, kind: DataType) -> Column:
+    if isinstance(kind, StructType):
+        fields = [
+            _marked(value.getField(field.name), field.dataType).alias(f"_{n}")
+            for n, field in enumerate(kind.fields)
+        ]
+        return F.struct(*fields) if fields else F.lit(0)
+    if isinstance(kind, ArrayType):
+        element = kind.elementType
+        return F.struct(
+            F.size(value).alias("size"),
+            F.transform(value, lambda one: _marked(one, element)).alias("elements"),
+        )
+    if isinstance(kind, MapType):
+        return _sorted_entries(value, kind)
+    return value
+
+
+def _sorted_entries(value: Column, kind: MapType) -> Column:
+    entries = F.transform(
+        F.map_entries(value),
+        lambda entry: F.struct(
+            _marked(entry.getField("key"), kind.keyType).alias("key"),
+            _marked(entry.getField("value"), kind.valueType).alias("value"),
+        ),
+    )
+    return F.struct(F.size(value).alias("size"), F.array_sort(entries).alias("entries"))

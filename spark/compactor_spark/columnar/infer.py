@@ -1,0 +1,130 @@
+"""Find out the columns of records that nobody described.
+
+JSON tells its types. CSV does not: a column becomes a number only when every value in it is written
+as that number would be written, so that 007 stays the text it is. Nothing becomes a date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from compactor_spark.columnar.blocks import Kind, texts_of
+from compactor_spark.columnar.records import JSON, TSV, delimiter_of
+from compactor_spark.columnar.schema import SchemaClash, nullable, widened
+from compactor_spark.columnar.session import quoted
+
+_CORRUPT = "__corrupt"
+# 18 digits fit a bigint, 15 a double, whatever they are.
+_SHAPES: tuple[tuple[str, DataType], ...] = (
+    (r"^(0|-?[1-9][0-9]{0,17})$", LongType()),
+    (r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$", DoubleType()),
+    (r"^(true|false)$", BooleanType()),
+)
+
+
+def csv_options(kind: str, corrupt: str) -> dict[str, str]:
+    """How Spark reads one CSV or TSV record; no quotes in TSV, as everywhere here."""
+    return {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": corrupt,
+        "sep": delimiter_of(kind).decode(),
+        "quote": "\0" if kind == TSV else '"',
+        "escape": "\0" if kind == TSV else '"',
+        "dateFormat": "yyyy-MM-dd",
+        "maxCharsPerColumn": "-1",
+        "maxColumns": "100000",
+    }
+
+
+def ddl(schema: StructType) -> str:
+    """Columns without nested ones, as ``from_csv`` takes them."""
+    return ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in schema.fields)
+
+
+def json_fields(session: SparkSession, blocks: DataFrame, kinds: Sequence[Kind]) -> StructType:
+    """Every field of the JSON records, at any depth; none where there are no such records."""
+    if Kind(JSON) not in kinds:
+        return StructType()
+    return nullable(infer_json(session, texts_of(blocks, Kind(JSON))))
+
+
+def columns_of(blocks: DataFrame, kinds: Sequence[Kind], seen: StructType) -> StructType:
+    """Columns for all records: the fields seen in JSON, and those that CSV and TSV name.
+
+    Where no type takes the values of two kinds without loss, their column is text.
+    """
+    fields = {field.name: field for field in seen.fields}
+    for kind in kinds:
+        if kind.kind == JSON:
+            continue
+        for other in infer_csv(texts_of(blocks, kind), kind.kind, kind.header).fields:
+            known = fields.get(other.name)
+            found = other.dataType if known is None else _common(known.dataType, other)
+            fields[other.name] = StructField(other.name, found, True)
+    return StructType(list(fields.values()))
+
+
+def _common(known: DataType, other: StructField) -> DataType:
+    try:
+        return widened(known, other.dataType, other.name)
+    except SchemaClash:
+        return StringType()
+
+
+def infer_json(session: SparkSession, texts: DataFrame) -> StructType:
+    """Every field that these JSON objects have, at any depth, with the type that takes them all.
+
+    Args:
+        session: Spark's.
+        texts: one column of strings.
+    """
+    # PySpark takes an RDD here, which would send every record through Python.
+    jvm: Any = session.sparkContext._jvm
+    encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+    dataset = getattr(texts._jdf, "as")(encoder)
+    reader = session.read.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
+    found = DataFrame(reader._jreader.json(dataset), session).schema
+    return StructType([field for field in found.fields if field.name != _CORRUPT])
+
+
+def infer_csv(texts: DataFrame, kind: str, header: Sequence[str]) -> StructType:
+    """The columns of records under one header.
+
+    Args:
+        texts: one column of strings, ``value``.
+        kind: ``csv`` or ``tsv``.
+        header: names of the columns.
+    """
+    asked = StructType([StructField(name, StringType()) for name in (*header, _CORRUPT)])
+    parsed = F.from_csv("value", ddl(asked), csv_options(kind, _CORRUPT)).alias("row")
+    rows = texts.select(parsed).select("row.*").where(F.col(_CORRUPT).isNull())
+    shapes = [_shape(F.col(quoted(name))).alias(f"_{n}") for n, name in enumerate(header)]
+    found = rows.agg(*shapes).collect()[0]
+    return StructType(
+        [
+            StructField(name, StringType() if number is None else _SHAPES[number][1])
+            for name, number in zip(header, found, strict=True)
+        ]
+    )
+
+
+def _shape(value: Column) -> Column:
+    """Number of the first shape that all values have; null for no shape, or no value."""
+    every = [F.bool_and(value.rlike(pattern)) for pattern, _ in _SHAPES]
+    chosen = F.when(every[0], F.lit(0))
+    for number, fits in enumerate(every[1:], start=1):
+        chosen = chosen.when(fits, F.lit(number))
+    return chosen

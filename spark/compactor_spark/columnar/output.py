@@ -1,0 +1,131 @@
+"""Rows become one Parquet output: written by Spark, read back, and stored as multipart parts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.types import StructType
+
+from compactor.codecs.codecs import encoder
+from compactor.errors import IntegrityError
+from compactor.formats import content_type
+from compactor.log.columnar import Columnar, Rejects
+from compactor.log.entries import Output
+from compactor.model import Compression, Format, ObjectGroup
+from compactor.outputs.pending import OutputWriter
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.hash import RowSums, row_sums
+from compactor_spark.columnar.schema import nullable
+from compactor_spark.columnar.staging import Workspace
+
+#: Rows of an output up to this size, in memory, are one row group.
+ROW_GROUP_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What one output shall hold.
+
+    Attributes:
+        frame: its columns, and those of ``order``.
+        schema: its columns alone.
+        order: columns that sort the rows as their sources have them; not part of the output.
+        counted: rows counted in the sources, before Spark read them.
+        rejects: records left out of the frame, if any.
+    """
+
+    frame: DataFrame
+    schema: StructType
+    order: Sequence[str]
+    counted: int
+    rejects: Rejects | None = None
+
+
+def stage_rows(session: SparkSession, rows: Rows, workspace: Workspace, codec: str) -> Columnar:
+    """Write the rows where no query engine looks, and read them back.
+
+    The rows are read by many tasks and written by one: an output is one object with row groups
+    of full size, and its rows stand in the order of their sources.
+
+    Raises:
+        IntegrityError: what was read back is not what was written.
+    """
+    before = _write(rows, workspace.output_path, codec)
+    written = session.read.parquet(workspace.output_path)
+    found, wanted = nullable(written.schema), nullable(rows.schema)
+    if _types(found) != _types(wanted):
+        raise IntegrityError(
+            f"the output has the columns {found.simpleString()}, not {wanted.simpleString()}"
+        )
+    after = RowSums.of(written.agg(*row_sums(rows.schema)).collect()[0])
+    columnar = Columnar(
+        rows_in=rows.counted,
+        rows_out=after.rows,
+        hash_in=before.hash,
+        hash_out=after.hash,
+        codec=codec,
+        schema=rows.schema.json(),
+        rejects=rows.rejects,
+    )
+    if columnar.fault:
+        raise IntegrityError(columnar.fault)
+    return columnar
+
+
+def _write(rows: Rows, path: str, codec: str) -> RowSums:
+    # One task sees every row on its way out; a task that is repeated is counted once.
+    observation = Observation(f"rows-{uuid.uuid4().hex}")
+    ordered = rows.frame.repartition(1).sortWithinPartitions(*rows.order).drop(*rows.order)
+    watched = ordered.observe(observation, *row_sums(rows.schema))
+    writer = watched.write.option("compression", codec)
+    writer.option("parquet.block.size", str(ROW_GROUP_BYTES)).parquet(path)
+    return RowSums.of(observation.get)
+
+
+def _types(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+
+
+def store_output(
+    group: ObjectGroup, columnar: Columnar, pieces: Iterator[bytes], context: ColumnarContext
+) -> Output:
+    """Store staged bytes as parts of an upload at the final key; nobody can read them yet.
+
+    Two runs of Spark need not write the same bytes. So what is committed is the checksum of
+    these very bytes, taken while they pass.
+    """
+    destination = context.destination
+    key = destination.key(group, ".parquet")
+    plain = encoder(Compression.NONE)
+    media_type = content_type(Format.PARQUET, Compression.NONE)
+    writer = OutputWriter(
+        context.store,
+        destination.bucket,
+        key,
+        plain,
+        content_type=media_type,
+        metadata=destination.metadata(group),
+    )
+    try:
+        for piece in pieces:
+            writer.write(piece)
+        upload_id, parts = writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return Output(
+        bucket=destination.bucket,
+        key=key,
+        upload_id=upload_id,
+        parts=parts,
+        size=writer.size,
+        crc32=writer.crc32,
+        plain_bytes=None,
+        records=columnar.rows_out,
+        format=Format.PARQUET,
+        compression=Compression.NONE,
+        columnar=columnar,
+    )

@@ -1,0 +1,178 @@
+"""Records into columns of a schema, and for each that does not fit, why.
+
+Spark parses in its PERMISSIVE mode, which keeps what it cannot take in a column of its own. Spark
+passes over fields that the schema does not name; here such a record does not fit, because its
+output would have lost them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from compactor_spark.columnar.blocks import ORDER, RAW, REASON, Kind, records_of
+from compactor_spark.columnar.infer import csv_options, ddl
+from compactor_spark.columnar.records import JSON
+from compactor_spark.columnar.schema import conformed
+
+#: A record as a struct of the columns.
+DATA = "__data"
+#: What ``reason`` says when Spark could not take a value; a person is told more.
+MISFIT = "does not fit the schema"
+_CORRUPT = "__corrupt"
+JSON_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+        # By default the time of day would be cut off from what becomes a DATE.
+        "dateFormat": "yyyy-MM-dd",
+    }
+)
+
+
+def parse(
+    blocks: DataFrame,
+    kinds: Iterable[Kind],
+    schema: StructType,
+    seen: StructType,
+) -> DataFrame:
+    """All records: ``ORDER``, ``RAW``, ``REASON`` and, as one struct, ``DATA``.
+
+    Args:
+        blocks: as :data:`compactor_spark.columnar.records.BLOCK_SCHEMA` has them.
+        kinds: what kinds of records there are.
+        schema: columns of the output.
+        seen: fields found in the JSON records, whatever the schema says.
+    """
+    frames = [
+        _json(records_of(blocks, kind), schema, seen)
+        if kind.kind == JSON
+        else _csv(records_of(blocks, kind), kind, schema)
+        for kind in kinds
+    ]
+    columns = [*ORDER, RAW, REASON, DATA]
+    return reduce(DataFrame.union, [frame.select(*columns) for frame in frames])
+
+
+def _json(records: DataFrame, schema: StructType, seen: StructType) -> DataFrame:
+    wide = _widened_by(schema, seen)
+    asked = StructType([*wide.fields, StructField(_CORRUPT, StringType())])
+    # What is known to be no JSON object is not shown to the parser.
+    text = F.when(F.col(REASON).isNull(), F.col(RAW).cast("string"))
+    parsed = records.withColumn("parsed", F.from_json(text, asked, dict(JSON_OPTIONS)))
+    value = F.col("parsed")
+    reason = F.when(value.getField(_CORRUPT).isNotNull(), F.lit(MISFIT))
+    for path, found in _unknown(value, wide, schema, ""):
+        reason = reason.when(found, F.lit(f"field {path} is not in the schema"))
+    return parsed.withColumn(REASON, F.coalesce(F.col(REASON), reason)).withColumn(
+        DATA, conformed(value, asked, schema)
+    )
+
+
+def _widened_by(schema: StructType, seen: StructType) -> StructType:
+    """The schema, with the fields it does not name added as strings, at any depth."""
+    named = {field.name: field for field in schema.fields}
+    fields = []
+    for field in seen.fields:
+        if field.name in named:
+            known = named[field.name]
+            kind = _widened(known.dataType, field.dataType)
+            named[field.name] = StructField(field.name, kind, True)
+        else:
+            fields.append(StructField(field.name, StringType(), True))
+    return StructType([*named.values(), *fields])
+
+
+def _widened(kind: DataType, seen: DataType) -> DataType:
+    if isinstance(kind, StructType) and isinstance(seen, StructType):
+        return _widened_by(kind, seen)
+    if isinstance(kind, ArrayType) and isinstance(seen, ArrayType):
+        return ArrayType(_widened(kind.elementType, seen.elementType))
+    if isinstance(kind, MapType) and isinstance(seen, StructType):
+        # An object whose members are the entries of a map: any of them may hold any field.
+        value = reduce(_widened, (f.dataType for f in seen.fields), kind.valueType)
+        return MapType(kind.keyType, value)
+    return kind
+
+
+def _unknown(
+    value: Column, wide: DataType, schema: DataType, path: str
+) -> list[tuple[str, Column]]:
+    """Paths that the schema does not name, each with whether a record has a value there."""
+    if wide == schema:
+        return []
+    if isinstance(wide, StructType) and isinstance(schema, StructType):
+        named = {field.name: field.dataType for field in schema.fields}
+        found: list[tuple[str, Column]] = []
+        for field in wide.fields:
+            inner, below = value.getField(field.name), f"{path}{field.name}"
+            if field.name in named:
+                found += _unknown(inner, field.dataType, named[field.name], f"{below}.")
+            else:
+                found.append((below, inner.isNotNull()))
+        return found
+    if isinstance(wide, ArrayType) and isinstance(schema, ArrayType):
+        return _unknown_within(value, wide.elementType, schema.elementType, path)
+    if isinstance(wide, MapType) and isinstance(schema, MapType):
+        return _unknown_within(F.map_values(value), wide.valueType, schema.valueType, path)
+    return []
+
+
+def _unknown_within(
+    values: Column, wide: DataType, schema: DataType, path: str
+) -> list[tuple[str, Column]]:
+    """As above, for the elements of an array."""
+    paths = [name for name, _ in _unknown(F.lit(None).cast(wide), wide, schema, path)]
+
+    def condition(number: int) -> Column:
+        return F.exists(values, lambda one: _unknown(one, wide, schema, path)[number][1])
+
+    return [(name, condition(number)) for number, name in enumerate(paths)]
+
+
+def _csv(records: DataFrame, kind: Kind, schema: StructType) -> DataFrame:
+    named = {field.name: field.dataType for field in schema.fields}
+    faults = _header_faults(kind.header, named)
+    read = [
+        StructField(name, StringType() if name in faults else named[name]) for name in kind.header
+    ]
+    asked = StructType([*read, StructField(_CORRUPT, StringType())])
+    options = csv_options(kind.kind, _CORRUPT)
+    text = F.when(F.col(REASON).isNull(), F.col(RAW).cast("string"))
+    parsed = records.withColumn("parsed", F.from_csv(text, ddl(asked), options))
+    value = F.col("parsed")
+    reason = F.when(value.getField(_CORRUPT).isNotNull(), F.lit(MISFIT))
+    if faults:
+        reason = F.lit(min(faults.values()))
+    return parsed.withColumn(REASON, F.coalesce(F.col(REASON), reason)).withColumn(
+        DATA, conformed(value, _without(asked, faults), schema)
+    )
+
+
+def _header_faults(header: Sequence[str], named: Mapping[str, DataType]) -> dict[str, str]:
+    """Columns of a header that no value could be taken from, each with the reason."""
+    faults = {}
+    for name in header:
+        kind = named.get(name)
+        if kind is None:
+            faults[name] = f"column {name} of its header is not in the schema"
+        elif isinstance(kind, StructType | ArrayType | MapType):
+            faults[name] = f"column {name} is {kind.simpleString()}, which no CSV field holds"
+    return faults
+
+
+def _without(schema: StructType, names: Iterable[str]) -> StructType:
+    left_out = frozenset(names)
+    return StructType([field for field in schema.fields if field.name not in left_out])

@@ -1,0 +1,337 @@
+"""On the executors: sources into records, each checked to be one whole record.
+
+The bytes come through the store with If-Match, and are decompressed, recognised and cut as the
+core does it, so that Spark sees nothing but single JSON objects and single CSV records.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from compactor.errors import CompactorError, SourceChanged, UnreadableSource
+from compactor.formats import Detected, framer_for
+from compactor.formats.delimited import DELIMITERS, ends_within_quotes, fields_pattern
+from compactor.formats.first_record import ambiguous, delimiters_of
+from compactor.formats.lines import BOM
+from compactor.model import Format, QuarantineReason, SourceObject
+from compactor.outputs import plain
+from compactor.outputs.detection import detect_source
+from compactor.ports import ObjectStore, SourceBody
+from compactor.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+
+# Records handed to Spark in one row: few enough for a task's memory.
+BLOCK_BYTES = 4 * 1024 * 1024
+JSON, CSV, TSV = "json", "csv", "tsv"
+_KINDS = {
+    Format.JSON_LINES: JSON,
+    Format.CLOUDTRAIL: JSON,
+    Format.UNDELIMITED_JSON: JSON,
+    Format.CSV: CSV,
+    Format.TSV: TSV,
+}
+# A record whose quoted fields are all closed; a quote opens a field only at its start.
+_CLOSED = {
+    one: re.compile(
+        rb'(?:"(?:[^"]++|"")*+"[^%b]*+|[^"%b][^%b]*+|)(?:%b(?:"(?:[^"]++|"")*+"[^%b]*+|[^"%b][^%b]*+|))*+'
+        % ((re.escape(one),) * 7),
+        re.DOTALL,
+    )
+    for one in DELIMITERS
+}
+
+
+class Block(NamedTuple):
+    """One row for Spark: records of one source, or why there are none.
+
+    Attributes:
+        source: number of the source in its group.
+        block: number of the block in its source.
+        kind: ``json``, ``tsv`` or ``csv``, this one with a delimiter behind it that is not the
+            usual one; empty for a source without content.
+        header: names of the columns, for CSV and TSV.
+        records: bytes of the records, without line ends.
+        faults: why a record can be no row, by its place in ``records``.
+        error: class name of what ended the source; empty when nothing did.
+        reason: why a source was left alone, or what was found in its place.
+        detail: what the error says.
+        evidence: mask of the columns that speak for the header; None for what needs no
+            confirmation.
+        again: the header stands among the records, too.
+    """
+
+    source: int
+    block: int
+    kind: str = ""
+    header: list[str] | None = None
+    records: list[bytes] | None = None
+    faults: dict[int, str] | None = None
+    error: str = ""
+    reason: str = ""
+    detail: str = ""
+    evidence: int | None = None
+    again: bool = False
+
+
+#: Spark's types of :class:`Block`.
+BLOCK_SCHEMA = (
+    "source INT, block INT, kind STRING, header ARRAY<STRING>, records ARRAY<BINARY>,"
+    " faults MAP<INT, STRING>, error STRING, reason STRING, detail STRING, evidence BIGINT,"
+    " again BOOLEAN"
+)
+
+
+class _Object(msgspec.Struct, gc=False):
+    """Any JSON object, checked and not kept."""
+
+
+_objects = msgspec.json.Decoder(_Object)
+
+
+@dataclass(frozen=True)
+class RecordReader:
+    """What the executors call with numbered sources; it travels there pickled.
+
+    Attributes:
+        columns: those that ``parquet_schema`` gives, in their order; None where it gives none.
+    """
+
+    settings: Settings
+    open_store: Callable[[], ObjectStore]
+    requests: Accumulator[Counter[str]] | None = None
+    columns: tuple[str, ...] | None = None
+
+    def __call__(self, numbered: Iterable[tuple[int, SourceObject]]) -> Iterator[Block]:
+        """Blocks of all these sources, in order; errors are told, not raised."""
+        given = list(numbered)
+        sources = [source for _, source in given]
+        store = self.open_store()
+        before = Counter(store.requests.snapshot())
+        bodies = store.read_sources(sources)
+        for (number, _), body in zip(given, bodies, strict=True):
+            yield from self._told(number, body)
+        if self.requests is not None:
+            self.requests.add(Counter(store.requests.snapshot()) - before)
+
+    def _told(self, number: int, body: SourceBody) -> Iterator[Block]:
+        block = 0
+        try:
+            if body.error is not None:
+                raise body.error
+            for found in blocks_of(number, body, self.settings, self.columns):
+                yield found
+                block = found.block + 1
+        except UnreadableSource as error:
+            # Spark's unpickler takes no enumerations, not even those of strings.
+            reason = QuarantineReason(error.reason).value
+            name = type(error).__name__
+            yield Block(number, block, error=name, reason=reason, detail=error.detail)
+        except SourceChanged as error:
+            yield Block(number, block, error=type(error).__name__, reason=error.found)
+        except CompactorError as error:
+            yield Block(number, block, error=type(error).__name__, detail=str(error))
+
+
+def blocks_of(
+    number: int, body: SourceBody, settings: Settings, columns: tuple[str, ...] | None = None
+) -> Iterator[Block]:
+    """The records of one source; at least one block, so that every source is accounted for.
+
+    Args:
+        number: of the source in its group.
+        body: its content.
+        settings: of the run.
+        columns: those that ``parquet_schema`` gives, in their order.
+
+    Raises:
+        UnreadableSource: the content is damaged, or of a format that has no named fields;
+            perhaps after some blocks.
+    """
+    content = plain.read(body, settings)
+    found = detect_source(content.head, body.source.key, settings, complete=content.complete)
+    if found is None:
+        yield Block(number, 0)
+        return
+    kind = _KINDS.get(found.format)
+    if kind is None:
+        detail = f"{found.format} has no named fields that could become columns"
+        raise UnreadableSource(QuarantineReason.UNKNOWN_FORMAT, detail)
+    records = _records(content, found, settings)
+    if kind == JSON:
+        yield from _blocks(Block(number, 0, kind), b"", records)
+        return
+    delimiter = _delimiter(content, found)
+    shape = Block(number, 0, kind if delimiter == delimiter_of(kind) else kind + delimiter.decode())
+    if found.header:
+        header = _names(found.header, delimiter)
+        next(records, None)
+    else:
+        records, header = _named_by_place(records, delimiter, settings, columns)
+    shape = shape._replace(header=header, evidence=found.evidence)
+    yield from _blocks(shape, found.header, records)
+
+
+def delimiter_of(kind: str) -> bytes:
+    """What separates the fields of records of a kind."""
+    return kind[len(CSV) :].encode() or (b"\t" if kind == TSV else b",")
+
+
+def _delimiter(content: plain.PlainContent, found: Detected) -> bytes:
+    """What was found out, or the most frequent one in what a setting calls a row."""
+    if found.dialect:
+        return found.dialect[:1]
+    if found.header:
+        return delimiter_of(_KINDS[found.format])
+    line = content.head[: content.head.find(b"\n")]
+    return max(delimiters_of(line, found.format), key=line.count)
+
+
+def _named_by_place(
+    records: Iterator[bytes],
+    delimiter: bytes,
+    settings: Settings,
+    columns: tuple[str, ...] | None,
+) -> tuple[Iterator[bytes], list[str]]:
+    """Names for the columns of records that have none: the given ones, or Spark's."""
+    first = next(records, b"")
+    width = len(fields_pattern(delimiter).findall(first))
+    everything = itertools.chain([first] if first else [], records)
+    if columns is not None:
+        if width != len(columns):
+            seen = f"its first record has {width} fields, parquet_schema has {len(columns)} columns"
+            raise ambiguous(seen, first)
+        return everything, list(columns)
+    if settings.csv_header != "absent":
+        remedy = 'set parquet_schema, or csv_header to "absent" for columns named _c0, _c1, ...'
+        raise ambiguous("its columns have no names", first, remedy)
+    return everything, [f"_c{number}" for number in range(width)]
+
+
+def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[Block]:
+    """Blocks of a shape; ``header`` is what no record should be equal to."""
+    check = _json_fault if shape.kind == JSON else _text_fault
+    held: list[bytes] = []
+    faults: dict[int, str] = {}
+    again = False
+    block = size = 0
+    for record in records:
+        if fault := check(record):
+            faults[len(held)] = fault
+        again = again or record == header
+        held.append(record)
+        size += len(record)
+        if size >= BLOCK_BYTES:
+            yield shape._replace(block=block, records=held, faults=faults, again=again)
+            held, faults, size = [], {}, 0
+            block += 1
+    if held or not block:
+        yield shape._replace(block=block, records=held, faults=faults, again=again)
+
+
+def _records(content: plain.PlainContent, found: Detected, settings: Settings) -> Iterator[bytes]:
+    longest = settings.max_document_bytes
+    if found.format in {Format.CLOUDTRAIL, Format.UNDELIMITED_JSON}:
+        framer = framer_for(found.signature(content.compression), cloudtrail_output="lines")
+        pieces = framer.frame(content.whole(longest)).slice
+        return _single(_lines(pieces, longest))
+    lines = _lines(content.chunks(), longest)
+    if found.format is Format.JSON_LINES:
+        return _single(lines)
+    if found.format is Format.TSV:
+        return _unquoted(_single(lines))
+    return _quoted(lines, _delimiter(content, found), longest)
+
+
+def _lines(chunks: Iterable[bytes | memoryview], longest: int) -> Iterator[bytes]:
+    """Lines without their newline, and without a BOM before the first."""
+    held: bytes | None = None
+    for chunk in chunks:
+        joined = bytes(chunk).removeprefix(BOM) if held is None else held + chunk
+        *lines, held = joined.split(b"\n")
+        yield from lines
+        if len(held) > longest:
+            detail = f"a line exceeds max_document_bytes ({longest})"
+            raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
+    if held:
+        yield held
+
+
+def _single(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Each line that is not blank is a record."""
+    for line in lines:
+        if line and not line.isspace():
+            yield line.removesuffix(b"\r")
+
+
+def _unquoted(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Records of TSV, where a quote is a character like others; some readers think otherwise."""
+    for line in lines:
+        if b'"' in line and ends_within_quotes(line, b"\t"):
+            detail = f"a quoted field would go on behind the line {line[:40]!r}"
+            raise UnreadableSource(QuarantineReason.OPEN_QUOTE, detail)
+        yield line
+
+
+def _quoted(lines: Iterator[bytes], delimiter: bytes, longest: int) -> Iterator[bytes]:
+    """Records whose quoted fields may hold line breaks."""
+    closed = _CLOSED[delimiter]
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        if not held and (not line or line.isspace()):
+            continue
+        held.append(line)
+        size += len(line) + 1
+        # Only a line with a quote in it can close a field that is open.
+        if b'"' in line or len(held) == 1:
+            record = b"\n".join(held)
+            if b'"' not in record or closed.fullmatch(record):
+                yield record.removesuffix(b"\r")
+                held, size = [], 0
+        if size > longest:
+            break
+    if held:
+        raise UnreadableSource(QuarantineReason.OPEN_QUOTE, "it ends within a quoted field")
+
+
+def _names(header: bytes, delimiter: bytes) -> list[str]:
+    try:
+        text = header.decode()
+    except UnicodeDecodeError:
+        detail = "its header is not UTF-8"
+        raise UnreadableSource(QuarantineReason.MALFORMED, detail) from None
+    fields = next(csv.reader([text], delimiter=delimiter.decode()))
+    names = [name.strip() for name in fields]
+    seen: set[str] = set()
+    for name in names:
+        if not name or name.lower() in seen:
+            detail = f"its header names the column {name!r} twice" if name else "a nameless column"
+            raise UnreadableSource(QuarantineReason.MALFORMED, detail)
+        seen.add(name.lower())
+    return names
+
+
+def _json_fault(record: bytes) -> str:
+    try:
+        _objects.decode(record)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return f"not one JSON object: {error}"
+    return _text_fault(record)
+
+
+def _text_fault(record: bytes) -> str:
+    try:
+        record.decode()
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 at byte {error.start}"
+    return ""

@@ -1,0 +1,145 @@
+"""Records that fit no row: kept whole, with the reason, where no query engine looks."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    StringType,
+    StructType,
+)
+
+from compactor import layout
+from compactor.errors import InvalidInput
+from compactor.log.columnar import Rejects
+from compactor.model import ObjectGroup
+from compactor_spark.columnar.blocks import ORDER, RAW, REASON, Kind
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.parse import MISFIT
+from compactor_spark.columnar.records import JSON
+
+# They are held on the driver and stored by one PUT. More of them is a wrong schema, not a few
+# records that are odd.
+MAX_BYTES = 64 * 1024 * 1024
+_SHOWN_CHARACTERS = 40
+_TAKEN: Mapping[type[DataType], tuple[type, ...]] = MappingProxyType(
+    {
+        StringType: (str, int, float, bool, list, dict),
+        BooleanType: (bool,),
+        DoubleType: (int, float),
+        FloatType: (int, float),
+        ArrayType: (list,),
+        StructType: (dict,),
+    }
+)
+
+
+def store_rejects(
+    parsed: DataFrame,
+    kinds: Sequence[Kind],
+    schema: StructType,
+    group: ObjectGroup,
+    context: ColumnarContext,
+) -> Rejects | None:
+    """Store the records that have a reason, one JSON object a line; None when there are none.
+
+    Each line has ``source`` (URI), ``record`` and ``reason``. Bytes that are not UTF-8 stand in
+    ``record`` as the lone surrogates U+DC80 to U+DCFF, as Python's surrogateescape has them.
+
+    Raises:
+        InvalidInput: there are too many for a schema that fits.
+    """
+    chosen = parsed.where(f"{REASON} is not null").select(*ORDER, RAW, REASON).orderBy(*ORDER)
+    lines: list[bytes] = []
+    size = 0
+    headers = [kind for kind in kinds if kind.kind != JSON]
+    for row in chosen.toLocalIterator():
+        line = _line(row, headers, schema, group)
+        lines.append(line)
+        size += len(line)
+        if size > MAX_BYTES:
+            raise _too_many(f"{len(lines):,} records and more", lines[0], context)
+    if not lines:
+        return None
+    body = b"".join(lines)
+    # Named by content: two runs that reject the same write the same object.
+    digest = hashlib.blake2b(body, digest_size=8).hexdigest()
+    name = f"{group.id}-{digest}.json"
+    bucket, key = layout.rejects_key(context.settings, context.partition, name)
+    context.store.put(bucket, key, body, content_type="application/x-ndjson")
+    return Rejects(bucket, key, len(body), zlib.crc32(body), len(lines))
+
+
+def refuse_all(rejects: Rejects, context: ColumnarContext) -> InvalidInput:
+    """What is said of a schema that not one record of a group fits."""
+    line = context.store.get(rejects.bucket, rejects.key).partition(b"\n")[0]
+    return _too_many(f"all {rejects.records:,} records", line, context)
+
+
+def _too_many(how_many: str, line: bytes, context: ColumnarContext) -> InvalidInput:
+    first = json.loads(line)
+    accepted = (
+        f"a schema for the records of {first['source']}: {how_many} of one group are rejected,"
+        f" the first because {first['reason']}"
+    )
+    return InvalidInput("parquet_schema", context.settings.parquet_schema, accepted)
+
+
+def _line(row: Row, headers: Iterable[Kind], schema: StructType, group: ObjectGroup) -> bytes:
+    source = group.sources[row[ORDER[0]]]
+    record = bytes(row[RAW]).decode("utf-8", "surrogateescape")
+    reason = row[REASON]
+    if reason == MISFIT:
+        reason = _why(record, headers, schema)
+    uri = f"s3://{source.bucket}/{source.key}"
+    document = {"source": uri, "record": record, "reason": reason}
+    return json.dumps(document).encode() + b"\n"
+
+
+def _why(record: str, headers: Iterable[Kind], schema: StructType) -> str:
+    """The first column that does not take its value, as far as that can be told from here."""
+    # Only valid objects come as far as here; of CSV, a lone number would be valid JSON, too.
+    if not record.lstrip().startswith("{"):
+        return _why_not_csv(record, headers)
+    values = json.loads(record)
+    for field in schema.fields:
+        value = values.get(field.name)
+        if value is not None and not _takes(field.dataType, value):
+            shown = json.dumps(value)[:_SHOWN_CHARACTERS]
+            return (
+                f"column {field.name} is {field.dataType.simpleString()}, and does not take {shown}"
+            )
+    return MISFIT
+
+
+def _takes(kind: DataType, value: Any) -> bool:
+    if isinstance(kind, IntegralType):
+        bits = {"tinyint": 8, "smallint": 16, "int": 32}.get(kind.simpleString(), 64)
+        limit = 1 << (bits - 1)
+        return type(value) is int and -limit <= value < limit
+    taken = _TAKEN.get(type(kind))
+    return taken is None or (
+        isinstance(value, taken) and (type(value) is not bool or bool in taken)
+    )
+
+
+def _why_not_csv(record: str, headers: Iterable[Kind]) -> str:
+    lengths = {len(kind.header) for kind in headers}
+    if len(lengths) != 1:
+        return MISFIT
+    (expected,) = lengths
+    found = len(next(csv.reader([record]), ()))
+    return f"fields: {found}, names in its header: {expected}" if found != expected else MISFIT

@@ -1,0 +1,131 @@
+"""One round of columnar groups: a few at once, each a Spark job of its own over all executors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j has no annotations
+from pyspark import AccumulatorParam
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from compactor.conditions import StoreTraits
+from compactor.outputs.pending import PendingOutput
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store
+from compactor_spark.answers import Answer, GroupTask
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.groups import compact_columnar
+from compactor_spark.columnar.sample import pin_by_sample
+from compactor_spark.columnar.session import columnar_session
+from compactor_spark.rounds import POLL_SECONDS, first_line
+from compactor_spark.tasks import OF_AWS, OpenStore, answer_for
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+# One task writes the rows of a group, so several groups keep the executors busy.
+_MOST_GROUPS_AT_ONCE = 8
+
+
+class SparkFailed(Exception):
+    """What Spark could not do, in one line; of its own words only the first."""
+
+
+class RequestsParam(AccumulatorParam[Counter[str]]):
+    """Requests by kind, added up over tasks."""
+
+    def zero(self, value: Counter[str]) -> Counter[str]:
+        """What a task starts from."""
+        return Counter()
+
+    def addInPlace(  # noqa: N802 - Spark's name for it
+        self, value1: Counter[str], value2: Counter[str]
+    ) -> Counter[str]:
+        """Both together."""
+        value1.update(value2)
+        return value1
+
+
+class ParquetRounds:
+    """Runs groups whose outputs hold rows; what :class:`spark.rounds.Rounds` is to the others.
+
+    Args:
+        session: Spark, ready to run.
+        settings: of the run.
+        run_id: of the run.
+        client: serves the driver's own requests.
+        traits: the ways that are safe at the store.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        settings: Settings,
+        run_id: str,
+        client: S3Client,
+        *,
+        traits: StoreTraits = OF_AWS,
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._run_id = run_id
+        self._client = client
+        self._traits = traits
+        self._open_store = OpenStore.of(settings, client.meta.region_name, traits)
+        at_once = min(_MOST_GROUPS_AT_ONCE, max(1, session.sparkContext.defaultParallelism))
+        self._at_once = at_once
+
+    def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
+        """Answers as groups end, one for each task; often none, so that the caller may tell."""
+        self._pin_columns(tasks)
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="columnar") as pool:
+            running: set[Future[Answer]] = {pool.submit(self._answer, task) for task in tasks}
+            try:
+                while running:
+                    done, running = wait(running, POLL_SECONDS, "FIRST_COMPLETED")
+                    yield [future.result() for future in done]
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _pin_columns(self, tasks: Sequence[GroupTask]) -> None:
+        if self._settings.format == "parquet" or not tasks:
+            return
+        # Its requests belong to no partition.
+        context = self._context(tasks[0], self._new_store())
+        session = columnar_session(self._session)
+        with suppress(Exception):
+            # Whatever is wrong, every group finds it again, and tells it as its own failure.
+            pin_by_sample(session, [task.group for task in tasks], context)
+
+    def _answer(self, task: GroupTask) -> Answer:
+        # A store of its own, so that its requests are counted apart.
+        store = self._new_store()
+        nothing: Counter[str] = Counter()
+        elsewhere = self._session.sparkContext.accumulator(nothing, RequestsParam())
+        context = replace(self._context(task, store), requests=elsewhere)
+        answer = answer_for(task, self._run_id, store, lambda: self._stored(task, context))
+        return replace(answer, requests=answer.requests + elsewhere.value)
+
+    def _new_store(self) -> S3Store:
+        return S3Store(self._client).with_traits(self._traits)
+
+    def _context(self, task: GroupTask, store: ObjectStore) -> ColumnarContext:
+        return ColumnarContext(
+            self._settings, store, task.destination, self._run_id, self._open_store
+        )
+
+    def _stored(self, task: GroupTask, context: ColumnarContext) -> PendingOutput:
+        group = task.group
+        text = f"group {group.id}: rows of {len(group.sources):,} objects"
+        self._session.sparkContext.setJobDescription(text)
+        try:
+            return compact_columnar(self._session, group, context)
+        except (Py4JError, PySparkException) as error:
+            raise SparkFailed(first_line(error)) from error

@@ -1,0 +1,61 @@
+"""Find out the columns of a run's outputs before its first group is done.
+
+Groups are done side by side. If each pinned what it found alone, the columns would hang on which
+came first, and would lack what other partitions have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from compactor.model import ObjectGroup, SourceObject
+from compactor_spark.columnar.blocks import accounts_of, leave_unconfirmed, read_blocks, readable
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.infer import columns_of, json_fields
+from compactor_spark.columnar.pin import pinned_schema
+
+#: Sources looked at: some of each group, spread over its keys.
+SAMPLE_SOURCES = 2_000
+SAMPLE_BYTES = 512 * 1024 * 1024
+
+
+def pin_by_sample(
+    session: SparkSession, groups: Sequence[ObjectGroup], context: ColumnarContext
+) -> None:
+    """Pin the columns found in a sample of all groups, unless there is a pin or a given schema.
+
+    Raises:
+        InvalidInput: no columns can be found out, or the given schema is none.
+    """
+    sources = list(sample(groups))
+
+    def infer() -> StructType:
+        blocks = read_blocks(session, sources, context).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            accounts = accounts_of(blocks, sources)
+            leave_unconfirmed(accounts, sources)
+            whole = readable(blocks, accounts)
+            seen = json_fields(session, whole, accounts.kinds)
+            return columns_of(whole, accounts.kinds, seen)
+        finally:
+            blocks.unpersist()
+
+    pinned_schema(session, context.settings, context.store, infer)
+
+
+def sample(groups: Sequence[ObjectGroup]) -> Iterator[SourceObject]:
+    """Sources of each group, evenly spread, within the limits; at least one source in all."""
+    share = max(1, SAMPLE_SOURCES // max(1, len(groups)))
+    size = taken = 0
+    for group in groups:
+        step = -(-len(group.sources) // share)
+        for source in group.sources[::step]:
+            if taken and (size + source.size > SAMPLE_BYTES or taken >= SAMPLE_SOURCES):
+                return
+            size += source.size
+            taken += 1
+            yield source

@@ -1,0 +1,64 @@
+"""Compact the oversized partitions of a run: the entry point for spark-submit.
+
+    spark-submit ... compact_partitions.py --run s3://BUCKET/<state prefix>/runs/<run id>/
+
+Discovery has put ``settings.json`` and ``oversized.json`` there. The job leaves receipts as the
+Lambda function does, and ``spark-result.json`` or ``spark-error.json``. It ends with 0 when every
+partition was done, with 1 when something failed, with 2 when the arguments are wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from compactor.clock import SystemClock
+from compactor.errors import InvalidInput
+from compactor.probe.probe import traits_for
+from compactor.stores.s3 import S3Store, make_client
+from compactor_spark.console import Console
+from compactor_spark.driver import Driver
+from compactor_spark.outcome import Outcome
+from compactor_spark.places import RUN_ACCEPTED, RunPlace, load_run
+from compactor_spark.rounds import first_line
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; returns the exit code."""
+    place = _place(arguments)
+    console = Console()
+    client = make_client()
+    store = S3Store(client)
+    try:
+        loaded = load_run(place, store)
+        traits = traits_for(loaded.settings.state, store, SystemClock().now())
+        # Also when there is nothing to do: YARN fails a driver that starts no session. All of
+        # Spark's settings come from spark-submit: any set here would take their place.
+        session = SparkSession.Builder().getOrCreate()
+        outcome = Outcome.of(Driver(loaded, client, console, traits).compact(session))
+    except Exception as error:
+        outcome = Outcome.of_error(type(error).__name__, first_line(error))
+    console.say(outcome.line)
+    try:
+        outcome.write(place, store)
+    except Exception as error:
+        console.say(f"the outcome could not be stored: {first_line(error)}")
+        return 1
+    return outcome.exit_code
+
+
+def _place(arguments: Sequence[str] | None) -> RunPlace:
+    parser = argparse.ArgumentParser(description="Compact the oversized partitions of a run.")
+    parser.add_argument("--run", required=True, metavar="URI", help=RUN_ACCEPTED)
+    given = parser.parse_args(arguments)
+    try:
+        return RunPlace.parse(given.run)
+    except InvalidInput as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

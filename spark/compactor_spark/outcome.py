@@ -1,0 +1,85 @@
+"""How the job ended: ``spark-result.json`` or ``spark-error.json`` beside the receipts.
+
+EMR itself may tell no more than "Unknown Error".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactor.ports import ObjectStore
+from compactor.report.report import SPARK_ERROR_NAME, total
+from compactor.run.receipts import Receipt
+from compactor_spark.places import RunPlace, write_record
+
+RESULT_NAME = "spark-result.json"
+_SHOWN_CAUSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one job.
+
+    Attributes:
+        error: class name of what went wrong first; empty when nothing did.
+        cause: what went wrong, in one line.
+        receipts: of the partitions it came to.
+    """
+
+    error: str = ""
+    cause: str = ""
+    receipts: Sequence[Receipt] = field(default_factory=tuple)
+
+    @classmethod
+    def of(cls, receipts: Sequence[Receipt]) -> Outcome:
+        """The outcome that these receipts add up to."""
+        failed = [receipt for receipt in receipts if receipt.status != "done"]
+        if not failed:
+            return cls(receipts=receipts)
+        causes = [f"{one.path or '(root)'}: {one.error}: {one.cause}" for one in failed]
+        shown = "; ".join(causes[:_SHOWN_CAUSES])
+        more = len(causes) - _SHOWN_CAUSES
+        cause = f"{shown}; and {more} more partitions" if more > 0 else shown
+        return cls(failed[0].error, " ".join(cause.split()), receipts)
+
+    @classmethod
+    def of_error(cls, name: str, cause: str) -> Outcome:
+        """The outcome of a job that did not come to its partitions."""
+        return cls(name, " ".join(cause.split()))
+
+    @property
+    def exit_code(self) -> int:
+        """0 when everything was done, else 1."""
+        return 1 if self.error else 0
+
+    @property
+    def line(self) -> str:
+        """The outcome for a person."""
+        if self.error:
+            return f"failed: {self.error}: {self.cause}"
+        counts = total(receipt.counts for receipt in self.receipts)
+        return (
+            f"done: {len(self.receipts):,} partitions, {counts.objects_in:,} objects "
+            f"into {counts.objects_out:,}"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """What the record on S3 holds."""
+        counts = total(receipt.counts for receipt in self.receipts)
+        done = sum(receipt.status == "done" for receipt in self.receipts)
+        partitions = {
+            "done": done,
+            "failed": len(self.receipts) - done,
+            "objects_in": counts.objects_in,
+            "bytes_in": counts.bytes_in,
+            "objects_out": counts.objects_out,
+            "bytes_out": counts.bytes_out,
+        }
+        error = {"error": self.error, "cause": self.cause} if self.error else {}
+        return error | {"partitions": partitions}
+
+    def write(self, place: RunPlace, store: ObjectStore) -> None:
+        """Store the record."""
+        write_record(place, SPARK_ERROR_NAME if self.error else RESULT_NAME, self.document(), store)

@@ -1,0 +1,249 @@
+"""One oversized partition, as the driver sees it: windows to plan, answers to commit."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from compactor.clean_up.orphans import abort_losers
+from compactor.destination import Destination
+from compactor.errors import (
+    CommitConflict,
+    CompactorError,
+    IntegrityError,
+    NothingReadable,
+    RecordsDiffer,
+    SourceChanged,
+    TransientStoreError,
+    UploadLost,
+)
+from compactor.log.encoding import decode_commit
+from compactor.model import ObjectGroup, QuarantineReason
+from compactor.outputs.group import drop
+from compactor.run.given import PartitionRun
+from compactor.run.progress import Progress, Window
+from compactor.run.receipts import Counts, Receipt
+from compactor.run.recorder import Elsewhere, Recorder
+from compactor_spark.answers import Answer
+from compactor_spark.rounds import TASK_LOST, first_line
+
+# A store that did not answer, or an executor that was lost, may do better the next time.
+MAX_TRIES = 3
+_PLAN_AGAIN: dict[str, type[CompactorError]] = {
+    error.__name__: error for error in (SourceChanged, CommitConflict)
+}
+_TRY_AGAIN = frozenset({TransientStoreError.__name__, "SlowDown", TASK_LOST})
+
+
+class Budget:
+    """How many more sources a round may take; thread safe.
+
+    It may be overdrawn by a window of every thread that takes from it.
+    """
+
+    def __init__(self, sources: int) -> None:
+        self._left = sources
+        self._lock = threading.Lock()
+
+    @property
+    def spent(self) -> bool:
+        """True when the round is full."""
+        return self._left <= 0
+
+    def take(self, sources: int) -> None:
+        """Take so many."""
+        with self._lock:
+            self._left -= sources
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedGroup:
+    """A group of a round, and where it came from."""
+
+    partition: OversizedPartition
+    window: Window
+    group: ObjectGroup
+    destination: Destination
+
+
+class OversizedPartition:
+    """One partition's part in the job; one thread at a time may use it.
+
+    Args:
+        run: the partition, and a store that nobody else counts the requests of.
+        rebuild: as :class:`compactor.run.progress.Progress` takes it.
+    """
+
+    def __init__(self, run: PartitionRun, *, rebuild: bool = True) -> None:
+        self.run = run
+        self.progress: Progress | None = None
+        self.error: Exception | None = None
+        self._rebuild = rebuild
+        self._recorder = Recorder(run, Counts())
+        self._elsewhere = Elsewhere()
+        self._open: list[Window] = [Window()]
+        self._again: list[Window] = []
+        self._tries: Counter[str] = Counter()
+        self._failed: list[tuple[str, str]] = []
+        self._refusal = ""
+        self._groups_before = 0
+
+    @property
+    def has_more(self) -> bool:
+        """True when there are windows to be planned."""
+        return bool(self._open) and self.error is None
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """Name and text of what went wrong, in one line; None when nothing did."""
+        if self.error is not None:
+            return type(self.error).__name__, first_line(self.error)
+        failed = [*self._withheld, *self._failed]
+        if not failed:
+            return None
+        name, cause = failed[0]
+        more = len(failed) - 1
+        return name, f"{cause}; and {more} more groups" if more else cause
+
+    @property
+    def _withheld(self) -> list[tuple[str, str]]:
+        lines = self.progress.result.withheld if self.progress is not None else []
+        return [(IntegrityError.__name__, line) for line in lines]
+
+    def plan(self, budget: Budget) -> Sequence[PlannedGroup]:
+        """The groups of the next round; whatever goes wrong ends this partition alone."""
+        planned: list[PlannedGroup] = []
+        try:
+            progress = self._look_at_log()
+            while self.has_more and not budget.spent:
+                planned += self._plan_window(progress, self._open.pop(0), budget)
+        except Exception as error:
+            self.error = error
+            return ()
+        return planned
+
+    def take(self, planned: PlannedGroup, answer: Answer) -> None:
+        """Commit and publish what a task stored, or see to what it did not."""
+        self._elsewhere.seconds += answer.seconds
+        self._elsewhere.requests += answer.requests
+        progress = self.progress
+        if progress is None or self.error is not None:
+            self._drop(answer)
+            return
+        try:
+            self._take(progress, planned, answer)
+        except CommitConflict as error:
+            progress.refuse(CommitConflict)
+            self._plan_again(planned.window, str(error))
+        except (TransientStoreError, UploadLost) as error:
+            # Whether the commit was written will be seen when the log is looked at again.
+            self._plan_again(planned.window, str(error))
+        except Exception as error:
+            self.error = error
+
+    def end_round(self) -> None:
+        """What was refused is planned again, unless too many rounds came to nothing."""
+        self._open = self._again + self._open
+        self._again = []
+        progress = self.progress
+        if progress is None or self.error is not None:
+            return
+        try:
+            if self._refusal and progress.result.groups == self._groups_before:
+                progress.set_back(TransientStoreError(self._refusal))
+        except TransientStoreError as error:
+            self.error = error
+        self._refusal, self._groups_before = "", progress.result.groups
+
+    def finish(self) -> Receipt:
+        """Settle the log, abort the uploads of tasks that lost, and leave a receipt.
+
+        Returns:
+            The receipt, also when it could not be stored: then it says why.
+        """
+        progress, recorder = self.progress, self._recorder
+        try:
+            if progress is not None and not isinstance(self.error, IntegrityError):
+                recorder.did(progress.finish())
+                unpublished = progress.state.unpublished.values()
+                abort_losers(self.run.store, self.run.destination, unpublished)
+        except Exception as error:
+            self.error = self.error or error
+        if self.failure is not None:
+            recorder.failed(*self.failure)
+        state = None if progress is None else progress.state
+        try:
+            recorder.write(state, self._elsewhere)
+            if state is not None and not isinstance(self.error, IntegrityError):
+                self.run.log.checkpoint(state)
+        except Exception as error:
+            recorder.failed(type(error).__name__, first_line(error))
+        return recorder.receipt
+
+    def _look_at_log(self) -> Progress:
+        if self.progress is None:
+            self.progress = Progress(self.run, self.run.log.load(), rebuild=self._rebuild)
+        elif self._open:
+            self.run.log.refresh(self.progress.state)
+        self.progress.settle()
+        return self.progress
+
+    def _plan_window(
+        self, progress: Progress, window: Window, budget: Budget
+    ) -> list[PlannedGroup]:
+        listed_before = window.listed
+        groups = progress.plan_window(window).groups
+        following = None if listed_before else window.following()
+        if following is not None:
+            self._open.append(following)
+        budget.take(sum(len(group.sources) for group in groups))
+        if not groups:
+            return []
+        destination = progress.destination
+        return [PlannedGroup(self, window, group, destination) for group in groups]
+
+    def _take(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
+        if progress.learn(answer.misfits):
+            self._plan_again(planned.window)
+        if answer.error:
+            self._take_error(progress, planned, answer)
+        elif answer.draft:
+            draft = decode_commit(answer.draft)
+            news = progress.news_of(replace(draft, created_at=self.run.clock.now()))
+            if news is not None:
+                progress.commit(news)
+
+    def _take_error(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
+        group = planned.group
+        if answer.error == RecordsDiffer.__name__:
+            # It alone is withheld; anything else that contradicts itself ends the partition.
+            progress.withhold(group, RecordsDiffer(answer.cause))
+            return
+        if answer.error == IntegrityError.__name__:
+            raise IntegrityError(answer.cause)
+        if answer.error == NothingReadable.__name__:
+            progress.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
+            self._plan_again(planned.window)
+            return
+        if answer.error in _PLAN_AGAIN:
+            progress.refuse(_PLAN_AGAIN[answer.error])
+            self._plan_again(planned.window, answer.cause)
+            return
+        self._tries[group.id] += 1
+        if answer.error in _TRY_AGAIN and self._tries[group.id] < MAX_TRIES:
+            self._plan_again(planned.window, answer.cause)
+            return
+        progress.set_aside(group)
+        self._failed.append((answer.error, f"group {group.id}: {answer.cause}"))
+
+    def _plan_again(self, window: Window, refusal: str = "") -> None:
+        if window not in self._again:
+            self._again.append(window)
+        self._refusal = refusal or self._refusal
+
+    def _drop(self, answer: Answer) -> None:
+        """The partition has ended: what a task stored will not be committed any more."""
+        if answer.draft:
+            drop(decode_commit(answer.draft).output, self.run.store)

@@ -1,0 +1,106 @@
+"""The run's own records on S3, found by the run's URI alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from compactor.discovery.work import OVERSIZED_NAME, SETTINGS_NAME, WorkItem
+from compactor.errors import InvalidInput, ObjectMissing
+from compactor.layout import run_key
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
+
+RUN_ACCEPTED = "the URI of a run, s3://BUCKET/<state prefix>/runs/<run id>/"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """Where the records of one run are.
+
+    Attributes:
+        prefix: ends in ``runs/<run id>/``.
+    """
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def parse(cls, text: str) -> RunPlace:
+        """Read the run's URI.
+
+        Raises:
+            InvalidInput: not such a URI.
+        """
+        uri = S3Uri.parse("run", text)
+        segments = uri.prefix.split("/")
+        if len(segments) < 3 or segments[-3] != "runs":
+            raise InvalidInput("run", text, RUN_ACCEPTED)
+        return cls(uri.bucket, uri.prefix)
+
+    @property
+    def run_id(self) -> str:
+        """The last segment."""
+        return self.prefix.split("/")[-2]
+
+    @property
+    def uri(self) -> str:
+        """As it was given, ending in ``/``."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """A run as discovery wrote it down."""
+
+    run_id: str
+    settings: Settings
+    items: Sequence[WorkItem]
+
+
+def load_run(place: RunPlace, store: ObjectStore) -> LoadedRun:
+    """Read the settings and the list of oversized partitions.
+
+    Raises:
+        InvalidInput: one of them is missing or not what it should be, or the settings are
+            those of a run that lies elsewhere.
+    """
+    settings = _settings(place, store)
+    if run_key(settings, place.run_id, "") != (place.bucket, place.prefix):
+        found = settings.s3_state_uri
+        raise InvalidInput(SETTINGS_NAME, found, f"an s3_state_uri that contains {place.uri}")
+    items = _json(place, OVERSIZED_NAME, store)
+    if not isinstance(items, list):
+        raise InvalidInput(OVERSIZED_NAME, items, "a JSON array of work items")
+    return LoadedRun(place.run_id, settings, [WorkItem.from_dict(item) for item in items])
+
+
+def _settings(place: RunPlace, store: ObjectStore) -> Settings:
+    given = _json(place, SETTINGS_NAME, store)
+    try:
+        return Settings.from_input(given)
+    except InvalidInput as error:
+        raise InvalidInput(f"{SETTINGS_NAME}: {error.field}", error.value, error.accepted) from None
+
+
+def _json(place: RunPlace, name: str, store: ObjectStore) -> object:
+    try:
+        body = store.get(place.bucket, place.prefix + name)
+    except ObjectMissing:
+        accepted = f"{RUN_ACCEPTED}, where discovery has written {name}"
+        raise InvalidInput("run", place.uri, accepted) from None
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        shown = body[:80].decode("utf-8", "replace")
+        raise InvalidInput(name, shown, f"a JSON document ({error})") from None
+
+
+def write_record(place: RunPlace, name: str, document: object, store: ObjectStore) -> None:
+    """Store one of the run's records as JSON."""
+    body = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    store.put(place.bucket, place.prefix + name, body, content_type="application/json")

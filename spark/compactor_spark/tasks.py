@@ -1,0 +1,139 @@
+"""On the executors: steps 1 to 3 of the write order (read, store, verify) for one group.
+
+Spark keeps a Python process for task after task. So does its store with its connections: there
+is one in each process.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from compactor.conditions import StoreTraits
+from compactor.log.encoding import encode_commit
+from compactor.outputs.group import draft_of, store_group
+from compactor.outputs.pending import PendingOutput
+from compactor.ports import ObjectStore
+from compactor.run import memory as worker_process
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor_spark.answers import Answer, GroupTask
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+
+# An executor has several Python processes, each with its share of what S3 gives to one prefix.
+MAX_THREADS = 128
+# Where the driver's own store is, unless an executor has been told otherwise.
+OF_AWS = StoreTraits()
+_PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStore:
+    """Gives the store of whichever process calls it; it travels there pickled.
+
+    Attributes:
+        threads: sources read at the same time, at most.
+        budget_bytes: bytes of sources fetched or waiting at the same time.
+        environment: variables that lead to where the driver's own store is, unless the process
+            has been told otherwise; never credentials.
+        traits: the ways that are safe there.
+    """
+
+    threads: int
+    budget_bytes: int
+    environment: Mapping[str, str]
+    traits: StoreTraits = OF_AWS
+
+    @classmethod
+    def of(cls, settings: Settings, region: str | None, traits: StoreTraits = OF_AWS) -> OpenStore:
+        """What the settings want.
+
+        Args:
+            settings: of the run.
+            region: where the driver's client found itself to be.
+            traits: the ways that are safe at the store.
+        """
+        found = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name)}
+        if region:
+            found["AWS_DEFAULT_REGION"] = region
+        threads = min(settings.read_concurrency, MAX_THREADS)
+        return cls(threads, settings.memory_budget_bytes, found, traits)
+
+    def __call__(self) -> S3Store:
+        """The one store of this process."""
+        for name, value in self.environment.items():
+            os.environ.setdefault(name, value)
+        return _store(self.threads, self.budget_bytes).with_traits(self.traits)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRunner:
+    """What the executors call with the tasks of one slice; it travels there pickled.
+
+    Attributes:
+        answers: takes one answer for each task, whatever becomes of it.
+    """
+
+    settings: Settings
+    run_id: str
+    answers: Accumulator[list[Answer]]
+    open_store: OpenStore
+
+    def __call__(self, tasks: Iterable[GroupTask]) -> None:
+        """Store every group of a slice."""
+        for task in tasks:
+            self.answers.add([self._answer(task)])
+
+    def _answer(self, task: GroupTask) -> Answer:
+        try:
+            store = self.open_store()
+        except Exception as error:
+            return Answer(task.number, error=type(error).__name__, cause=str(error))
+        return answer_for(
+            task,
+            self.run_id,
+            store,
+            lambda: store_group(task.group, self.settings, store, task.destination),
+        )
+
+
+def answer_for(
+    task: GroupTask, run_id: str, store: ObjectStore, stored: Callable[[], PendingOutput]
+) -> Answer:
+    """Store one group; whatever goes wrong is told, not raised.
+
+    An error that left a task would end the job, and with it every other group.
+
+    Args:
+        task: what to do.
+        run_id: of the run.
+        store: its requests meanwhile are the task's.
+        stored: does steps 1 to 3 of the write order.
+    """
+    started = time.monotonic()
+    before = Counter(store.requests.snapshot())
+
+    def answer(**outcome: Any) -> Answer:
+        made = Counter(store.requests.snapshot()) - before
+        return Answer(task.number, seconds=time.monotonic() - started, requests=made, **outcome)
+
+    try:
+        pending = stored()
+        draft = draft_of(pending, run_id, time.time())
+        encoded = b"" if draft is None else encode_commit(draft)
+    except Exception as error:
+        return answer(error=type(error).__name__, cause=str(error))
+    return answer(draft=encoded, misfits=dict(pending.misfits))
+
+
+@cache
+def _store(threads: int, budget_bytes: int) -> S3Store:
+    worker_process.tune()
+    return S3Store(make_client(connections=threads), threads=threads, budget_bytes=budget_bytes)
