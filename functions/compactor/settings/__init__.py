@@ -2,7 +2,6 @@
 
 settings          Settings, parse_settings: a run's input as one value
 fields            FIELDS: every field, described once
-execution_fields  the fields that say where, how fast and how long a run works
 specs             how one field is described and checked
 uris              S3Uri: where source, destination and state lie, and whether they overlap
 windows           which prefixes are partitions of a window of time

@@ -1,25 +1,30 @@
-"""Every field of a run's input, described once.
+"""Every field of a run's input, declared once.
 
-The checks of :meth:`compactor.settings.settings.Settings.from_input`, the table in README.md and
-the help of the command line all come from :data:`FIELDS`.
+The attributes of :class:`compactor.settings.settings.Settings`, its checks, the table of settings
+in the documentation and the help of the command line all come from :class:`RunFields`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
+from typing import Annotated, get_type_hints
 
 from compactor.model import Compression, Format
-from compactor.settings.execution_fields import EXECUTION_FIELDS
 from compactor.settings.specs import (
     GIB,
     MIB,
     TIB,
+    Declared,
     FieldSpec,
     Reader,
     Required,
     flag,
     globs,
+    matching,
+    number,
     one_of,
     stem,
     text,
@@ -35,241 +40,404 @@ from compactor.settings.windows import (
 
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
+_RUN, _AFTER = "Execution", "After the commit"
 _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = whole(0, 366 * 86_400)
-
-_SPECS = (
-    FieldSpec(
-        "s3_source_uri",
-        _WHERE,
-        _REQUIRED,
-        _SOURCE,
-        "Where the small objects are. The segments before the first wildcard are the source"
-        " root; what follows it names a partition in the destination.",
-    ),
-    FieldSpec(
-        "s3_destination_uri",
-        _WHERE,
-        _REQUIRED,
-        _LOCATION,
-        "Where the outputs go, under the same paths. Source and destination must not contain"
-        " each other.",
-    ),
-    FieldSpec(
-        "s3_state_uri",
-        _WHERE,
-        None,
-        _LOCATION,
-        "Where the commit log, the work items and the reports go; outside source and"
-        " destination. By default _compactor/<destination prefix>/ in the destination's bucket.",
-    ),
-    FieldSpec(
-        "date_format",
-        _PARTITIONS,
-        None,
-        _DATES,
-        "How dates are written in the prefixes below the source. Partitions are the prefixes"
-        " of the window that duration, or start and end, give.",
-    ),
-    FieldSpec(
-        "duration",
-        _PARTITIONS,
-        None,
-        whole(1, 36_500),
-        "How many whole days before today (UTC, today excluded) the window has. 1, which is"
-        " yesterday, when date_format is given without duration and start.",
-    ),
-    FieldSpec(
-        "start",
-        _PARTITIONS,
-        None,
-        _MOMENT,
-        "Where the window starts, instead of duration. Every partition that overlaps the"
-        " window is taken.",
-    ),
-    FieldSpec(
-        "end",
-        _PARTITIONS,
-        None,
-        _MOMENT,
-        "Where the window that start begins ends: a date is its last day, a date and time is"
-        " excluded itself. By default the end of yesterday (UTC).",
-    ),
-    FieldSpec(
-        "depth",
-        _PARTITIONS,
-        0,
-        whole(0, 32),
-        "Without date_format: how many levels of / below the source name a partition. 0 makes"
-        " the source (or each prefix its wildcards match) one partition.",
-    ),
-    FieldSpec(
-        "include",
-        _WHICH,
-        (),
-        globs(),
-        "Globs on the key below the source root; * matches / too. Only matching objects are"
-        " compacted; an empty list means all.",
-    ),
-    FieldSpec(
-        "exclude",
-        _WHICH,
-        (),
-        globs(),
-        "Globs like those of include; matching objects are left alone.",
-    ),
-    FieldSpec(
-        "settle_seconds",
-        _WHICH,
-        600,
-        _SECONDS,
-        "Objects that arrived less than this many seconds ago are left for a later run.",
-    ),
-    FieldSpec(
-        "open_partition_seconds",
-        _WHICH,
-        3_600,
-        _SECONDS,
-        "While the newest object of a partition is younger than this many seconds, only full"
-        " outputs are written there.",
-    ),
-    FieldSpec(
-        "min_objects",
-        _WHICH,
-        1,
-        whole(1, 1_000_000),
-        "A partition with fewer candidates than this is left alone.",
-    ),
-    FieldSpec(
-        "retry_quarantined",
-        _WHICH,
-        False,
-        flag(),
-        "Try again the objects that an earlier run found unreadable.",
-    ),
-    FieldSpec(
-        "target_bytes",
-        _SIZES,
-        None,
-        whole(5 * MIB, 4 * TIB),
-        "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 1 GiB"
-        " for uncompressed outputs.",
-    ),
-    FieldSpec(
-        "small_object_bytes",
-        _SIZES,
-        None,
-        whole(1, 4 * TIB),
-        "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
-        " at most target_bytes. By default half of the target.",
-    ),
-    FieldSpec(
-        "output_stem",
-        _SIZES,
-        "compacted",
-        stem(),
-        "What the last segment of every output's key starts with.",
-    ),
-    FieldSpec(
-        "format",
-        _FORMATS,
-        "auto",
-        one_of("auto", *Format),
-        "The format of all objects, when it shall not be found out from their keys and first"
-        " bytes. parquet merges Parquet objects, by Spark.",
-    ),
-    FieldSpec(
-        "encoding",
-        _FORMATS,
-        "utf-8",
-        one_of("utf-8", "single_byte"),
-        "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
-        " encoding with one byte a character, such as Latin-1 or Windows-1252.",
-    ),
-    FieldSpec(
-        "nul_bytes",
-        _FORMATS,
-        "refuse",
-        one_of("refuse", "keep"),
-        "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
-        " NUL for a character like others.",
-    ),
-    FieldSpec(
-        "csv_header",
-        _FORMATS,
-        "auto",
-        one_of("auto", "present", "absent"),
-        "Whether the first record of CSV and TSV objects names their columns. auto leaves alone"
-        " the objects of which that is not certain.",
-    ),
-    FieldSpec(
-        "compression",
-        _FORMATS,
-        "same",
-        one_of("same", *Compression),
-        "The compression of the outputs; same is that of their sources (of JSON and CSV that"
-        " become Parquet: zstd).",
-    ),
-    FieldSpec(
-        "output_format",
-        _FORMATS,
-        "same",
-        one_of("same", "parquet"),
-        "parquet makes rows of JSON records, CSV and TSV. The sources cannot be restored from"
-        " such outputs; records that do not fit the schema go to a rejects object.",
-    ),
-    FieldSpec(
-        "parquet_schema",
-        _FORMATS,
-        None,
-        text(65_536, "a Spark DDL string such as 'id BIGINT, name STRING'"),
-        "The columns of output_format parquet. By default found out from the first records, and"
-        " kept for every later run of the destination.",
-    ),
-    FieldSpec(
-        "cloudtrail_output",
-        _FORMATS,
-        "document",
-        one_of("document", "lines"),
-        "CloudTrail outputs as one document with all Records, or one record per line.",
-    ),
-    FieldSpec(
-        "undelimited_output",
-        _FORMATS,
-        "lines",
-        one_of("lines", "as_is"),
-        "JSON objects without newlines between them (Firehose): one per line, or as they are.",
-    ),
-    FieldSpec(
-        "max_expansion",
-        _FORMATS,
-        250,
-        whole(1, 1_000_000),
-        "An object that decompresses to more than this many times its size is quarantined.",
-    ),
-    FieldSpec(
-        "max_document_bytes",
-        _FORMATS,
-        128 * MIB,
-        whole(1, 4 * GIB),
-        "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
-        " larger ones are quarantined.",
-    ),
-    FieldSpec(
-        "second_reading",
-        _FORMATS,
-        "sample",
-        one_of("sample", "all", "none"),
-        "What of every output is read again before its commit, by readers that share no code with"
-        " what made it: of each group its first and last sources and one by its hash, with their"
-        " neighbours, up to 2 MiB each; all sources up to 8 MiB; or none.",
-    ),
-    *EXECUTION_FIELDS,
+_CLUSTER = matching(
+    r"j-[A-Za-z0-9]{1,64}", "the id of a running EMR cluster, such as j-2AXXXXXXGAPLF"
 )
 
+
+class CleanUpMode(StrEnum):
+    """What becomes of sources whose commit is past retention."""
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFields:
+    """One run's input, checked. Names are those of the JSON input, in their documented order."""
+
+    s3_source_uri: Annotated[
+        str,
+        Declared(
+            _WHERE,
+            _REQUIRED,
+            _SOURCE,
+            "Where the small objects are. The segments before the first wildcard are the source"
+            " root; what follows it names a partition in the destination.",
+        ),
+    ]
+    s3_destination_uri: Annotated[
+        str,
+        Declared(
+            _WHERE,
+            _REQUIRED,
+            _LOCATION,
+            "Where the outputs go, under the same paths. Source and destination must not contain"
+            " each other.",
+        ),
+    ]
+    s3_state_uri: Annotated[
+        str,
+        Declared(
+            _WHERE,
+            None,
+            _LOCATION,
+            "Where the commit log, the work items and the reports go; outside source and"
+            " destination. By default _compactor/<destination prefix>/ in the destination's"
+            " bucket.",
+        ),
+    ]
+    date_format: Annotated[
+        str | None,
+        Declared(
+            _PARTITIONS,
+            None,
+            _DATES,
+            "How dates are written in the prefixes below the source. Partitions are the prefixes"
+            " of the window that duration, or start and end, give.",
+        ),
+    ]
+    duration: Annotated[
+        int | None,
+        Declared(
+            _PARTITIONS,
+            None,
+            whole(1, 36_500),
+            "How many whole days before today (UTC, today excluded) the window has. 1, which is"
+            " yesterday, when date_format is given without duration and start.",
+        ),
+    ]
+    start: Annotated[
+        str | None,
+        Declared(
+            _PARTITIONS,
+            None,
+            _MOMENT,
+            "Where the window starts, instead of duration. Every partition that overlaps the"
+            " window is taken.",
+        ),
+    ]
+    end: Annotated[
+        str | None,
+        Declared(
+            _PARTITIONS,
+            None,
+            _MOMENT,
+            "Where the window that start begins ends: a date is its last day, a date and time is"
+            " excluded itself. By default the end of yesterday (UTC).",
+        ),
+    ]
+    depth: Annotated[
+        int,
+        Declared(
+            _PARTITIONS,
+            0,
+            whole(0, 32),
+            "Without date_format: how many levels of / below the source name a partition. 0 makes"
+            " the source (or each prefix its wildcards match) one partition.",
+        ),
+    ]
+    include: Annotated[
+        tuple[str, ...],
+        Declared(
+            _WHICH,
+            (),
+            globs(),
+            "Globs on the key below the source root; * matches / too. Only matching objects are"
+            " compacted; an empty list means all.",
+        ),
+    ]
+    exclude: Annotated[
+        tuple[str, ...],
+        Declared(
+            _WHICH, (), globs(), "Globs like those of include; matching objects are left alone."
+        ),
+    ]
+    settle_seconds: Annotated[
+        int,
+        Declared(
+            _WHICH,
+            600,
+            _SECONDS,
+            "Objects that arrived less than this many seconds ago are left for a later run.",
+        ),
+    ]
+    open_partition_seconds: Annotated[
+        int,
+        Declared(
+            _WHICH,
+            3_600,
+            _SECONDS,
+            "While the newest object of a partition is younger than this many seconds, only full"
+            " outputs are written there.",
+        ),
+    ]
+    min_objects: Annotated[
+        int,
+        Declared(
+            _WHICH,
+            1,
+            whole(1, 1_000_000),
+            "A partition with fewer candidates than this is left alone.",
+        ),
+    ]
+    retry_quarantined: Annotated[
+        bool,
+        Declared(
+            _WHICH, False, flag(), "Try again the objects that an earlier run found unreadable."
+        ),
+    ]
+    target_bytes: Annotated[
+        int | None,
+        Declared(
+            _SIZES,
+            None,
+            whole(5 * MIB, 4 * TIB),
+            "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 1 GiB"
+            " for uncompressed outputs.",
+        ),
+    ]
+    small_object_bytes: Annotated[
+        int | None,
+        Declared(
+            _SIZES,
+            None,
+            whole(1, 4 * TIB),
+            "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
+            " at most target_bytes. By default half of the target.",
+        ),
+    ]
+    output_stem: Annotated[
+        str,
+        Declared(
+            _SIZES, "compacted", stem(), "What the last segment of every output's key starts with."
+        ),
+    ]
+    format: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "auto",
+            one_of("auto", *Format),
+            "The format of all objects, when it shall not be found out from their keys and first"
+            " bytes. parquet merges Parquet objects, by Spark.",
+        ),
+    ]
+    encoding: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "utf-8",
+            one_of("utf-8", "single_byte"),
+            "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
+            " encoding with one byte a character, such as Latin-1 or Windows-1252.",
+        ),
+    ]
+    nul_bytes: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "refuse",
+            one_of("refuse", "keep"),
+            "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
+            " NUL for a character like others.",
+        ),
+    ]
+    csv_header: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "auto",
+            one_of("auto", "present", "absent"),
+            "Whether the first record of CSV and TSV objects names their columns. auto leaves alone"
+            " the objects of which that is not certain.",
+        ),
+    ]
+    compression: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "same",
+            one_of("same", *Compression),
+            "The compression of the outputs; same is that of their sources (of JSON and CSV that"
+            " become Parquet: zstd).",
+        ),
+    ]
+    output_format: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "same",
+            one_of("same", "parquet"),
+            "parquet makes rows of JSON records, CSV and TSV. The sources cannot be restored from"
+            " such outputs; records that do not fit the schema go to a rejects object.",
+        ),
+    ]
+    parquet_schema: Annotated[
+        str | None,
+        Declared(
+            _FORMATS,
+            None,
+            text(65_536, "a Spark DDL string such as 'id BIGINT, name STRING'"),
+            "The columns of output_format parquet. By default found out from the first records, and"
+            " kept for every later run of the destination.",
+        ),
+    ]
+    cloudtrail_output: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "document",
+            one_of("document", "lines"),
+            "CloudTrail outputs as one document with all Records, or one record per line.",
+        ),
+    ]
+    undelimited_output: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "lines",
+            one_of("lines", "as_is"),
+            "JSON objects without newlines between them (Firehose): one per line, or as they are.",
+        ),
+    ]
+    max_expansion: Annotated[
+        int,
+        Declared(
+            _FORMATS,
+            250,
+            whole(1, 1_000_000),
+            "An object that decompresses to more than this many times its size is quarantined.",
+        ),
+    ]
+    max_document_bytes: Annotated[
+        int,
+        Declared(
+            _FORMATS,
+            128 * MIB,
+            whole(1, 4 * GIB),
+            "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
+            " larger ones are quarantined.",
+        ),
+    ]
+    second_reading: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "sample",
+            one_of("sample", "all", "none"),
+            "What of every output is read again before its commit, by readers that share no code"
+            " with"
+            " what made it: of each group its first and last sources and one by its hash, with"
+            " their"
+            " neighbours, up to 2 MiB each; all sources up to 8 MiB; or none.",
+        ),
+    ]
+    lambda_max_objects: Annotated[
+        int,
+        Declared(
+            _RUN,
+            1_000_000,
+            whole(1, 100_000_000),
+            "A partition with more candidates than this goes to Spark: its commit log would take"
+            " too much of one worker's memory.",
+        ),
+    ]
+    lambda_max_bytes: Annotated[
+        int,
+        Declared(
+            _RUN,
+            64 * GIB,
+            whole(1, 1024 * TIB),
+            "A partition with more bytes of candidates than this goes to Spark.",
+        ),
+    ]
+    lambda_max_seconds: Annotated[
+        int,
+        Declared(
+            _RUN,
+            600,
+            whole(1, 7 * 86_400),
+            "A partition that one worker would take longer for goes to Spark; estimated by objects,"
+            " bytes and format from the measured table in discovery/speed.py. A Lambda function may"
+            " run for 900.",
+        ),
+    ]
+    spark_engine: Annotated[
+        str,
+        Declared(
+            _RUN,
+            "emr",
+            one_of("emr", "emr_serverless", "none"),
+            "Where Spark runs: on an EMR cluster, which is made for the run unless emr_cluster_id"
+            " names one; on EMR Serverless; or nowhere, and what would go to Spark is left as it is"
+            " and reported.",
+        ),
+    ]
+    emr_cluster_id: Annotated[
+        str | None,
+        Declared(
+            _RUN,
+            None,
+            _CLUSTER,
+            "Add the Spark step to this running cluster, which is not terminated afterwards. Only"
+            " with spark_engine emr.",
+        ),
+    ]
+    max_concurrency: Annotated[
+        int,
+        Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted at once."),
+    ]
+    read_concurrency: Annotated[
+        int,
+        Declared(
+            _RUN,
+            256,
+            whole(1, 1_024),
+            "How many objects one worker reads at once at most; fewer when S3 asks to slow down.",
+        ),
+    ]
+    memory_budget_bytes: Annotated[
+        int,
+        Declared(
+            _RUN,
+            64 * MIB,
+            whole(1 * MIB, 8 * GIB),
+            "How many bytes one worker may have read ahead.",
+        ),
+    ]
+    clean_up: Annotated[
+        CleanUpMode,
+        Declared(
+            _AFTER,
+            "keep",
+            one_of("keep", "delete"),
+            "Keep the sources for ever, or delete them once retention has passed and their output"
+            " has been checked again.",
+        ),
+    ]
+    retention_days: Annotated[
+        float,
+        Declared(
+            _AFTER,
+            30,
+            number(0, 36_500),
+            "Days from the commit until clean_up may delete its sources; fractions are accepted.",
+        ),
+    ]
+
+
+def _declared() -> dict[str, FieldSpec]:
+    hints = get_type_hints(RunFields, include_extras=True)
+    return {name: hint.__metadata__[0].named(name) for name, hint in hints.items()}
+
+
 #: Every field by name, in the order in which they are documented.
-FIELDS: Mapping[str, FieldSpec] = MappingProxyType({spec.name: spec for spec in _SPECS})
+FIELDS: Mapping[str, FieldSpec] = MappingProxyType(_declared())

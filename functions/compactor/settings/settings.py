@@ -11,8 +11,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
-from compactor.settings.fields import FIELDS
-from compactor.settings.specs import MIB
+from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -22,72 +21,16 @@ from compactor.settings.windows import (
     window_steps,
 )
 
-__all__ = ["MIB", "STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
+__all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", "json_lines", "csv", "tsv", "cloudtrail", "undelimited_json", "parquet")
 
 
-class CleanUpMode(StrEnum):
-    """What becomes of sources whose commit is past retention."""
-
-    KEEP = "keep"
-    DELETE = "delete"
-
-
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """One run's input. Field names are the names of the JSON input.
-
-    :data:`compactor.settings.fields.FIELDS` says what each field means and accepts.
-    """
-
-    s3_source_uri: str
-    s3_destination_uri: str
-    s3_state_uri: str
-    # partitions
-    date_format: str | None
-    duration: int | None
-    start: str | None
-    end: str | None
-    depth: int
-    # qualification
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    settle_seconds: int
-    open_partition_seconds: int
-    min_objects: int
-    retry_quarantined: bool
-    # packing
-    target_bytes: int | None
-    small_object_bytes: int | None
-    output_stem: str
-    # formats
-    format: str
-    encoding: str
-    nul_bytes: str
-    csv_header: str
-    compression: str
-    output_format: str
-    parquet_schema: str | None
-    cloudtrail_output: str
-    undelimited_output: str
-    max_expansion: int
-    max_document_bytes: int
-    second_reading: str
-    # execution
-    lambda_max_objects: int
-    lambda_max_bytes: int
-    lambda_max_seconds: int
-    spark_engine: str
-    emr_cluster_id: str | None
-    max_concurrency: int
-    read_concurrency: int
-    memory_budget_bytes: int
-    # after the commit
-    clean_up: CleanUpMode
-    retention_days: float
+class Settings(RunFields):
+    """One run's input, and what follows from it."""
 
     @classmethod
     def from_input(cls, given: object) -> Settings:

@@ -36,6 +36,20 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """A field as it stands beside the attribute that has its name, see :class:`FieldSpec`."""
+
+    section: str
+    default: object
+    reader: Reader
+    meaning: str
+
+    def named(self, name: str) -> FieldSpec:
+        """The field."""
+        return FieldSpec(name, self.section, self.default, self.reader, self.meaning)
+
+
+@dataclass(frozen=True, slots=True)
 class FieldSpec:
     """One field of the input.
 

@@ -105,7 +105,7 @@ def _run(args: argparse.Namespace) -> int:
     if usual and table.regenerate(REPOSITORY / "README.md", known):
         print_line("README.md: the table between its markers is written anew")
     if usual and speeds.regenerate(REPOSITORY / "functions/compactor/discovery/speed.py", known):
-        print_line("worker_speed.py: its measured table is written anew")
+        print_line("discovery/speed.py: its measured table is written anew")
     return _verdict(known[one.name] for one in chosen)
 
 
