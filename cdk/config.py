@@ -13,7 +13,7 @@ from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
-from compactor.settings.specs import MIB
+from compactor.sizes import MIB
 
 # Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
 # the suffix is reserved for access points.

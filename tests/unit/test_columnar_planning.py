@@ -11,7 +11,7 @@ from compactor.errors import InvalidInput
 from compactor.model import SkipReason
 from compactor.planning.packing import make_group, pack
 from compactor.planning.plan import Knowledge, plan
-from compactor.settings.settings import MIB
+from compactor.sizes import MIB
 from tests.support.examples import NOW, listing, settings, source
 from tests.support.memory_store import ManualClock, MemoryStore
 

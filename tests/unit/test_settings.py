@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
-from compactor.settings.settings import MIB, CleanUpMode, Settings
+from compactor.settings.settings import CleanUpMode, Settings
+from compactor.sizes import MIB
 
 URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/logs/"}
 SEED = {**URIS, "date_format": "%Y/%m/%d", "duration": 7}

@@ -19,8 +19,8 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
+from compactor.sizes import MIB
 
-MIB = 1024 * 1024
 # S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
 PART_BYTES = 16 * MIB
 # S3 refuses parts under 5 MiB except the last, and copies of more than 5 GiB in one part.

@@ -14,8 +14,8 @@ from compactor.log.slices import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
 from compactor.ports import SourceBody
 from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 
-MIB = 1024 * 1024
 _MAGIC_BYTES = 16
 # Plain content up to this size is held whole; beyond it, it is streamed.
 WHOLE_BYTES = 16 * MIB

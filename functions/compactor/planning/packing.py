@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
-from compactor.settings.settings import MIB, Settings
+from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 
 COMPRESSED_TARGET_BYTES = 128 * MIB
 # Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.

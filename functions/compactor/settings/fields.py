@@ -14,9 +14,6 @@ from typing import Annotated, get_type_hints
 
 from compactor.model import Compression, Format
 from compactor.settings.specs import (
-    GIB,
-    MIB,
-    TIB,
     Declared,
     FieldSpec,
     Reader,
@@ -37,6 +34,7 @@ from compactor.settings.windows import (
     parse_date_format,
     parse_moment,
 )
+from compactor.sizes import GIB, MIB, TIB
 
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"

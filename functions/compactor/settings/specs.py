@@ -10,10 +10,6 @@ from enum import Enum
 
 from compactor.errors import InvalidInput
 
-MIB = 1024 * 1024
-GIB = 1024 * MIB
-TIB = 1024 * GIB
-
 
 class Required(Enum):
     """The default of a field that has none."""

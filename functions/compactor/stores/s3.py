@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import botocore.session
 from botocore.config import Config
 
+from compactor.sizes import MIB
 from compactor.stores.deletes import S3Deletes
 from compactor.stores.fast_get import FastGet
 from compactor.stores.listing import S3Listing
@@ -16,8 +17,6 @@ from compactor.stores.uploads import S3Uploads
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
-
-MIB = 1024 * 1024
 
 
 def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3Client:

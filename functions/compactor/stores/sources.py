@@ -19,13 +19,13 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
+from compactor.sizes import MIB
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
 from compactor.stores.fast_get import FastGet, require_etag
 from compactor.stores.readahead import pieces_ahead, read_ahead
 from compactor.stores.retries import NEVER
 
-MIB = 1024 * 1024
 # Larger sources are streamed in ranges of this size, not held whole.
 WHOLE_SOURCE_BYTES = 8 * MIB
 RANGE_BYTES = 8 * MIB
