@@ -57,6 +57,8 @@ _BINARY = frozenset({Format.PARQUET})
 _CLOUDFRONT = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
 _COMMENT = re.compile(rb"\n(#[^\r\n]*)")
 _COMMENTS = re.compile(rb"(#[^\n]*(?:\n#[^\n]*)*)(\n|\Z)")
+# A first line of names of flow log fields and nothing else.
+_LOWER_WORDS = re.compile(rb"[a-z \t\r\f\v-]*+(?:\n|\Z)")
 _FIELD_NAMES = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)* ?\Z")
 _FLOW_FIELDS = frozenset(
     b"""version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes
@@ -71,6 +73,7 @@ _FLOW_FIELDS = frozenset(
     packets-lost-no-route packets-lost-blackhole packets-lost-mtu-exceeded packets-lost-ttl-expired
     """.split()
 )
+_FLOW_KEY = "_vpcflowlogs_"
 _FEWEST_FLOW_FIELDS = 3
 # Of a header under a key of flow logs: AWS adds fields.
 _LEAST_KNOWN = 1 / 2
@@ -202,9 +205,10 @@ def _headed(head: bytes, key: str, csv_header: str, *, complete: bool) -> Detect
     if found:
         _refuse_other_comments(head, found)
         return Detected(Format.CLOUDFRONT, _ended(found, complete=complete))
-    line = _LINE.match(head)
-    if line is not None and _is_flow_header(line, key, head):
-        return Detected(Format.VPC_FLOW, _ended(line, complete=complete))
+    if _LOWER_WORDS.match(head) or _FLOW_KEY in key:
+        line = _LINE.match(head)
+        if line is not None and _is_flow_header(line, key, head):
+            return Detected(Format.VPC_FLOW, _ended(line, complete=complete))
     delimited = _delimited_by_name(key)
     if delimited is None:
         return None
@@ -233,7 +237,7 @@ def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
     if known < _FEWEST_FLOW_FIELDS or len(set(names)) < len(names):
         return False
     if known < len(names) and not (
-        "_vpcflowlogs_" in key and known >= _LEAST_KNOWN * len(names) and _FIELD_NAMES.match(line)
+        _FLOW_KEY in key and known >= _LEAST_KNOWN * len(names) and _FIELD_NAMES.match(line)
     ):
         return False
     if b"\n" + line in head[found.end(1) :]:
