@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from compactor.errors import UnreadableSource
 from compactor.formats import characters, json_lines, log_lines
@@ -77,6 +78,7 @@ _FLOW_KEY = "_vpcflowlogs_"
 _FEWEST_FLOW_FIELDS = 3
 # Of a header under a key of flow logs: AWS adds fields.
 _LEAST_KNOWN = 1 / 2
+_SHORT_HEADER = 4 << 10
 _DELIMITED = (Format.CSV, Format.TSV)
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
@@ -98,11 +100,24 @@ class Detected:
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
-        return Signature(self.format, compression, self.header, self.dialect)
+        make = _signature if len(self.header) <= _SHORT_HEADER else Signature
+        return make(self.format, compression, self.header, self.dialect)
+
+
+@lru_cache(64)
+def _signature(
+    format: Format, compression: Compression, header: bytes, dialect: bytes
+) -> Signature:
+    # Sources of one kind have one header; to compare it with itself costs nothing.
+    return Signature(format, compression, header, dialect)
 
 
 _PLAIN_READING = Reading()
 _TEXT = Detected(Format.TEXT)
+_OBJECTS = {
+    format: Detected(format)
+    for format in (Format.JSON_LINES, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL)
+}
 
 
 def detect(
@@ -151,7 +166,7 @@ def _certain(
     head: bytes, key: str, csv_header: str, *, complete: bool, reading: Reading
 ) -> Detected:
     if _OBJECT.match(head):
-        return Detected(_json_format(head, key, complete=complete, reading=reading))
+        return _OBJECTS[_json_format(head, key, complete=complete, reading=reading)]
     characters.refuse_binary(head, keep_nuls=reading.keep_nuls)
     if b"\n" not in head and b"\r" in head[:-1]:
         raise refused(QuarantineReason.UNKNOWN_FORMAT, "its lines end with CR alone", head, "")
@@ -249,6 +264,8 @@ def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
 
 def _delimited_by_name(key: str) -> Format | None:
     name = key.lower()
+    if ".csv" not in name and ".tsv" not in name:
+        return None
     for encoding in _ENCODINGS:
         name = name.removesuffix(encoding)
     if name.endswith(".csv"):
