@@ -185,7 +185,7 @@ class _Attempt:
         signature = found.signature(content.compression)
         if self._signature is None:
             self._open_output(signature, source)
-        if signature != self._signature:
+        if signature is not self._signature and signature != self._signature:
             self._pass_over(source, content, found)
             return
         self._frame(source, content, body.content)
