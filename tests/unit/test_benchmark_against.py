@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import CompactorError, IntegrityError, InvalidInput
-from scripts.benchmark import against, clients, command, datasets, session
+from scripts.benchmark import against, clients, command, datasets
 from scripts.benchmark.checkout import WORKER, checked_out, resolve
 from scripts.benchmark.digests import of_output
 from scripts.benchmark.results import Measurement, SetResult
 from scripts.benchmark.session import environment_of
 from scripts.benchmark.task import Task
+from scripts.local.model import REPOSITORY
 
 MEASURED = Measurement(
     data_set="json-4k",
@@ -206,7 +207,7 @@ def test_any_version_s_handler_is_called_until_it_is_done_and_named(
     with checked_out(repository, "HEAD") as old:
         client = clients.version(old.commit, old.subject, old.tree / "functions")
         # As this process has it: what is in reach of today's version is not to be of the other's.
-        base = {"PYTHONPATH": f"{session.REPOSITORY / 'functions'}", "PATH": "/bin"}
+        base = {"PYTHONPATH": f"{REPOSITORY / 'functions'}", "PATH": "/bin"}
         environment = environment_of(client, base)
         words = client.command(task, None)  # type: ignore[arg-type]
         subprocess.run(words, env=environment, check=True, cwd=tmp_path / "elsewhere")
@@ -226,7 +227,7 @@ def test_a_handler_of_another_tree_is_no_measurement_of_this_one(tmp_path: Path)
 
 def test_today_s_worker_starts_the_same_way(tmp_path: Path) -> None:
     # As far as to the task, which it lacks: all that the script itself imports is there.
-    today = clients.version("today", "today", session.REPOSITORY / "functions")
+    today = clients.version("today", "today", REPOSITORY / "functions")
     words = [*today.command(_no_task(), None)[:3], "not JSON"]  # type: ignore[arg-type]
     said = subprocess.run(
         words,
