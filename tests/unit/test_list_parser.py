@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.errors import TransientStoreError
 from compactor.stores.list_parser import ListedPage
 
 AWS = (
@@ -65,3 +66,26 @@ def test_common_prefixes_are_told_apart_from_objects():
     both = page(AWS.format(key="x", etag="e"), level + level.replace("a/", "b/"))
     assert both.prefixes == ("a/", "b/")
     assert len(both.objects("logs")) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "etag"),
+    [
+        ("&quot;e1&quot;", "e1"),
+        ("&quot;a&amp;b&quot;", "a&b"),
+        ("&quot;&#34;e1&#34;&quot;", "e1"),
+        ("&quot;e1", "e1"),
+        ("&#34;e1&quot;", "e1"),
+        ("&quot;", ""),
+        ("e1-2", "e1-2"),
+    ],
+)
+def test_an_etag_loses_its_quotes_however_they_are_written(written, etag):
+    (one,) = page(AWS.replace("&quot;{etag}&quot;", written).format(key="k")).objects("logs")
+    assert one.etag == etag
+
+
+@pytest.mark.parametrize("written", ["&quot;e&nbsp;1&quot;", "&quot;e&#0;1&quot;"])
+def test_an_etag_with_what_xml_does_not_know_is_an_error(written):
+    with pytest.raises(TransientStoreError, match="the listing of logs cannot be read"):
+        page(AWS.replace("&quot;{etag}&quot;", written).format(key="k")).objects("logs")

@@ -29,6 +29,7 @@ _USUAL = re.compile(
 )
 # The five names of XML and numbers; html.unescape knows others, and changes what C1 controls are.
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9A-Fa-f]{1,6})|([a-z]+));")
+_QUOTE = "&quot;"
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # NUL, and halves of UTF-16 pairs; what else XML forbids, some servers write nevertheless.
 _NO_CHARACTERS = frozenset({0, *range(0xD800, 0xE000)})
@@ -94,7 +95,7 @@ class ListedPage:
         return SourceObject(
             bucket,
             self._name(key),
-            _unescaped(etag).strip('"') if "&" in etag else etag.strip('"'),
+            _etag(etag),
             int(size),
             datetime.fromisoformat(last_modified).timestamp(),
             storage_class,
@@ -121,6 +122,14 @@ def _take_page(
         with suppress(ValueError):
             customized_response_dict[PAGE] = ListedPage(body.decode())
         response_dict["body"] = _NOTHING
+
+
+def _etag(raw: str) -> str:
+    """Without its quotes, which S3 writes as entities: taken off by length, once an object."""
+    inner = raw[len(_QUOTE) : -len(_QUOTE)]
+    if raw.startswith(_QUOTE) and raw.endswith(_QUOTE) and "&" not in inner:
+        return inner.strip('"')
+    return _unescaped(raw).strip('"') if "&" in raw else raw.strip('"')
 
 
 def _unescaped(text: str) -> str:
