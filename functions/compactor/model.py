@@ -173,11 +173,13 @@ class ObjectGroup:
         copy: the one source is large enough to be copied server-side, byte for byte.
         held: of sources at whose key something was compacted before, by identity: the marks of
             that (:mod:`compactor.contents`).
+        copies: the store may copy large sources; else all bytes pass through the worker.
     """
 
     id: str
     sources: tuple[SourceObject, ...]
     copy: bool = False
+    copies: bool = True
     held: Mapping[bytes, frozenset[int]] = field(default_factory=dict, compare=False)
 
     @property
