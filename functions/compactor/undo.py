@@ -27,9 +27,8 @@ from compactor.errors import (
     ObjectMissing,
     SourceChanged,
 )
-from compactor.model import Compression, ObjectGroup, SourceObject
+from compactor.model import ARCHIVED_CLASSES, Compression, ObjectGroup, SourceObject
 from compactor.pending import OutputWriter
-from compactor.plan import ARCHIVED_CLASSES
 from compactor.ports import ObjectStore
 from compactor.publish import is_published
 from compactor.stored_logs import read_entry
@@ -70,7 +69,8 @@ def changed_source(commit: Commit, store: ObjectStore) -> str:
         if not left:
             break
         for one in page:
-            if left.get(one.key) == one.etag and one.storage_class not in ARCHIVED_CLASSES:
+            archived = one.storage_class in ARCHIVED_CLASSES and not one.restored_until
+            if left.get(one.key) == one.etag and not archived:
                 del left[one.key]
     return min(left, default="")
 

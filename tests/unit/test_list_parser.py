@@ -23,6 +23,13 @@ OWNER_FIRST = (
 )
 
 
+RESTORED = AWS.replace(
+    "</StorageClass>",
+    "</StorageClass><RestoreStatus><IsRestoreInProgress>false</IsRestoreInProgress>"
+    "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate></RestoreStatus>",
+)
+
+
 def page(*entries: str, rest: str = "") -> ListedPage:
     return ListedPage(f"<ListBucketResult>{rest}{''.join(entries)}</ListBucketResult>")
 
@@ -65,3 +72,17 @@ def test_common_prefixes_are_told_apart_from_objects():
     both = page(AWS.format(key="x", etag="e"), level + level.replace("a/", "b/"))
     assert both.prefixes == ("a/", "b/")
     assert len(both.objects("logs")) == 1
+
+
+def test_of_archived_objects_the_page_tells_which_have_a_restored_copy_and_until_when():
+    under_way = RESTORED.replace(">false<", ">true<").replace(
+        "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate>", ""
+    )
+    forms = {"a": RESTORED, "b": under_way, "c": AWS}
+    entries = [form.format(key=key, etag="e") for key, form in forms.items()]
+    found = page(*entries).objects("logs")
+    assert [(one.key, one.restored_until) for one in found] == [
+        ("a", 1772409600.0),
+        ("b", 0.0),
+        ("c", 0.0),
+    ]
