@@ -15,7 +15,7 @@ from compactor.errors import RecordsDiffer, SourceChanged
 from compactor.manifest import ManifestRow
 from compactor.pending import PendingOutput
 from compactor.ports import ObjectStore, SourceBody
-from compactor.second_reading import Declared, Kind, NotReadable, judge, plain_pieces, read
+from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
 from compactor.second_reading.sampling import SAMPLED_BYTES
 from compactor.settings import Settings
 from compactor.twice import declared_by
@@ -90,9 +90,7 @@ def _count(content: bytes, name: str, declared: Declared, names: set[str]) -> ra
     """How many records another reader sees, at least and at most."""
     reading = judge(content, name, declared)
     if reading.kind in _JSON:
-        strict = reading.as_output(trail_lines=False, stream_as_is=reading.kind is Kind.JSON_STREAM)
-        records = read(strict if reading.kind is Kind.JSON_LINES else reading, (content,)).records
-        return range(records.records, records.records + 1)
+        return _json_counts(reading, content)
     if reading.kind is not Kind.TABLE:
         reading = judge(content, name, replace(declared, format="csv"))
     seen = read(reading, (content,))
@@ -100,6 +98,16 @@ def _count(content: bytes, name: str, declared: Declared, names: set[str]) -> ra
     below = seen.records.records
     blanks = len(_BLANK.findall(content))
     return range(max(0, below + least - blanks), below + most + 1)
+
+
+def _json_counts(reading: Reading, content: bytes) -> range:
+    lines = reading.as_output(trail_lines=False, stream_as_is=False)
+    seen = read(lines if reading.kind is Kind.JSON_LINES else reading, (content,))
+    least = most = seen.records.records
+    if seen.glued:
+        # Several values on a line are a reject, or, in undelimited JSON, a record each.
+        most = read(reading, (content,)).records.records
+    return range(least, most + 1)
 
 
 def _first_counts(first: Sequence[str], declared: Declared, names: set[str]) -> tuple[int, int]:

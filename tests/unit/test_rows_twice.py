@@ -44,7 +44,7 @@ def check(bodies: dict[str, tuple[bytes, int]], **given: object) -> None:
 
 SOUND: dict[str, tuple[bytes, int]] = {
     "a.json": (b'{"id": 1}\n\n{"id": 2}', 2),
-    "not-json.json": (b'{"id": 1}\nnot JSON\n{"id": 1} {"id": 2}\n', 3),
+    "not-json.json": (b'{"id": 1}\nnot JSON\n{"id": 2}\n', 3),
     "bom.json": (b'\xef\xbb\xbf{"id": 1}\r\n{"id": 2}\r\n', 2),
     "a.json.gz": (gzip.compress(b'{"id": 1}\n' * 5), 5),
     "stream.json": (b'{"id": 1}{"id": 2}{"id": 3}', 3),
@@ -71,6 +71,15 @@ def test_a_row_too_few_or_too_many_withholds_the_group(name: str, wrong: int) ->
     count += wrong + (name == "blank.csv" and wrong > 0)
     with pytest.raises(RecordsDiffer, match=f"{name}.*{count} rows and rejects"):
         check({name: (body, count)})
+
+
+def test_several_values_on_a_line_are_one_reject_or_a_record_each() -> None:
+    body = b'{"id": 1}\n{"id": 2} {"id": 3}\n'
+    for count in (2, 3):
+        check({"a.json": (body, count)})
+    for count in (1, 4):
+        with pytest.raises(RecordsDiffer):
+            check({"a.json": (body, count)})
 
 
 def test_a_first_row_that_became_the_names_of_columns_is_missed_as_declared() -> None:
