@@ -47,7 +47,9 @@ def kept_draft(commit: Commit, run: PartitionRun, destination: Destination) -> C
     """
     group = uncopied(group_of(commit))
     output = from_kept(commit, group.id, destination, _undoing(run))
-    return output and commit.moved(run.run_id, run.clock.now(), group.id, output)
+    if output is None:
+        return None
+    return commit.moved(run.run_id, run.clock.now(), group.id, output)
 
 
 def forget(commit: Commit, run: PartitionRun) -> None:
