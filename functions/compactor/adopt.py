@@ -34,7 +34,7 @@ from compactor.group_steps import draft_of, store_group
 from compactor.listing import take_listing
 from compactor.log_identity import WAY_OUT, restore_identity
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, SourceObject
-from compactor.packing import packing_class
+from compactor.packing import packing_class, uncopied
 from compactor.partition_run import PartitionRun
 from compactor.pending import PendingOutput
 from compactor.plan import Knowledge, plan
@@ -146,7 +146,9 @@ class _Partition:
         known = Knowledge(state.committed, state.quarantined, self._signatures)
         for window in self._windows(moment):
             decision: CompactionPlan = plan(window, run.settings, known, moment)
-            yield from decision.groups
+            for group in decision.groups:
+                yield group
+                yield uncopied(group)
 
     def _windows(self, at: float) -> Iterator[Listing]:
         run = self._run

@@ -57,7 +57,7 @@ def compact(
     if group.copy:
         return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    copies = True
+    copies = group.copies
     # Ends: each turn leaves out one source more, but for one that gives up copying.
     while True:
         attempt = _Attempt(group, settings, store, destination, left_out)

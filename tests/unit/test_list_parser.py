@@ -24,6 +24,13 @@ OWNER_FIRST = (
 )
 
 
+RESTORED = AWS.replace(
+    "</StorageClass>",
+    "</StorageClass><RestoreStatus><IsRestoreInProgress>false</IsRestoreInProgress>"
+    "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate></RestoreStatus>",
+)
+
+
 def page(*entries: str, rest: str = "") -> ListedPage:
     return ListedPage(f"<ListBucketResult>{rest}{''.join(entries)}</ListBucketResult>")
 
@@ -89,3 +96,17 @@ def test_an_etag_loses_its_quotes_however_they_are_written(written, etag):
 def test_an_etag_with_what_xml_does_not_know_is_an_error(written):
     with pytest.raises(TransientStoreError, match="the listing of logs cannot be read"):
         page(AWS.replace("&quot;{etag}&quot;", written).format(key="k")).objects("logs")
+
+
+def test_of_archived_objects_the_page_tells_which_have_a_restored_copy_and_until_when():
+    under_way = RESTORED.replace(">false<", ">true<").replace(
+        "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate>", ""
+    )
+    forms = {"a": RESTORED, "b": under_way, "c": AWS}
+    entries = [form.format(key=key, etag="e") for key, form in forms.items()]
+    found = page(*entries).objects("logs")
+    assert [(one.key, one.restored_until) for one in found] == [
+        ("a", 1772409600.0),
+        ("b", 0.0),
+        ("c", 0.0),
+    ]

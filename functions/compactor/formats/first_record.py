@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from compactor.errors import UnreadableSource
 from compactor.formats.delimited import DELIMITERS, records_pattern
+from compactor.formats.refusal import refused
 from compactor.formats.usual_rows import (
     FIRST_BYTES,
     FIRST_ROWS,
@@ -54,7 +55,6 @@ _USUAL = {Format.CSV: b",", Format.TSV: b"\t"}
 _MOST_SAMPLED_BYTES = 1 << 20
 # Sources of one kind begin with one line; what it says is kept.
 _SHORT_LINE = 4 << 10
-_SHOWN_BYTES = 40
 _SEPARATOR = re.compile(rb'"?sep=', re.IGNORECASE)
 _COMMENT = re.compile(rb"#|//|--|%|;|'|\*")
 # First fields of records that begin a transmission, not a table.
@@ -154,12 +154,7 @@ def delimiters_of(line: bytes, format: Format) -> tuple[bytes, ...]:
 
 def ambiguous(seen: str, head: bytes, remedy: str = _REMEDY) -> UnreadableSource:
     """The error for a source of which nobody can tell whether it has a header."""
-    return _refused(QuarantineReason.AMBIGUOUS_HEADER, seen, head, remedy)
-
-
-def _refused(reason: QuarantineReason, seen: str, head: bytes, remedy: str) -> UnreadableSource:
-    shown = repr(head[:_SHOWN_BYTES])[1:] + ("..." if len(head) > _SHOWN_BYTES else "")
-    return UnreadableSource(reason, f"{seen}; it starts with {shown}; {remedy}")
+    return refused(QuarantineReason.AMBIGUOUS_HEADER, seen, head, remedy)
 
 
 def _record(head: bytes, delimiter: bytes, *, complete: bool) -> bytes:
@@ -176,7 +171,7 @@ def _record(head: bytes, delimiter: bytes, *, complete: bool) -> bytes:
 def _refuse_lone_returns(record: bytes, head: bytes) -> None:
     if b"\r" in record.removesuffix(b"\n").removesuffix(b"\r"):
         seen = "carriage returns alone seem to end its lines"
-        raise _refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, _TEXT_REMEDY)
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, _TEXT_REMEDY)
 
 
 def _malformed(detail: str) -> UnreadableSource:

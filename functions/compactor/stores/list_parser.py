@@ -34,6 +34,11 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # NUL, and halves of UTF-16 pairs; what else XML forbids, some servers write nevertheless.
 _NO_CHARACTERS = frozenset({0, *range(0xD800, 0xE000)})
 _FIELD = re.compile(r"<(Key|ETag|Size|LastModified|StorageClass)>([^<]*)</")
+# Told only where it was asked for, and only of objects of archive classes that were restored.
+_RESTORED = re.compile(
+    r"<IsRestoreInProgress>\s*false\s*</.*?<RestoreExpiryDate>\s*([^<]*?)\s*</",
+    re.DOTALL | re.IGNORECASE,
+)
 _PREFIX = re.compile(r"<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _TRUNCATED = re.compile(r"<IsTruncated>\s*true\s*<", re.IGNORECASE)
 _TOKEN = re.compile(r"<NextContinuationToken>([^<]*)<")
@@ -88,9 +93,12 @@ class ListedPage:
         found = dict(_FIELD.findall(entry))
         names = ("Key", "LastModified", "ETag", "Size")
         storage_class = found.get("StorageClass", "STANDARD")
-        return self._from_fields(bucket, *(found[name] for name in names), storage_class)
+        restored = _RESTORED.search(entry)
+        until = datetime.fromisoformat(restored[1]).timestamp() if restored else 0.0
+        fields = (found[name] for name in names)
+        return self._from_fields(bucket, *fields, storage_class, restored_until=until)
 
-    def _from_fields(self, bucket: str, *fields: str) -> SourceObject:
+    def _from_fields(self, bucket: str, *fields: str, restored_until: float = 0.0) -> SourceObject:
         key, last_modified, etag, size, storage_class = fields
         return SourceObject(
             bucket,
@@ -99,6 +107,7 @@ class ListedPage:
             int(size),
             datetime.fromisoformat(last_modified).timestamp(),
             storage_class,
+            restored_until,
         )
 
     def _name(self, raw: str) -> str:
