@@ -23,7 +23,7 @@ set-up: ## Make .venv from the locks (all targets do it first; at once when noth
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
 
-bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look
+bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look, "--against COMMIT" for two versions
 	@.venv/bin/python -m compactor_dev.benchmark $(ARGS)
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"

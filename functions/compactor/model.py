@@ -76,11 +76,19 @@ class QuarantineReason(StrEnum):
 #: Nothing is wrong with the bytes themselves: every run asks for such a source again.
 DENIED_REASONS = frozenset({QuarantineReason.ACCESS_DENIED, QuarantineReason.ENCRYPTED})
 PASSING_REASONS = DENIED_REASONS | {QuarantineReason.ARCHIVED}
+#: Storage classes whose objects are readable only while there is a restored copy. GLACIER_IR is
+#: readable at once and so is not here.
+ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 
 
 @dataclass(frozen=True, slots=True)
 class SourceObject:
-    """One listed object, pinned by its ETag."""
+    """One listed object, pinned by its ETag.
+
+    Attributes:
+        restored_until: how long the restored copy of an archived object can be read, UNIX
+            seconds; 0 where there is none.
+    """
 
     bucket: str
     key: str
@@ -88,6 +96,7 @@ class SourceObject:
     size: int
     last_modified: float
     storage_class: str = "STANDARD"
+    restored_until: float = 0.0
     _identity: bytes = field(default=b"", init=False, compare=False, repr=False)
 
     @property
@@ -173,11 +182,13 @@ class ObjectGroup:
         copy: the one source is large enough to be copied server-side, byte for byte.
         held: of sources at whose key something was compacted before, by identity: the marks of
             that (:mod:`compactor.log.contents`).
+        copies: the store may copy large sources; else all bytes pass through the worker.
     """
 
     id: str
     sources: tuple[SourceObject, ...]
     copy: bool = False
+    copies: bool = True
     held: Mapping[bytes, frozenset[int]] = field(default_factory=dict, compare=False)
 
     @property

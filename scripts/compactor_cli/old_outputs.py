@@ -21,6 +21,7 @@ from compactor.outputs.first_lines import FirstLine, judge
 from compactor.past import deep
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+from compactor.shown import shown_bytes
 
 ROWS_DROPPED, UNDECIDED = deep.ROWS_DROPPED, "first_line_undecided"
 _ROWS_OF_A_SOURCE = 5
@@ -93,7 +94,8 @@ def _first_lines(commit: Commit, store: ObjectStore) -> tuple[Finding, ...]:
         verdict = _judge(commit, output, line, store)
         if verdict is not FirstLine.HEADER:
             kind = ROWS_DROPPED if verdict is FirstLine.ROW else UNDECIDED
-            detail = f"{dropping:,} sources begin with {_shown(line)}, and it was kept once"
+            shown = shown_bytes(line, _SHOWN_BYTES)
+            detail = f"{dropping:,} sources begin with {shown}, and it was kept once"
             found.append(_finding(commit, output, kind, dropping, detail))
     return tuple(found)
 
@@ -153,8 +155,3 @@ class _Below:
         if len(self.rows) < _MOST_ROWS:
             lines = head.split(b"\n", _ROWS_OF_A_SOURCE)[:_ROWS_OF_A_SOURCE]
             self.rows += [row.removesuffix(b"\r") for row in lines if row.strip()]
-
-
-def _shown(line: bytes) -> str:
-    more = "..." if len(line) > _SHOWN_BYTES else ""
-    return repr(line[:_SHOWN_BYTES])[1:] + more

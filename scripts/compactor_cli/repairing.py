@@ -14,7 +14,7 @@ from compactor.log.log import CommitLog
 from compactor.log.old_rules import is_doubtful
 from compactor.log.passed import PassedRecord, has_passed, write_passed
 from compactor.log.stored import StoredLog, every_entry, read_entry
-from compactor.past.undo import Undoing, changed_source, undo
+from compactor.outputs.undo import Undoing, changed_source, undo
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs

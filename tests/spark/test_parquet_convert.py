@@ -8,13 +8,16 @@ from collections.abc import Callable
 
 import pytest
 import zstandard
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import StructType
 
-from compactor.errors import InvalidInput, SourceChanged
+from compactor.errors import InvalidInput, RecordsDiffer, SourceChanged
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit
 from compactor.model import QuarantineReason
 from compactor.outputs.verify import check_commit
+from compactor_spark.columnar.blocks import Accounts
 from compactor_spark.columnar.groups import compact_columnar
 from tests.spark.row_world import RowWorld
 
@@ -343,3 +346,21 @@ def test_health_checks_with_equal_first_rows_lose_none_of_them(rows: Rows) -> No
     plain.run()
     assert [tuple(r) for r in plain.output().collect()] == [("web-1", "OK")] * 2
     assert plain.output().columns == ["_c0", "_c1"]
+
+
+def test_rows_that_another_reader_counts_otherwise_are_withheld(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = rows(output_format="parquet")
+    world.put_lines("1.json", {"id": 1}, {"id": 2})
+    world.put_lines("2.json", {"id": 3})
+
+    def without_first(blocks: DataFrame, accounts: Accounts) -> DataFrame:
+        # As if two lines had been taken for one record.
+        accounts.records[0] = 1
+        return blocks.withColumn("records", F.slice("records", 1, 1))
+
+    monkeypatch.setattr("compactor_spark.columnar.convert.readable", without_first)
+    with pytest.raises(RecordsDiffer, match=r"1\.json': 2 records in, 1 rows and rejects"):
+        world.pending()
+    assert not world.uploads()

@@ -108,6 +108,7 @@ class MemoryBase:
         last_modified: float | None = None,
         storage_class: str = "STANDARD",
         etag: str = "",
+        restored_until: float = 0.0,
     ) -> SourceObject:
         """Put an object there as some producer did; makes the bucket where needed.
 
@@ -117,6 +118,7 @@ class MemoryBase:
         one = stored(body, arrived, storage_class=storage_class)
         if etag:
             one = replace(one, etag=etag)
+        one = replace(one, restored_until=restored_until)
         with self._lock:
             self.add_bucket(bucket)
             self._buckets[bucket].set(key, one)

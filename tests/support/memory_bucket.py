@@ -28,6 +28,7 @@ class Stored:
     crc32: int | None = None
     content_type: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    restored_until: float = 0.0
 
     def head(self, now: float) -> ObjectHead:
         return ObjectHead(
@@ -42,7 +43,13 @@ class Stored:
 
     def listed(self, bucket: str, key: str) -> SourceObject:
         return SourceObject(
-            bucket, key, self.etag, len(self.body), self.last_modified, self.storage_class
+            bucket,
+            key,
+            self.etag,
+            len(self.body),
+            self.last_modified,
+            self.storage_class,
+            self.restored_until,
         )
 
 
@@ -133,7 +140,8 @@ class Bucket:
         one = self.objects.get(source.key)
         if one is None or one.etag != source.etag:
             raise SourceChanged(source.key, source.etag, one.etag if one else "gone")
-        assert one.storage_class not in ARCHIVED, f"InvalidObjectState: {source.key}"
+        readable = one.storage_class not in ARCHIVED or one.restored_until
+        assert readable, f"InvalidObjectState: {source.key}"
         return one
 
     def upload(self, key: str, upload_id: str) -> Upload:

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from compactor.conditions import Condition
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.log import CommitLog
 from compactor.log.manifest import identities
+from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.verify import check_commit
 from compactor.past.adopt import Adoption, adopt, begin, find_outputs
 from compactor.run.given import PartitionRun
@@ -286,3 +288,18 @@ def test_nobody_is_asked_where_nobody_can_answer(lost: World, command: Command) 
     assert (code, "--yes" in err) == (2, True)
     code, _, err = command(*DEPTH, "--yes", "--output-format", "parquet")
     assert (code, "output_format" in err) == (2, True)
+
+
+def test_outputs_that_were_built_again_without_copies_are_proven_too() -> None:
+    world = World(depth=3)
+    world.store.add_bucket("source")
+    world.add("a.json", LINE)
+    line = b'{"id": "%b"}\n' % (b"x" * 9_985)
+    world.put("b.json", line * (COPY_SLICE_BYTES // len(line) + 1))
+    world.store.ignores = {Condition.COPIED_CHECKSUM}
+    assert world.run().counts.repaired == 1
+    world.store.ignores = set()
+    lose(world, "_compactor/")
+    done = adopted(world)
+    assert (done.left, done.older, done.error) == ([], [], "")
+    assert len(done.proven) == 1

@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = ("functions", "scripts", "spark", "cdk")
 # One subject takes 100 lines or 400; none is cut in two for a number.
 MODULE_LINES = 400
+# One entry for each field of a run: a table, in which nobody reads all lines.
+TABLES = frozenset({"functions/compactor/settings/fields.py"})
 
 # What DESIGN.md's terminology replaces. Python's own words for byte pieces stay allowed.
 FORBIDDEN_NAMES = re.compile(
@@ -141,7 +143,7 @@ def test_modules_stay_short_enough_to_read_at_one_sitting() -> None:
     too_long = {
         str(path): len(text.splitlines())
         for path, text in modules(*CODE)
-        if len(text.splitlines()) > MODULE_LINES
+        if len(text.splitlines()) > MODULE_LINES and str(path) not in TABLES
     }
     assert too_long == {}
 

@@ -99,6 +99,24 @@ def test_content_is_not_taken_for_new_where_the_entry_that_has_it_is_gone() -> N
     assert made.store.contents("lake", "compacted/") == before
 
 
+def test_an_upload_is_aborted_at_once_where_the_look_up_of_the_content_fails() -> None:
+    made = world()
+    deliver(made, 1, etag=ETAG)
+    made.add("9.json", '{{"id": "{}"}}')
+    (first,) = (one for one in made.store.contents("lake") if one.endswith(f"/{1:020d}.json.gz"))
+
+    def somebody(call: Call) -> None:
+        if call.name == "upload_part":
+            made.store.hooks.clear()
+            made.store.remove("lake", first)
+
+    made.store.hooks.before.append(somebody)
+    with pytest.raises(IntegrityError, match="has no entry 1"):
+        made.run()
+    assert made.store.count("abort_upload") == 1
+    assert made.store.unfinished_uploads("lake") == {}
+
+
 def test_equal_content_in_another_compression_is_the_same_content() -> None:
     made = world()
     deliver(made, 1, gzip.compress(bodies[1], mtime=0))

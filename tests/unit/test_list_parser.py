@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.errors import TransientStoreError
 from compactor.stores.list_parser import ListedPage
 
 AWS = (
@@ -20,6 +21,13 @@ OWNER_FIRST = (
     "<Contents><Owner><ID>1</ID></Owner><Size>7</Size><StorageClass>GLACIER</StorageClass>"
     "<ETag>&#34;{etag}&#34;</ETag><LastModified>2026-01-02T04:04:05+01:00</LastModified>"
     "<Key>{key}</Key></Contents>"
+)
+
+
+RESTORED = AWS.replace(
+    "</StorageClass>",
+    "</StorageClass><RestoreStatus><IsRestoreInProgress>false</IsRestoreInProgress>"
+    "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate></RestoreStatus>",
 )
 
 
@@ -65,3 +73,40 @@ def test_common_prefixes_are_told_apart_from_objects():
     both = page(AWS.format(key="x", etag="e"), level + level.replace("a/", "b/"))
     assert both.prefixes == ("a/", "b/")
     assert len(both.objects("logs")) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "etag"),
+    [
+        ("&quot;e1&quot;", "e1"),
+        ("&quot;a&amp;b&quot;", "a&b"),
+        ("&quot;&#34;e1&#34;&quot;", "e1"),
+        ("&quot;e1", "e1"),
+        ("&#34;e1&quot;", "e1"),
+        ("&quot;", ""),
+        ("e1-2", "e1-2"),
+    ],
+)
+def test_an_etag_loses_its_quotes_however_they_are_written(written, etag):
+    (one,) = page(AWS.replace("&quot;{etag}&quot;", written).format(key="k")).objects("logs")
+    assert one.etag == etag
+
+
+@pytest.mark.parametrize("written", ["&quot;e&nbsp;1&quot;", "&quot;e&#0;1&quot;"])
+def test_an_etag_with_what_xml_does_not_know_is_an_error(written):
+    with pytest.raises(TransientStoreError, match="the listing of logs cannot be read"):
+        page(AWS.replace("&quot;{etag}&quot;", written).format(key="k")).objects("logs")
+
+
+def test_of_archived_objects_the_page_tells_which_have_a_restored_copy_and_until_when():
+    under_way = RESTORED.replace(">false<", ">true<").replace(
+        "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate>", ""
+    )
+    forms = {"a": RESTORED, "b": under_way, "c": AWS}
+    entries = [form.format(key=key, etag="e") for key, form in forms.items()]
+    found = page(*entries).objects("logs")
+    assert [(one.key, one.restored_until) for one in found] == [
+        ("a", 1772409600.0),
+        ("b", 0.0),
+        ("c", 0.0),
+    ]

@@ -81,6 +81,15 @@ def test_archived_objects_cannot_be_read_and_are_left_alone(storage_class):
     assert decision.skipped[SkipReason.ARCHIVED].objects == 1
 
 
+@pytest.mark.parametrize("storage_class", ["GLACIER", "DEEP_ARCHIVE"])
+def test_archived_objects_are_sources_while_their_restored_copies_last(storage_class):
+    lasting = source("a.json", storage_class=storage_class, restored_until=NOW + 1)
+    over = source("b.json", storage_class=storage_class, restored_until=NOW)
+    decision = decide(lasting, over, source("c.json"))
+    assert names(decision) == [["a.json", "c.json"]]
+    assert decision.skipped[SkipReason.ARCHIVED].examples == (over.key,)
+
+
 def test_glacier_instant_retrieval_is_read_like_any_other_class():
     assert names(decide(source("a.json", storage_class="GLACIER_IR"))) == [["a.json"]]
 

@@ -10,7 +10,7 @@ import pytest
 from compactor.errors import CommitConflict, SourceChanged
 from compactor.log.entries import RULES
 from compactor.model import Format
-from compactor.past.undo import Undoing, undo
+from compactor.outputs.undo import Undoing, undo
 from compactor_cli.commands import main
 from compactor_cli.commands import repair as command_module
 from compactor_cli.old_outputs import Finding, examine

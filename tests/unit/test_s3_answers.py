@@ -30,7 +30,7 @@ from tests.support.s3_requests import (
     sends_ranges_of,
     store_on,
 )
-from tests.support.scripted_s3 import Answer, ScriptedS3, refusal
+from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 
 ASK: dict[str, Callable[[S3Store], Any]] = {
     "list": lambda store: list(store.list_objects("bucket", "p/")),
@@ -291,6 +291,9 @@ def test_no_object_and_no_bucket_have_no_head(s3: ScriptedS3, store: S3Store) ->
     assert store.head("bucket", "k") is None
 
 
+QUESTION = "x-amz-optional-object-attributes"
+
+
 def listing(*entries: str, token: str = "") -> Answer:
     more = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
     truncated = f"<IsTruncated>{str(bool(token)).lower()}</IsTruncated>{more}"
@@ -314,6 +317,54 @@ def test_keys_are_decoded_as_s3_encodes_them(s3: ScriptedS3, store: S3Store) -> 
     assert (first.bucket, first.etag, first.size) == ("bucket", ETAG, 7)
     assert first.last_modified == 1_767_323_045.0
     assert (first.storage_class, second.storage_class) == ("STANDARD", "GLACIER")
+
+
+def test_a_page_with_archived_objects_is_listed_again_to_see_which_are_restored(
+    s3: ScriptedS3, store: S3Store
+) -> None:
+    archived = entry("b", "DEEP_ARCHIVE")
+    restored = archived.replace(
+        "</StorageClass>",
+        "</StorageClass><RestoreStatus><IsRestoreInProgress>false</IsRestoreInProgress>"
+        "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate></RestoreStatus>",
+    )
+
+    def answer(asked: Asked) -> Answer:
+        if "continuation-token" in asked.path:
+            return listing(entry("c", "GLACIER"))
+        if "start-after" in asked.path:
+            return listing()
+        return listing(entry("a"), restored if QUESTION in asked.headers else archived, token="t")
+
+    s3.answer = answer
+    found = [one for page in store.list_objects("bucket", "") for one in page]
+    assert [(one.key, one.restored_until) for one in found] == [
+        ("a", 0.0),
+        ("b", 1_772_409_600.0),
+        ("c", 0.0),
+    ]
+    first, *others = [QUESTION in one.headers for one in s3.asked]
+    assert not first
+    assert all(others)
+
+
+def test_a_listing_without_archived_objects_asks_nothing_more(
+    s3: ScriptedS3, store: S3Store
+) -> None:
+    s3.always(listing(entry("a"), entry("b", "GLACIER_IR")))
+    assert len(list(store.list_objects("bucket", ""))) == 1
+    assert len(s3.asked) == 1
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, "InvalidArgument"), (501, "NotImplemented")])
+def test_a_store_that_refuses_the_question_lists_as_before(
+    s3: ScriptedS3, store: S3Store, status: int, code: str
+) -> None:
+    s3.answer = lambda asked: (
+        refusal(status, code) if QUESTION in asked.headers else listing(entry("a", "GLACIER"))
+    )
+    ((one,),) = store.list_objects("bucket", "")
+    assert (one.key, one.restored_until) == ("a", 0.0)
 
 
 def test_a_level_is_decoded_as_s3_encodes_it(s3: ScriptedS3, store: S3Store) -> None:

@@ -90,15 +90,6 @@ def test_a_source_that_changes_while_it_passes_through_is_planned_again() -> Non
     assert world.store.unfinished_uploads("lake") == {}
 
 
-@pytest.mark.parametrize("trusting", [True, False])
-def test_a_wrong_stored_checksum_of_a_copied_output_is_told_at_once(*, trusting: bool) -> None:
-    world = copied_world()
-    world.store.ignores = {Condition.COPIED_CHECKSUM}
-    take(world, StoreTraits(knows_copied_crc32=trusting))
-    with pytest.raises(IntegrityError, match="readers that compare them refuse it"):
-        world.run()
-
-
 def published_before(world: World) -> None:
     """By a version that did not look at it, at a store that tells nothing of parts."""
     world.run()

@@ -16,7 +16,9 @@ from compactor.model import QuarantineReason
 
 KEEP_NULS = 'set nul_bytes: "keep" to take it for text'
 _SAMPLE_BYTES = 4096
-_END_BYTES = 1024
+# Of what is looked at for controls, at the start and at the end.
+_START_BYTES = 1024
+_END_BYTES = 512
 # Of a sample: what is neither printed nor tab, LF, FF, CR or ESC (colours).
 _MOST_CONTROLS = 1 / 100
 _CONTROLS = bytes({*range(9), 11, *range(14, 27), *range(28, 32), 127})
@@ -26,6 +28,7 @@ _WIDE_BOMS = (
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
 )
+_WIDE_STARTS = frozenset(mark[:1] for mark, _ in _WIDE_BOMS)
 # Of text in another encoding most bytes are ASCII, of binary content few.
 _LEAST_ASCII = 1 / 2
 _DECODED_AT_ONCE = 1 << 20
@@ -123,8 +126,8 @@ def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:
         raise refused(QuarantineReason.BINARY, "it is a tar archive", head, "")
     if b"\0" in head and not keep_nuls:
         _refuse_nuls(head)
-    _refuse_controls(head[:_SAMPLE_BYTES], head, keep_nuls=keep_nuls)
-    if len(head) > _SAMPLE_BYTES:
+    _refuse_controls(head[:_START_BYTES], head, keep_nuls=keep_nuls)
+    if len(head) > _START_BYTES:
         _refuse_controls(head[-_END_BYTES:], head, keep_nuls=keep_nuls)
 
 
@@ -134,6 +137,8 @@ def _has_no_magic(head: bytes) -> bool:
 
 def refuse_wide(head: bytes) -> None:
     """Raise UnreadableSource (ENCODING) for UTF-16 and UTF-32 with a byte order mark."""
+    if head[:1] not in _WIDE_STARTS:
+        return
     for mark, name in _WIDE_BOMS:
         if head.startswith(mark):
             raise _wide(name, head)

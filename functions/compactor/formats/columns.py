@@ -34,6 +34,7 @@ class ColumnsFramer:
         self.header_seen_again = False
         self._format = format
         self._header = header
+        self._line = b"\n" + header
         self._inner: Framer = HeadedFramer(header) if header else LineFramer()
 
     def opening(self) -> bytes:
@@ -86,8 +87,10 @@ class ColumnsFramer:
 
     def look_for_header(self, content: bytes, start: int = 0) -> None:
         """Look for the header among lines that are no header, from the newline before them."""
+        if self.header_seen_again or content.find(self._line, start) < 0:
+            return
         watch = self.watch()
-        if watch is not None and not self.header_seen_again:
+        if watch is not None:
             watch.look(content, start, last=True)
             self.header_seen_again = watch.found
 

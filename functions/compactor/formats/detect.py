@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from compactor.errors import UnreadableSource
 from compactor.formats import characters, json_lines, log_lines
@@ -57,6 +58,8 @@ _BINARY = frozenset({Format.PARQUET})
 _CLOUDFRONT = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
 _COMMENT = re.compile(rb"\n(#[^\r\n]*)")
 _COMMENTS = re.compile(rb"(#[^\n]*(?:\n#[^\n]*)*)(\n|\Z)")
+# A first line of names of flow log fields and nothing else.
+_LOWER_WORDS = re.compile(rb"[a-z \t\r\f\v-]*+(?:\n|\Z)")
 _FIELD_NAMES = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)* ?\Z")
 _FLOW_FIELDS = frozenset(
     b"""version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes
@@ -71,9 +74,11 @@ _FLOW_FIELDS = frozenset(
     packets-lost-no-route packets-lost-blackhole packets-lost-mtu-exceeded packets-lost-ttl-expired
     """.split()
 )
+_FLOW_KEY = "_vpcflowlogs_"
 _FEWEST_FLOW_FIELDS = 3
 # Of a header under a key of flow logs: AWS adds fields.
 _LEAST_KNOWN = 1 / 2
+_SHORT_HEADER = 4 << 10
 _DELIMITED = (Format.CSV, Format.TSV)
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
@@ -95,11 +100,24 @@ class Detected:
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
-        return Signature(self.format, compression, self.header, self.dialect)
+        make = _signature if len(self.header) <= _SHORT_HEADER else Signature
+        return make(self.format, compression, self.header, self.dialect)
+
+
+@lru_cache(64)
+def _signature(
+    format: Format, compression: Compression, header: bytes, dialect: bytes
+) -> Signature:
+    # Sources of one kind have one header; to compare it with itself costs nothing.
+    return Signature(format, compression, header, dialect)
 
 
 _PLAIN_READING = Reading()
 _TEXT = Detected(Format.TEXT)
+_OBJECTS = {
+    format: Detected(format)
+    for format in (Format.JSON_LINES, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL)
+}
 
 
 def detect(
@@ -148,7 +166,7 @@ def _certain(
     head: bytes, key: str, csv_header: str, *, complete: bool, reading: Reading
 ) -> Detected:
     if _OBJECT.match(head):
-        return Detected(_json_format(head, key, complete=complete, reading=reading))
+        return _OBJECTS[_json_format(head, key, complete=complete, reading=reading)]
     characters.refuse_binary(head, keep_nuls=reading.keep_nuls)
     if b"\n" not in head and b"\r" in head[:-1]:
         raise refused(QuarantineReason.UNKNOWN_FORMAT, "its lines end with CR alone", head, "")
@@ -202,9 +220,10 @@ def _headed(head: bytes, key: str, csv_header: str, *, complete: bool) -> Detect
     if found:
         _refuse_other_comments(head, found)
         return Detected(Format.CLOUDFRONT, _ended(found, complete=complete))
-    line = _LINE.match(head)
-    if line is not None and _is_flow_header(line, key, head):
-        return Detected(Format.VPC_FLOW, _ended(line, complete=complete))
+    if _LOWER_WORDS.match(head) or _FLOW_KEY in key:
+        line = _LINE.match(head)
+        if line is not None and _is_flow_header(line, key, head):
+            return Detected(Format.VPC_FLOW, _ended(line, complete=complete))
     delimited = _delimited_by_name(key)
     if delimited is None:
         return None
@@ -233,7 +252,7 @@ def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
     if known < _FEWEST_FLOW_FIELDS or len(set(names)) < len(names):
         return False
     if known < len(names) and not (
-        "_vpcflowlogs_" in key and known >= _LEAST_KNOWN * len(names) and _FIELD_NAMES.match(line)
+        _FLOW_KEY in key and known >= _LEAST_KNOWN * len(names) and _FIELD_NAMES.match(line)
     ):
         return False
     if b"\n" + line in head[found.end(1) :]:
@@ -245,6 +264,8 @@ def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
 
 def _delimited_by_name(key: str) -> Format | None:
     name = key.lower()
+    if ".csv" not in name and ".tsv" not in name:
+        return None
     for encoding in _ENCODINGS:
         name = name.removesuffix(encoding)
     if name.endswith(".csv"):

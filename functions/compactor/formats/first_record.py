@@ -20,13 +20,24 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from compactor.errors import UnreadableSource
 from compactor.formats.delimited import DELIMITERS, records_pattern
+from compactor.formats.refusal import refused
+from compactor.formats.usual_rows import (
+    FIRST_BYTES,
+    FIRST_ROWS,
+    LAST_BYTES,
+    LAST_ROWS,
+    MOST_COLUMNS,
+    MOST_EVIDENCE,
+    usual_evidence,
+)
 from compactor.formats.values import (
     CERTAIN,
     EMPTY,
@@ -41,15 +52,9 @@ from compactor.model import Format, QuarantineReason
 # It is held for each output under way, and split to see whether it is one.
 LONGEST_HEADER = 1 << 20
 _USUAL = {Format.CSV: b",", Format.TSV: b"\t"}
-_SAMPLED_ROWS = 8
-_LAST_ROWS = 2
-_SAMPLED_BYTES = 2 << 10
 _MOST_SAMPLED_BYTES = 1 << 20
-_LAST_BYTES = 2 << 10
-_MOST_COLUMNS = 62
-# Columns of evidence that are enough: a wide table has hundreds.
-_MOST_EVIDENCE = 2
-_SHOWN_BYTES = 40
+# Sources of one kind begin with one line; what it says is kept.
+_SHORT_LINE = 4 << 10
 _SEPARATOR = re.compile(rb'"?sep=', re.IGNORECASE)
 _COMMENT = re.compile(rb"#|//|--|%|;|'|\*")
 # First fields of records that begin a transmission, not a table.
@@ -89,24 +94,51 @@ def first_record(head: bytes, format: Format, csv_header: str, *, complete: bool
             or is longer than 1 MiB.
     """
     line = head[: head.find(b"\n") + 1] or head
-    delimiters = delimiters_of(line, format)
-    if _SEPARATOR.match(line):
-        raise ambiguous("it starts with a sep= line", head, _TEXT_REMEDY)
+    if csv_header == "auto":
+        records = None
+        if len(line) <= _SHORT_LINE and (complete or line.endswith(b"\n")):
+            records = _plain_records(line, format)
+        if records is None:
+            records = _records(head, line, format, complete=complete)
+            if _COMMENT.match(line):
+                raise ambiguous("it starts with a comment", head)
+        found = _certain(head, records, complete=complete)
+        dialect = _told(found.dialect, format) if found.header else found.dialect
+        return FirstRecord(found.header, dialect, found.evidence)
     if csv_header == "absent":
+        _refuse_separator(line, head)
         _refuse_lone_returns(line, head)
         return FirstRecord()
+    records = _records(head, line, format, complete=complete)
+    if len(set(records.values())) > 1:
+        raise ambiguous("where its first record ends hangs on the delimiter", head)
+    most = max(records, key=line.count)
+    return FirstRecord(records[most], _told(most, format))
+
+
+@lru_cache(256)
+def _plain_records(line: bytes, format: Format) -> Mapping[bytes, bytes] | None:
+    """The first record under each delimiter, from a whole line; None if more has to be seen."""
+    record = line.removesuffix(b"\n").removesuffix(b"\r")
+    if b'"' in record or b"\r" in record or _COMMENT.match(line) or _SEPARATOR.match(line):
+        return None
+    delimiters = delimiters_of(line, format)
+    if not record.strip(b" \t" + b"".join(delimiters)):
+        return None
+    return MappingProxyType(dict.fromkeys(delimiters, record))
+
+
+def _records(head: bytes, line: bytes, format: Format, *, complete: bool) -> Mapping[bytes, bytes]:
+    _refuse_separator(line, head)
+    delimiters = delimiters_of(line, format)
     if not line.strip(b' \t\r\n"' + b"".join(delimiters)):
         raise ambiguous("its first record is blank", head)
-    records = {one: _record(head, one, complete=complete) for one in delimiters}
-    if csv_header == "present":
-        if len(set(records.values())) > 1:
-            raise ambiguous("where its first record ends hangs on the delimiter", head)
-        most = max(delimiters, key=line.count)
-        return FirstRecord(records[most], _told(most, format))
-    if _COMMENT.match(line):
-        raise ambiguous("it starts with a comment", head)
-    found = _certain(head, records, complete=complete)
-    return found if not found.header else found._replace(dialect=_told(found.dialect, format))
+    return {one: _record(head, one, complete=complete) for one in delimiters}
+
+
+def _refuse_separator(line: bytes, head: bytes) -> None:
+    if _SEPARATOR.match(line):
+        raise ambiguous("it starts with a sep= line", head, _TEXT_REMEDY)
 
 
 def _told(delimiter: bytes, format: Format) -> bytes:
@@ -122,12 +154,7 @@ def delimiters_of(line: bytes, format: Format) -> tuple[bytes, ...]:
 
 def ambiguous(seen: str, head: bytes, remedy: str = _REMEDY) -> UnreadableSource:
     """The error for a source of which nobody can tell whether it has a header."""
-    return _refused(QuarantineReason.AMBIGUOUS_HEADER, seen, head, remedy)
-
-
-def _refused(reason: QuarantineReason, seen: str, head: bytes, remedy: str) -> UnreadableSource:
-    shown = repr(head[:_SHOWN_BYTES])[1:] + ("..." if len(head) > _SHOWN_BYTES else "")
-    return UnreadableSource(reason, f"{seen}; it starts with {shown}; {remedy}")
+    return refused(QuarantineReason.AMBIGUOUS_HEADER, seen, head, remedy)
 
 
 def _record(head: bytes, delimiter: bytes, *, complete: bool) -> bytes:
@@ -144,7 +171,7 @@ def _record(head: bytes, delimiter: bytes, *, complete: bool) -> bytes:
 def _refuse_lone_returns(record: bytes, head: bytes) -> None:
     if b"\r" in record.removesuffix(b"\n").removesuffix(b"\r"):
         seen = "carriage returns alone seem to end its lines"
-        raise _refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, _TEXT_REMEDY)
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, _TEXT_REMEDY)
 
 
 def _malformed(detail: str) -> UnreadableSource:
@@ -168,13 +195,17 @@ class _First(NamedTuple):
     fault: str
 
 
-def _certain(head: bytes, records: dict[bytes, bytes], *, complete: bool) -> FirstRecord:
+def _certain(head: bytes, records: Mapping[bytes, bytes], *, complete: bool) -> FirstRecord:
     found: list[FirstRecord] = []
     fault = ""
     for delimiter, record in records.items():
         first = _first(record, delimiter)
         if first.fault and not first.certain:
             fault = fault or first.fault
+            continue
+        evidence = _usual(first, head, len(record), delimiter, complete=complete)
+        if evidence:
+            found.append(FirstRecord(record, delimiter, evidence))
             continue
         rows = _rows(head, len(record), delimiter, complete=complete)
         if _is_row(first, rows):
@@ -192,6 +223,13 @@ def _certain(head: bytes, records: dict[bytes, bytes], *, complete: bool) -> Fir
         seen = "more than one delimiter makes columns of it" if found else fault
         raise ambiguous(seen, head)
     return found[0]
+
+
+def _usual(first: _First, head: bytes, start: int, delimiter: bytes, *, complete: bool) -> int:
+    """The evidence below what may be a header, where it is seen at once; else 0."""
+    if first.certain or first.fault:
+        return 0
+    return usual_evidence(head, start, delimiter, len(first.fields), complete=complete)
 
 
 @lru_cache(256)
@@ -265,24 +303,24 @@ def _evidence(first: _First, rows: Sequence[Sequence[str]], last: Sequence[Seque
     width, names = len(first.fields), list(first.fields)
     every = [row for row in (*rows, *last) if row != names and len(row) == width]
     mask = found = 0
-    for column, fields in zip(range(_MOST_COLUMNS), zip(*every, strict=True), strict=False):
+    for column, fields in zip(range(MOST_COLUMNS), zip(*every, strict=True), strict=False):
         if are_values(fields):
             mask |= 1 << column
             found += 1
-            if found == _MOST_EVIDENCE:
+            if found == MOST_EVIDENCE:
                 break
     return mask
 
 
 def _rows(head: bytes, start: int, delimiter: bytes, *, complete: bool) -> list[list[str]]:
     """The first records behind the first one, those that are whole."""
-    size = _SAMPLED_BYTES
+    size = FIRST_BYTES
     while True:
         window = head[start : start + size]
         whole = complete and start + size >= len(head)
         # The first of them is what the line end of the first record leaves.
-        rows = _parsed(window.decode("latin-1"), delimiter.decode(), _SAMPLED_ROWS + 1)
-        if len(rows) <= _SAMPLED_ROWS and not whole:
+        rows = _parsed(window.decode("latin-1"), delimiter.decode(), FIRST_ROWS + 1)
+        if len(rows) <= FIRST_ROWS and not whole:
             del rows[-1:]
         rows = list(filter(None, rows))
         if rows or whole or size >= min(_MOST_SAMPLED_BYTES, len(head)):
@@ -292,10 +330,10 @@ def _rows(head: bytes, start: int, delimiter: bytes, *, complete: bool) -> list[
 
 def _last_rows(head: bytes, start: int, delimiter: bytes) -> list[list[str]]:
     """The last records, where no quote hides where they begin."""
-    window = head[max(start, len(head) - _LAST_BYTES) :]
+    window = head[max(start, len(head) - LAST_BYTES) :]
     if b'"' in window:
         return []
-    lines = window.rstrip(b"\r\n").rsplit(b"\n", _LAST_ROWS)[1:]
+    lines = window.rstrip(b"\r\n").rsplit(b"\n", LAST_ROWS)[1:]
     by = delimiter.decode()
     return [line.decode("latin-1").rstrip("\r").split(by) for line in lines if line]
 

@@ -36,7 +36,9 @@ class HeadedFramer:
             UnreadableSource: MALFORMED, the header is another one.
         """
         prefix = self.prefix_of(content)
-        return frame_lines(memoryview(content)[len(prefix) :], prefix)
+        # A view cannot count.
+        counted = content.count(b"\n", len(prefix)) if isinstance(content, bytes) else None
+        return frame_lines(memoryview(content)[len(prefix) :], prefix, counted)
 
     def stream(self) -> HeadedStream:
         """Place a source of any size."""
@@ -57,7 +59,7 @@ class HeadedFramer:
         Raises:
             UnreadableSource: MALFORMED, the header is another one.
         """
-        if content[: len(self._with_newline)] == self._with_newline:
+        if isinstance(content, bytes) and content.startswith(self._with_newline):
             return self._with_newline
         head = bytes(content[: self.prefix_bytes])
         bom = BOM if head.startswith(BOM) else b""

@@ -1,6 +1,9 @@
 """Whether bytes are JSON lines, one whole object a line, proven by a decoder that builds nothing.
 
-The decoder reads objects one behind the other wherever line breaks stand, so that they are
+Most are told as one array, with a comma for each line break: objects that are not parted by one
+make it invalid, and with one within an object there are fewer objects than lines.
+
+Else the decoder reads objects one behind the other wherever line breaks stand, so that they are
 counted, too. Within valid JSON no string holds a raw newline, and a ``}`` before a line break
 and a ``{`` behind it can only be the end of one object and the start of the next: when there
 are as many of those as line breaks, and one less than objects, every line is an object.
@@ -30,6 +33,7 @@ class _Object(msgspec.Struct, gc=False):
 
 
 _objects = msgspec.json.Decoder(_Object)
+_many_objects = msgspec.json.Decoder(list[_Object])
 _any_value = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -65,6 +69,20 @@ def _whole_lines(content: bytes) -> Iterator[bytes]:
 
 
 def _are_lines(content: bytes) -> bool:
+    return _are_plain_lines(content) or _are_any_lines(content)
+
+
+def _are_plain_lines(content: bytes) -> bool:
+    """Whether every line is one whole object, none is blank, and the decoder takes all of them."""
+    text = content.removesuffix(b"\n")
+    try:
+        objects = _many_objects.decode(b"[%b]" % text.replace(b"\n", b","))
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return len(objects) == text.count(b"\n") + 1
+
+
+def _are_any_lines(content: bytes) -> bool:
     count = _decodes(content, lines=True)
     if count is None:
         return False

@@ -93,11 +93,20 @@ class PassingLines:
         )
 
 
-def frame_lines(body: bytes | memoryview, dropped_prefix: bytes) -> Framed:
-    """Place lines; ``dropped_prefix`` came before them in the source."""
+def frame_lines(
+    body: bytes | memoryview, dropped_prefix: bytes, records: int | None = None
+) -> Framed:
+    """Place lines.
+
+    Args:
+        body: the lines.
+        dropped_prefix: what came before them in the source.
+        records: newlines in the body, where they are counted already.
+    """
     if not len(body):
         return Framed(b"", (), 0, dropped_prefix)
-    records = count_newlines(body)
+    if records is None:
+        records = count_newlines(body)
     if body[-1] == _NEWLINE:
         return Framed(b"", (body,), records, dropped_prefix)
     return Framed(b"", (body, b"\n"), records + 1, dropped_prefix, appended=1)

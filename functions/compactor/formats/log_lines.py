@@ -9,21 +9,22 @@ in time or a mark of its own in a fixed place. Text is certain when
 - at least one line in a hundred has one,
 - no quote is open at its end that began behind a delimiter.
 
-Lines are looked at in sources of up to 4 KiB in all, else in the first and last KiB and
-1 KiB in the middle.
+Lines are looked at in sources of up to 1.5 KiB in all, else in the first and last 512 bytes and
+in 512 bytes in the middle.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from compactor.formats.delimited import ends_within_quotes
 from compactor.formats.refusal import refused
 from compactor.model import QuarantineReason
 
-_SAMPLED_WHOLE = 4 << 10
-_END_BYTES = 1 << 10
-_MIDDLE_BYTES = 1 << 10
+_SAMPLED_WHOLE = 3 << 9
+_END_BYTES = 1 << 9
+_MIDDLE_BYTES = 1 << 9
 _LEAST_SHARE = 1 / 100
 
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -104,26 +105,44 @@ _FREE = (
 # Only a line that follows another may have it: it says too little for a first one.
 _NEVER_FIRST = frozenset({_LEVEL + rb": \S"})
 _FORMS = _STRUCTURED + _FREE
-_FIRST = re.compile(
-    b"|".join(b"(%s)" % (rb"(?!)" if form in _NEVER_FIRST else form) for form in _FORMS)
-)
-_ALL = tuple(re.compile(rb"(?:\n(?:%s).*+)*+\Z" % form) for form in _FORMS)
-_ANY = re.compile(b"\n(?:" + b"|".join(_FORMS) + b")")
 _CONTINUATION = (
     rb"[ \t\r]|(?=\n|\Z)|Caused by: |Suppressed: |\.\.\. \d+ more|Traceback \(most recent"
     rb"|(?:[A-Za-z_$][\w$]*\.)*[A-Za-z_$][\w$]*(?:Error|Exception|Warning|Interrupt|Exit|Throwable)"
     rb"(?:: |\r?(?=\n|\Z))|During handling of the above|The above exception was the direct"
     rb"|goroutine \d+ \[|panic: |\S+\(.*\)\r?(?=\n\t)|created by \S"
 )
-_KNOWN = re.compile(b"\n(?:" + b"|".join((*_FORMS, _CONTINUATION)) + b")")
 # A quote behind one of these opens a field to those who read fields.
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 
 
+# The catalogue takes 80 ms to compile, of a start that takes 300: nobody waits who meets no log.
+
+
+@cache
+def _first() -> re.Pattern[bytes]:
+    forms = (rb"(?!)" if form in _NEVER_FIRST else form for form in _FORMS)
+    return re.compile(b"|".join(b"(%s)" % form for form in forms))
+
+
+@cache
+def _all(form: int) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:\n(?:%s).*+)*+\Z" % _FORMS[form])
+
+
+@cache
+def _any() -> re.Pattern[bytes]:
+    return re.compile(b"\n(?:" + b"|".join(_FORMS) + b")")
+
+
+@cache
+def _known() -> re.Pattern[bytes]:
+    return re.compile(b"\n(?:" + b"|".join((*_FORMS, _CONTINUATION)) + b")")
+
+
 def form_of(head: bytes) -> int | None:
     """Which form of the catalogue the first line has, given ASCII; None for no log's."""
-    first = _FIRST.match(head)
+    first = _first().match(head)
     return None if first is None else (first.lastindex or 1) - 1
 
 
@@ -145,24 +164,36 @@ def refuse_other_lines(head: bytes, tail: bytes, form: int, *, complete: bool) -
     Raises:
         UnreadableSource: UNKNOWN_FORMAT.
     """
-    for sample in _samples(head, tail, complete=complete):
-        _refuse_sample(sample, form, head)
+    text = _sample(head, tail, complete=complete)
+    if _all(form).match(text):
+        return
+    lines = text.count(b"\n")
+    if len(_known().findall(text)) < lines:
+        seen = "a line of it is not known as a line of a log, nor goes on from one"
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, _odd_line(text) or head)
+    matched = len(_any().findall(text))
+    if matched < _LEAST_SHARE * lines:
+        seen = f"only {matched:,} of {lines:,} lines begin as lines of a log do"
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head)
 
 
-def _samples(head: bytes, tail: bytes, *, complete: bool) -> list[bytes]:
+def _sample(head: bytes, tail: bytes, *, complete: bool) -> bytes:
     """Whole lines, each with a newline before it."""
     if not complete:
         head = head[: head.rfind(b"\n") + 1] or head
     if len(head) <= _SAMPLED_WHOLE:
-        samples = [b"\n" + head]
+        sample = b"\n" + head
     else:
         middle = len(head) // 2
-        samples = [
-            b"\n" + head[: head.rfind(b"\n", 0, _END_BYTES) + 1 or _END_BYTES],
+        first = head.rfind(b"\n", 0, _END_BYTES)
+        sample = b"\n%b%b%b" % (
+            head[: first if first > 0 else _END_BYTES],
             _from_line(head[middle : middle + _MIDDLE_BYTES], cut=True),
             _from_line(head[-_END_BYTES:], cut=False),
-        ]
-    return [*samples, _from_line(tail, cut=False)]
+        )
+    if tail:
+        sample = sample.rstrip(b"\r\n") + _from_line(tail, cut=False)
+    return sample.rstrip(b"\r\n")
 
 
 def _from_line(piece: bytes, *, cut: bool) -> bytes:
@@ -171,24 +202,10 @@ def _from_line(piece: bytes, *, cut: bool) -> bytes:
     return piece[start:end] if 0 <= start < end else b""
 
 
-def _refuse_sample(sample: bytes, form: int, head: bytes) -> None:
-    text = sample.rstrip(b"\r\n")
-    if _ALL[form].match(text):
-        return
-    lines = text.count(b"\n")
-    if len(_KNOWN.findall(text)) < lines:
-        seen = "a line of it is not known as a line of a log, nor goes on from one"
-        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, _odd_line(text) or head)
-    matched = len(_ANY.findall(text))
-    if matched < _LEAST_SHARE * lines:
-        seen = f"only {matched:,} of {lines:,} lines begin as lines of a log do"
-        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head)
-
-
 def _odd_line(text: bytes) -> bytes:
     at = 0
     while at >= 0:
-        if not _KNOWN.match(text, at):
+        if not _known().match(text, at):
             return text[at + 1 : at + 100]
         at = text.find(b"\n", at + 1)
     return b""
@@ -201,6 +218,8 @@ def refuse_open_quote(content: bytes, *, structured: bool) -> None:
         content: the whole source, or its end from the start of a line on.
         structured: its fields are delimited by blanks, and read line by line.
     """
+    if b'"' not in content:
+        return
     text = content.rstrip(b"\r\n")
     last = text[text.rfind(b"\n") + 1 :]
     if _is_open(last) or (not structured and b'"' in text and _is_open_field(text)):

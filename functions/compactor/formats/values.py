@@ -68,11 +68,11 @@ _KINDS = {
 _KIND = re.compile(
     "|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items()), re.IGNORECASE
 )
-# What most values look like, a column of them; empty fields among them.
-_USUAL_VALUE = (
+#: What most values look like, or nothing.
+USUAL_VALUE = (
     r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?|-?\d+(?:\.\d+)?|true|false)?"
 )
-_USUAL_VALUES = re.compile(rf"{_USUAL_VALUE}(?:\n{_USUAL_VALUE})*")
+_USUAL_VALUES = re.compile(rf"{USUAL_VALUE}(?:\n{USUAL_VALUE})*")
 _DAY_NAME = re.compile(rf"{_MONTHS}|{_WEEKDAYS}")
 # Every kind has one of these, and most texts have none.
 _MARK = re.compile(r"[\d/:@\\]")

@@ -143,6 +143,17 @@ class Commit:
             overwritten=NOTHING,
         )
 
+    def moved(self, run_id: str, now: float, group_id: str, output: Output) -> Commit:
+        """The entry that names the same records at another place, UNIX seconds."""
+        return replace(
+            self.voided(run_id),
+            created_at=now,
+            group_id=group_id,
+            output=output,
+            rows=self.rows,
+            rules=self.rules,
+        )
+
     def undone(self, run_id: str, now: float, why: str) -> Commit:
         """The entry that makes this commit void although its output was published.
 

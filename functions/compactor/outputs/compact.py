@@ -57,7 +57,7 @@ def compact(
     if group.copy:
         return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    copies = True
+    copies = group.copies
     # Ends: each turn leaves out one source more, but for one that gives up copying.
     while True:
         attempt = _Attempt(group, settings, store, destination, left_out)
@@ -185,7 +185,7 @@ class _Attempt:
         signature = found.signature(content.compression)
         if self._signature is None:
             self._open_output(signature, source)
-        if signature != self._signature:
+        if signature is not self._signature and signature != self._signature:
             self._pass_over(source, content, found)
             return
         self._frame(source, content, body.content)

@@ -101,7 +101,7 @@ def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination)
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")
-    take = _copied if store.traits.copies else _passed_through
+    take = _copied if store.traits.copies and group.copies else _passed_through
     metadata = destination.metadata(group)
     try:
         stored = take(source, store, destination.bucket, key, metadata)

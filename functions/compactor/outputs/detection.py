@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from compactor.formats import Detected, PassingCheck, Reading, detect
 from compactor.model import Format, Signature
@@ -42,9 +43,12 @@ def forced_format(settings: Settings) -> Format | None:
 
 def reading_of(settings: Settings) -> Reading:
     """What the settings take for characters."""
-    return Reading(
-        single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
-    )
+    return _reading(settings.encoding, settings.nul_bytes)
+
+
+@lru_cache
+def _reading(encoding: str, nul_bytes: str) -> Reading:
+    return Reading(single_byte=encoding == "single_byte", keep_nuls=nul_bytes == "keep")
 
 
 def deciding_settings(settings: Settings) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.past.rehearsal import Rehearsal
 from compactor.planning.listing import take_listing
-from compactor.planning.packing import packing_class
+from compactor.planning.packing import packing_class, uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
 from compactor.run.given import PartitionRun
@@ -146,7 +146,9 @@ class _Partition:
         known = Knowledge(state.committed, state.quarantined, self._signatures)
         for window in self._windows(moment):
             decision: CompactionPlan = plan(window, run.settings, known, moment)
-            yield from decision.groups
+            for group in decision.groups:
+                yield group
+                yield uncopied(group)
 
     def _windows(self, at: float) -> Iterator[Listing]:
         run = self._run

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
@@ -60,11 +61,22 @@ def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
         return PackingClass(
             signature.format, signature.compression, signature.header, signature.dialect
         )
+    name = key.rpartition("/")[2]
+    if "_" not in name:
+        # Without it only the end tells, and ends are few.
+        dot = name.rfind(".")
+        before = name.rfind(".", 0, dot) if dot > 0 else dot
+        name = name[before:] if before >= 0 else name[dot:] if dot >= 0 else ""
+    return _class_of_name(name)
+
+
+@lru_cache(1024)
+def _class_of_name(name: str) -> PackingClass:
     compression = Compression.NONE
-    stem = key
+    stem, lower = name, name.lower()
     for suffix, candidate in _COMPRESSION_SUFFIXES.items():
-        if key.lower().endswith(suffix):
-            compression, stem = candidate, key[: -len(suffix)]
+        if lower.endswith(suffix):
+            compression, stem = candidate, name[: -len(suffix)]
             break
     for pattern, kind in _KEY_HINTS:
         if pattern.search(stem):
@@ -199,3 +211,13 @@ def make_group(
     for source in sources:
         digest.update(source.identity)
     return ObjectGroup(digest.hexdigest(), tuple(sources), copy)
+
+
+def uncopied(group: ObjectGroup) -> ObjectGroup:
+    """The same sources for an output in which the store copies nothing.
+
+    It has another id, and so another key: whoever is late to delete the output with copies can
+    never meet this one.
+    """
+    digest = hashlib.blake2b(f"{group.id}\0uncopied".encode(), digest_size=16)
+    return replace(group, id=digest.hexdigest(), copies=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 
 from compactor.model import (
+    ARCHIVED_CLASSES,
     CompactionPlan,
     Listing,
     ObjectGroup,
@@ -21,8 +22,6 @@ from compactor.planning.packing import pack
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
-# GLACIER_IR is readable at once and so is not here.
-ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 SHOWN_EXAMPLES = 5
 # What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
 # there are not rows of the data around it.
@@ -77,6 +76,7 @@ class _Rules:
         self, settings: Settings, known: Knowledge, now: float, partition: Partition
     ) -> None:
         self._known = known
+        self._now = now
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
         self._root_length = len(settings.source.root.prefix)
@@ -113,7 +113,7 @@ class _Rules:
             return SkipReason.COMMITTED
         if identity in self._known.quarantined and not self._retry_quarantined:
             return SkipReason.QUARANTINED
-        if source.storage_class in ARCHIVED_CLASSES:
+        if source.storage_class in ARCHIVED_CLASSES and source.restored_until <= self._now:
             return SkipReason.ARCHIVED
         if source.last_modified > self._settled_before:
             return SkipReason.TOO_YOUNG

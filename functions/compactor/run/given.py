@@ -23,7 +23,8 @@ class PartitionResult:
         skipped: what was left alone, by reason, but for what this run itself did before.
         conflicts: groups given up because another run committed their sources first.
         changed: groups given up because a source changed while it was read.
-        repaired: commits of earlier runs that this one published or replaced.
+        repaired: commits of earlier runs that this one published or replaced, and outputs whose
+            copied parts were wrong.
         withheld: what a second reader saw otherwise, a line for each group that was therefore
             not committed.
         unread: sources that are left alone for this run alone, by identity.

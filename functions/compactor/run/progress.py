@@ -24,6 +24,7 @@ from compactor.errors import (
     SourceChanged,
     TransientStoreError,
     UploadLost,
+    WrongCopies,
 )
 from compactor.log.contents import Contents
 from compactor.log.entries import Commit, LogState
@@ -44,8 +45,10 @@ from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, store_group
 from compactor.outputs.publish import publish, withdraw
 from compactor.planning.listing import take_listing
+from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.run.given import PartitionResult, PartitionRun
+from compactor.run.rebuilding import forget, group_of, kept_draft, take_wrong_away
 from compactor.run.unread import known_as_denied, passing, require_readable, without_known
 
 # A source may change while it is read, or another run may be first; then plan again.
@@ -213,8 +216,12 @@ class Progress:
         if not draft.again:
             return draft
         run = self.run
-        commits = run.log.every_commit(self.state.last)
-        found = found_in(draft.again, commits, self.state.published, run.store)
+        try:
+            commits = run.log.every_commit(self.state.last)
+            found = found_in(draft.again, commits, self.state.published, run.store)
+        except CompactorError:
+            drop(draft.output, run.store)
+            raise
         unlike = {one.source.identity for one in draft.again}
         unlike -= {one.source.identity for one in found}
         if unlike:
@@ -256,8 +263,12 @@ class Progress:
             drop(draft.output, run.store)
             raise
         publish(commit, run.store)
+        try:
+            confirm(commit, run.store)
+        except WrongCopies as error:
+            self._build_without_copies(commit, error)
+            return commit
         self.state.mark_published(commit)
-        confirm(commit, run.store)
         self.result.groups += 1
         self._setbacks = 0
         run.on_group(commit)
@@ -347,22 +358,42 @@ class Progress:
             if repaired:
                 self._replace(commit)
         else:
-            confirm(commit, self.run.store)
+            try:
+                confirm(commit, self.run.store)
+            except WrongCopies as error:
+                return self._build_without_copies(commit, error)
         self.state.mark_published(commit)
         self.result.repaired += repaired
+        return None
+
+    def _build_without_copies(self, commit: Commit, error: WrongCopies) -> None:
+        self.run = take_wrong_away(commit, error, self.run)
+        self._replace_by(commit, uncopied(group_of(commit)))
+        self.state.mark_published(commit)
+        forget(commit, self.run)
+        self.result.repaired += 1
 
     def _replace(self, commit: Commit) -> None:
         output = commit.output
         # Rows are written by Spark alone, and not for what this run is asked to do.
         if self._rebuild and (output is None or output.columnar is None):
-            copied = output is not None and output.copied
-            group = ObjectGroup(commit.group_id, tuple(r.source for r in commit.rows), copied)
-            try:
-                return self.do_group(group, replaces=commit.sequence)
-            except SourceChanged:
-                pass
-            except RecordsDiffer as error:
-                self.withhold(group, error)
-        # Its sources, or those that are left, are free to be planned anew.
-        self.run.log.append(self.state, commit.voided(self.run.run_id))
+            return self._replace_by(commit, group_of(commit))
+        return self._void(commit)
+
+    def _replace_by(self, commit: Commit, group: ObjectGroup) -> None:
+        try:
+            self.do_group(group, replaces=commit.sequence)
+        except SourceChanged:
+            pass
+        except RecordsDiffer as error:
+            self.withhold(group, error)
+            return self._void(commit)
+        if commit.sequence in self.state.unpublished:
+            # A source changed, or may not be read any more.
+            kept = kept_draft(commit, self.run, self.destination)
+            self.commit(kept) if kept is not None else self._void(commit)
         return None
+
+    def _void(self, commit: Commit) -> None:
+        """Its sources, or those that are left, are free to be planned anew."""
+        self.run.log.append(self.state, commit.voided(self.run.run_id))

@@ -332,10 +332,9 @@ class RunFields:
             "sample",
             one_of("sample", "all", "none"),
             "What of every output is read again before its commit, by readers that share no code"
-            " with"
-            " what made it: of each group its first and last sources and one by its hash, with"
-            " their"
-            " neighbours, up to 2 MiB each; all sources up to 8 MiB; or none.",
+            " with what made it: of each group its first and last sources and one by its hash,"
+            " with their neighbours, up to 2 MiB each; all sources up to 8 MiB; or none. Of"
+            " sources that become rows the records are counted.",
         ),
     ]
     lambda_max_objects: Annotated[

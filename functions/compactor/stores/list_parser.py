@@ -29,10 +29,16 @@ _USUAL = re.compile(
 )
 # The five names of XML and numbers; html.unescape knows others, and changes what C1 controls are.
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9A-Fa-f]{1,6})|([a-z]+));")
+_QUOTE = "&quot;"
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # NUL, and halves of UTF-16 pairs; what else XML forbids, some servers write nevertheless.
 _NO_CHARACTERS = frozenset({0, *range(0xD800, 0xE000)})
 _FIELD = re.compile(r"<(Key|ETag|Size|LastModified|StorageClass)>([^<]*)</")
+# Told only where it was asked for, and only of objects of archive classes that were restored.
+_RESTORED = re.compile(
+    r"<IsRestoreInProgress>\s*false\s*</.*?<RestoreExpiryDate>\s*([^<]*?)\s*</",
+    re.DOTALL | re.IGNORECASE,
+)
 _PREFIX = re.compile(r"<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _TRUNCATED = re.compile(r"<IsTruncated>\s*true\s*<", re.IGNORECASE)
 _TOKEN = re.compile(r"<NextContinuationToken>([^<]*)<")
@@ -87,17 +93,21 @@ class ListedPage:
         found = dict(_FIELD.findall(entry))
         names = ("Key", "LastModified", "ETag", "Size")
         storage_class = found.get("StorageClass", "STANDARD")
-        return self._from_fields(bucket, *(found[name] for name in names), storage_class)
+        restored = _RESTORED.search(entry)
+        until = datetime.fromisoformat(restored[1]).timestamp() if restored else 0.0
+        fields = (found[name] for name in names)
+        return self._from_fields(bucket, *fields, storage_class, restored_until=until)
 
-    def _from_fields(self, bucket: str, *fields: str) -> SourceObject:
+    def _from_fields(self, bucket: str, *fields: str, restored_until: float = 0.0) -> SourceObject:
         key, last_modified, etag, size, storage_class = fields
         return SourceObject(
             bucket,
             self._name(key),
-            _unescaped(etag).strip('"') if "&" in etag else etag.strip('"'),
+            _etag(etag),
             int(size),
             datetime.fromisoformat(last_modified).timestamp(),
             storage_class,
+            restored_until,
         )
 
     def _name(self, raw: str) -> str:
@@ -121,6 +131,14 @@ def _take_page(
         with suppress(ValueError):
             customized_response_dict[PAGE] = ListedPage(body.decode())
         response_dict["body"] = _NOTHING
+
+
+def _etag(raw: str) -> str:
+    """Without its quotes, which S3 writes as entities: taken off by length, once an object."""
+    inner = raw[len(_QUOTE) : -len(_QUOTE)]
+    if raw.startswith(_QUOTE) and raw.endswith(_QUOTE) and "&" not in inner:
+        return inner.strip('"')
+    return _unescaped(raw).strip('"') if "&" in raw else raw.strip('"')
 
 
 def _unescaped(text: str) -> str:

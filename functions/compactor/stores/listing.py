@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from compactor.errors import IntegrityError, TransientStoreError
-from compactor.model import SourceObject
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.model import ARCHIVED_CLASSES, SourceObject
 from compactor.ports import KeyPage
 from compactor.stores.base import S3Base
 from compactor.stores.bodies import TimeIsUp
@@ -50,7 +50,7 @@ class S3Listing(S3Base):
 
     def list_objects(self, bucket: str, prefix: str, *, start_after: str = "") -> Iterator[Objects]:
         """See the port."""
-        stopped = threading.Event()
+        stopped, wants_restores = threading.Event(), threading.Event()
 
         def list_page(place: _Place) -> tuple[Objects, str]:
             arguments = {"Bucket": bucket, "Prefix": prefix}
@@ -58,7 +58,7 @@ class S3Listing(S3Base):
                 arguments["ContinuationToken"] = place.token
             elif place.key:
                 arguments["StartAfter"] = place.key
-            page = self._page(arguments, stopped)
+            page = self._page_with_restores(arguments, stopped, wants_restores)
             return page.objects, page.token
 
         objects, token = list_page(_Place(start_after))
@@ -80,6 +80,28 @@ class S3Listing(S3Base):
                 token, page = page.token, following.result()
                 repeated = _repeated(token, page.token, repeated)
         yield page.key_page
+
+    def _page_with_restores(
+        self, arguments: dict[str, Any], stopped: threading.Event, wanted: threading.Event
+    ) -> _Page:
+        """A page that tells which archived objects are restored.
+
+        That is asked for from the first page on that holds such objects, which is listed twice:
+        other stores may not know the question, and none of theirs are archived.
+        """
+        asked = arguments | {"OptionalObjectAttributes": ["RestoreStatus"]}
+        if wanted.is_set():
+            return self._page(asked, stopped)
+        page = self._page(arguments, stopped)
+        if not any(one.storage_class in ARCHIVED_CLASSES for one in page.objects):
+            return page
+        try:
+            page = self._page(asked, stopped)
+        except InvalidInput:
+            # A store that refuses the question: what it has archived stays left alone.
+            return page
+        wanted.set()
+        return page
 
     def _page(self, arguments: dict[str, Any], stopped: threading.Event = NEVER) -> _Page:
         bucket, prefix = arguments["Bucket"], arguments["Prefix"]

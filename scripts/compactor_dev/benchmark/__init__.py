@@ -8,6 +8,8 @@
     clients      who is measured: worker, naive (three Python loops), and two command lines
     measure      one process: wall time, CPU time, peak memory
     session      rounds over clients and lanes; every output is read back and compared
+    against      two versions of the worker in turn; checkout: the tree of the older one;
+                 either: the script that starts any version's worker
     load         the server's own ceiling
     results      build/bench.json; table: what README.md shows of it
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compactor.errors import InvalidInput
+from compactor_dev.benchmark import either
 from compactor_dev.benchmark.task import Task
 from compactor_dev.benchmark.tools import Tools
 
@@ -27,12 +28,14 @@ class Client:
         title: for people.
         sample: how many objects it gets at most, because it reads so few a second; None for
             all. Speeds are per object, so that they compare.
+        functions: what alone it imports of the project; None for all of today's.
     """
 
     name: str
     title: str
     command: Command
     sample: int | None = None
+    functions: Path | None = None
 
     def available(self, tools: Tools) -> bool:
         """Whether its program is there."""
@@ -47,6 +50,11 @@ def _worker(task: Task, tools: Tools) -> list[str]:
 
 def _worker_on_one(task: Task, tools: Tools) -> list[str]:
     return [*_worker(task, tools), "--one-processor"]
+
+
+def _either(task: Task, tools: Tools) -> list[str]:
+    # Without the script's own directory, whose modules have names that others may import.
+    return [sys.executable, "-P", str(Path(either.__file__)), task.to_json()]
 
 
 def _fastest(task: Task, tools: Tools) -> list[str]:
@@ -93,6 +101,11 @@ _ALL = (
 )
 
 CLIENTS: Mapping[str, Client] = {one.name: one for one in _ALL}
+
+
+def version(name: str, title: str, functions: Path) -> Client:
+    """The worker of one version, started the same way for all of them."""
+    return Client(name, title, _either, functions=functions)
 
 
 def named(names: str) -> tuple[Client, ...]:

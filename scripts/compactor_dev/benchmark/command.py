@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import signal
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,16 @@ from compactor.errors import CompactorError, InvalidInput
 from compactor_cli.console import print_error, print_line, print_table, progress
 from compactor_cli.local.model import EngineError
 from compactor_dev import REPOSITORY
-from compactor_dev.benchmark import clients, datasets, results, speeds, table, tools
+from compactor_dev.benchmark import (
+    against,
+    checkout,
+    clients,
+    datasets,
+    results,
+    speeds,
+    table,
+    tools,
+)
 from compactor_dev.benchmark.clients import SEED, WORKER, Client
 from compactor_dev.benchmark.front import Lane
 from compactor_dev.benchmark.machine import available_bytes
@@ -57,6 +67,17 @@ def parser() -> argparse.ArgumentParser:
         default="{}",
         help="fields of the run, for the worker, to try them out; leaves README.md alone",
     )
+    made.add_argument(
+        "--against",
+        metavar="COMMIT",
+        help="the worker of this commit and today's in turn, and the ratios of each round: by"
+        f" default {against.ROUNDS} rounds of json-4k at 25 ms; leaves README.md alone",
+    )
+    made.add_argument(
+        "--format",
+        metavar="NAMES",
+        help=f"with --against, of {','.join(datasets.FORMATS)}: 20,000 objects of 4 KB of each",
+    )
     return made
 
 
@@ -75,6 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.against is not None:
+        return _compare(args)
+    if args.format is not None:
+        raise InvalidInput("--format", args.format, "--against with it, or --sets without")
     chosen = datasets.named(args.sets or _default_sets(quick=args.quick))
     wanted = _wanted(args)
     directory = _BUILD / "bench"
@@ -109,6 +134,56 @@ def _run(args: argparse.Namespace) -> int:
     return _verdict(known[one.name] for one in chosen)
 
 
+def _compare(args: argparse.Namespace) -> int:
+    wanted = _comparison(args)
+    checkout.resolve(REPOSITORY, wanted.commit)
+    directory = _BUILD / "bench"
+    programs = tools.find(directory)
+    with progress("Comparing", total=wanted.steps()) as bar:
+        steps = itertools.count()
+
+        def step(text: str) -> None:
+            bar.show(next(steps), wanted.steps(), text)
+
+        old, measured = against.compare(replace(wanted, on_step=step), programs, directory)
+    kept = _BUILD / "bench-against.json"
+    kept.write_text(results.to_json(measured), encoding="utf-8")
+    print_line(f"{old.commit}: {old.subject}")
+    for result in measured.values():
+        for lane in result.lanes:
+            heads = [head.format(old.commit) for head in against.HEADS]
+            print_table(f"{result.title}, {lane}", heads, against.rows_of(result, lane))
+    for result in measured.values():
+        for lane in result.lanes:
+            print_line(against.summary_of(result, lane, old.commit))
+    print_line(f"Every round: {kept.relative_to(REPOSITORY)}")
+    return _verdict(measured.values())
+
+
+def _comparison(args: argparse.Namespace) -> against.Comparison:
+    for option, value in (("--clients", args.clients), ("--faults", args.faults or None)):
+        if value is not None:
+            raise InvalidInput(option, value, "nothing beside --against, which runs two workers")
+    if args.sets is not None and args.format is not None:
+        raise InvalidInput("--format", args.format, "either it or --sets")
+    formats = "jsonl" if args.format is None else args.format
+    chosen = datasets.named(args.sets) if args.sets else datasets.of_formats(formats)
+    return against.Comparison(
+        commit=args.against,
+        sets=[against.first_of(one) for one in chosen] if args.quick else chosen,
+        lanes=_lanes(args.latency_ms or "25"),
+        rounds=_rounds(args.rounds, against.QUICK_ROUNDS if args.quick else against.ROUNDS),
+        settings=_settings(args.settings),
+    )
+
+
+def _rounds(given: int | None, default: int) -> int:
+    rounds = given if given is not None else default
+    if rounds < 1:
+        raise InvalidInput("--rounds", rounds, "a whole number from 1")
+    return rounds
+
+
 def _default_sets(*, quick: bool) -> str:
     return "json-4k" if quick else ",".join(datasets.SETS)
 
@@ -122,13 +197,10 @@ def _with_memory(chosen: Sequence[datasets.DataSet]) -> tuple[datasets.DataSet, 
 
 def _wanted(args: argparse.Namespace) -> Wanted:
     named = clients.named(args.clients or ",".join(clients.CLIENTS))
-    rounds = args.rounds if args.rounds is not None else (1 if args.quick else 3)
-    if rounds < 1:
-        raise InvalidInput("--rounds", rounds, "a whole number from 1")
     return Wanted(
         clients=[_quick(one) for one in named] if args.quick else named,
         lanes=_lanes(args.latency_ms or ("25" if args.quick else "0,25")),
-        rounds=rounds,
+        rounds=_rounds(args.rounds, 1 if args.quick else 3),
         faults=args.faults,
         settings=_settings(args.settings),
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import NamedTuple
 
 from compactor.errors import InvalidInput
-from compactor_cli.generator.drawing import Draw, Site
+from compactor_cli.generator.access import BucketAccessRenderer
+from compactor_cli.generator.drawing import Draw, Renderer, Site, clock
 from compactor_cli.generator.events import EventRenderer
+from compactor_cli.generator.orders import COLUMNS, OrderRenderer
 from compactor_cli.generator.trail import TrailRenderer
 from compactor_dev.benchmark.digests import NO_RECORDS, Records, records_of
 
@@ -29,6 +31,56 @@ class Kind(StrEnum):
 
     LINES = "lines"
     CLOUDTRAIL = "cloudtrail"
+    TEXT = "text"
+    CSV = "csv"
+    ACCESS = "access"
+
+    @property
+    def header(self) -> bytes | None:
+        """How its header lines begin; None for a kind without."""
+        return f"{COLUMNS[0]},{COLUMNS[1]},".encode() if self is Kind.CSV else None
+
+    @property
+    def extension(self) -> str:
+        """The end of its keys, without compression."""
+        return {Kind.TEXT: ".log", Kind.CSV: ".csv", Kind.ACCESS: ".log"}.get(self, ".json")
+
+    def renderer(self) -> Renderer:
+        """Who writes its records."""
+        return _RENDERERS[self]()
+
+
+class LogRenderer:
+    """Lines of an application's log, some 110 bytes each: a date, a level, a thread, a message."""
+
+    separator = "\n"
+    epilogue = "\n"
+
+    def prologue(self, draw: Draw) -> str:
+        """Nothing stands before the first line."""
+        return ""
+
+    def records(self, draw: Draw, rows: int) -> list[str]:
+        """Lines of the object's five minutes, in order of time."""
+        rng, times = draw.rng, clock()
+        digits = rng.randbytes(8 * rows).hex()
+        return [
+            f"{draw.day} {times[second]}.{row * 37 % 1000:03d} {rng.choice(_LEVELS)}"
+            f" [http-{rng.randrange(64)}] {rng.choice(_LOGGERS)}"
+            f" - request {digits[16 * row : 16 * row + 16]} took {rng.randrange(2_000)} ms"
+            for row, second in enumerate(draw.seconds(rows))
+        ]
+
+
+_LEVELS = ("DEBUG", "INFO", "INFO", "INFO", "INFO", "WARN", "ERROR")
+_LOGGERS = ("shop.checkout.Cart", "shop.search.Index", "shop.payment.Card", "shop.web.Filter")
+_RENDERERS: Mapping[Kind, Callable[[], Renderer]] = {
+    Kind.LINES: lambda: EventRenderer(_SEED, delimited=True),
+    Kind.CLOUDTRAIL: lambda: TrailRenderer(_SEED),
+    Kind.TEXT: LogRenderer,
+    Kind.CSV: lambda: OrderRenderer(_SEED),
+    Kind.ACCESS: lambda: BucketAccessRenderer(_SEED),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +108,7 @@ class DataSet:
     @property
     def extension(self) -> str:
         """The end of its keys."""
-        return ".json.gz" if self.gzip else ".json"
+        return self.kind.extension + (".gz" if self.gzip else "")
 
     def reduced(self, objects: int) -> DataSet:
         """The same with at most so many objects."""
@@ -83,6 +135,14 @@ _ALL = (
 )
 
 SETS: Mapping[str, DataSet] = {one.name: one for one in _ALL}
+# One set for each format that is told by its content, of objects of one size: what two versions
+# of the worker are compared with, for what a change costs is often a matter of one format.
+FORMATS: Mapping[str, DataSet] = {
+    "jsonl": SETS["json-4k"],
+    "text": DataSet("text-4k", "20,000 x 4 KB of a dated log", 20_000, 41, Kind.TEXT),
+    "csv": DataSet("csv-4k", "20,000 x 4 KB CSV", 20_000, 38, Kind.CSV),
+    "access": DataSet("access-4k", "20,000 x 4 KB S3 access log", 20_000, 8, Kind.ACCESS),
+}
 
 
 def named(names: str) -> tuple[DataSet, ...]:
@@ -98,10 +158,22 @@ def named(names: str) -> tuple[DataSet, ...]:
     return tuple(SETS[name] for name in wanted)
 
 
+def of_formats(names: str) -> tuple[DataSet, ...]:
+    """The sets of the formats that a comma-separated list names.
+
+    Raises:
+        InvalidInput: a name is unknown, or there is none.
+    """
+    wanted = [name for name in names.split(",") if name]
+    for name in wanted or [names]:
+        if name not in FORMATS:
+            raise InvalidInput("--format", name, f"some of {', '.join(FORMATS)}")
+    return tuple(FORMATS[name] for name in dict.fromkeys(wanted))
+
+
 def objects(data_set: DataSet) -> Iterator[SetObject]:
     """The objects of a set in key order, the same ones every time."""
-    trail = data_set.kind is Kind.CLOUDTRAIL
-    renderer = TrailRenderer(_SEED) if trail else EventRenderer(_SEED, delimited=True)
+    renderer = data_set.kind.renderer()
     for index in range(data_set.objects):
         draw = _draw(data_set, index)
         texts = renderer.records(draw, data_set.rows)

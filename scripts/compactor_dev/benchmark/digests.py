@@ -57,9 +57,15 @@ def records_of(records: Iterable[bytes | memoryview]) -> Records:
     return Records(count, digest % _MODULUS)
 
 
-def of_lines(stream: IO[bytes]) -> Records:
-    """The digest of lines; a last line without an end counts as one."""
-    return records_of(line[:-1] if line.endswith(b"\n") else line for line in stream)
+def of_lines(stream: IO[bytes], header: bytes | None = None) -> Records:
+    """The digest of lines; a last line without an end counts as one.
+
+    Args:
+        stream: what to read.
+        header: lines that begin so are headers, and no records.
+    """
+    lines = (line[:-1] if line.endswith(b"\n") else line for line in stream)
+    return records_of(line for line in lines if header is None or not line.startswith(header))
 
 
 def of_trails(content: bytes) -> Records:
@@ -72,17 +78,18 @@ def of_trails(content: bytes) -> Records:
     return records_of(memoryview(record) for record in _trails.decode(joined).Records)
 
 
-def of_output(path: Path, *, trails: bool) -> Records:
+def of_output(path: Path, *, trails: bool, header: bytes | None = None) -> Records:
     """The digest of a whole output, gzip or not; an output that cannot be read has none.
 
     Args:
         path: a local copy of it.
         trails: it holds CloudTrail documents, not lines.
+        header: how lines begin that are headers; None where there are none.
     """
     with path.open("rb") as head:
         packed = head.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     try:
         with cast("IO[bytes]", gzip.open(path) if packed else path.open("rb")) as stream:
-            return of_trails(stream.read()) if trails else of_lines(stream)
+            return of_trails(stream.read()) if trails else of_lines(stream, header)
     except (OSError, EOFError, ValueError):
         return NO_RECORDS

@@ -145,8 +145,9 @@ class BenchServer:
                 shutil.copyfileobj(body, copy, io.DEFAULT_BUFFER_SIZE * 64)
                 copy.flush()
                 size += copy.tell()
-                trails = self.data_set.kind is Kind.CLOUDTRAIL
-                records += of_output(Path(copy.name), trails=trails)
+                kind = self.data_set.kind
+                trails = kind is Kind.CLOUDTRAIL
+                records += of_output(Path(copy.name), trails=trails, header=kind.header)
             count += 1
         return Outputs(count, size, records)
 

@@ -90,7 +90,7 @@ def measure_set(data_set: DataSet, wanted: Wanted, tools: Tools, directory: Path
                     "bytes_per_second": found.bytes_per_second,
                 }
         result.upload_bytes_per_second = server.upload_bytes_per_second()
-        bench = _Bench(server, tools, directory, wanted.settings)
+        bench = Bench(server, tools, directory, wanted.settings)
         for number in range(1, wanted.rounds + 1):
             for lane, client in pairs:
                 wanted.on_step(f"{data_set.title}: {client.name}, {lane.name}, round {number}")
@@ -98,7 +98,7 @@ def measure_set(data_set: DataSet, wanted: Wanted, tools: Tools, directory: Path
     return result
 
 
-class _Bench:
+class Bench:
     """Runs one client after the other against a filled server."""
 
     def __init__(
@@ -161,7 +161,7 @@ class _Bench:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         base = {**os.environ, **self._server.environment(lane), **self._compiled_once()}
-        environment = python_environment(base, *IMPORT_ROOTS)
+        environment = environment_of(client, base)
         log = self._directory / f"{client.name}.log"
         command = client.command(task, self._tools)
         taken = measure(command, environment, log, _LIMIT_SECONDS)
@@ -172,3 +172,13 @@ class _Bench:
         """What lets Python clients keep what they compiled, whatever this process may do."""
         cache = self._directory / "bytecode"
         return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cache.absolute())}
+
+
+def environment_of(client: Client, base: Mapping[str, str]) -> dict[str, str]:
+    """What a client's process has for an environment, of which ``base`` is the rest."""
+    if client.functions is not None:
+        # Nothing of another version is to be in reach: it would be taken where this one has none.
+        # What is compiled stays beside it, and goes with it.
+        alone = {**base, "PYTHONPATH": "", "PYTHONPYCACHEPREFIX": ""}
+        return python_environment(alone, str(client.functions))
+    return python_environment(base, *IMPORT_ROOTS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from compactor.codecs.parquet_footer import read_footer
-from compactor.errors import IntegrityError, UnreadableSource
+from compactor.errors import IntegrityError, SourceChanged, UnreadableSource
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason
 from compactor.outputs.group import drop, store_group
 from compactor.outputs.pending import PendingOutput
+from compactor.outputs.rows_twice import read_rows_again
 from compactor.outputs.verify import check_pending
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.convert import convert
@@ -32,6 +33,7 @@ def compact_columnar(
         InvalidInput: the sources have no columns in common, or the given schema is none.
         SourceChanged: a source is not what was listed; nothing is left behind.
         IntegrityError: rows out are not rows in; what was stored is dropped.
+        RecordsDiffer: another reader counts other records in the sources; likewise.
     """
     if group.copy:
         return _copied(group, context)
@@ -46,7 +48,9 @@ def compact_columnar(
         workspace.close()
     try:
         check_pending(pending)
-    except IntegrityError:
+        if context.settings.format != "parquet":
+            read_rows_again(pending, context.settings, context.store)
+    except (IntegrityError, SourceChanged):
         drop(pending.output, context.store)
         raise
     return pending

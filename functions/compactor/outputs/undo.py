@@ -12,11 +12,12 @@ between compact the sources beside an output that still shows them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import commonprefix
 
 from compactor import layout
 from compactor.codecs.codecs import encoder
+from compactor.destination import Destination
 from compactor.errors import (
     AlreadyExists,
     CommitConflict,
@@ -27,10 +28,9 @@ from compactor.errors import (
 from compactor.log.entries import Commit, LogState, Output
 from compactor.log.log import CommitLog
 from compactor.log.stored import read_entry
-from compactor.model import Compression, SourceObject
+from compactor.model import ARCHIVED_CLASSES, Compression, ObjectGroup, SourceObject
 from compactor.outputs.pending import OutputWriter
 from compactor.outputs.publish import is_published
-from compactor.planning.plan import ARCHIVED_CLASSES
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
@@ -69,7 +69,8 @@ def changed_source(commit: Commit, store: ObjectStore) -> str:
         if not left:
             break
         for one in page:
-            if left.get(one.key) == one.etag and one.storage_class not in ARCHIVED_CLASSES:
+            archived = one.storage_class in ARCHIVED_CLASSES and not one.restored_until
+            if left.get(one.key) == one.etag and not archived:
                 del left[one.key]
     return min(left, default="")
 
@@ -101,6 +102,60 @@ def undo(commit: Commit, why: str, work: Undoing, *, run_id: str, now: float) ->
             _put_back(commit, output, work)
             raise
     return work.log.append(state, commit.undone(run_id, now, why))
+
+
+def take_away(commit: Commit, work: Undoing) -> None:
+    """Let readers see a published output no more; a copy of it is kept below the state.
+
+    Its commit stands: the records are in their sources alone, and nobody compacts them, until an
+    entry with another output replaces it. Safe to run twice, and by two runs at once.
+
+    Raises:
+        SourceChanged: a source is not what was compacted; the output is where it was.
+        IntegrityError: another object stands at the output's key, or it cannot be deleted.
+    """
+    _require_sources(commit, work.store)
+    if commit.output is not None:
+        _take_away(commit, commit.output, work)
+
+
+def from_kept(
+    commit: Commit, group_id: str, destination: Destination, work: Undoing
+) -> Output | None:
+    """A pending output with the bytes that were taken away; None where there is no copy.
+
+    For when a source changed after :func:`take_away` had looked at it: some of its records are
+    nowhere else.
+
+    Raises:
+        IntegrityError: the copy has not the size that the commit says.
+    """
+    output, kept = commit.output, (work.state.bucket, work.kept_at(commit))
+    if output is None or work.store.head(*kept) is None:
+        return None
+    key = output.key.replace(commit.group_id, group_id)
+    metadata = destination.metadata(ObjectGroup(group_id, ()))
+    writer = OutputWriter(
+        work.store, output.bucket, key, encoder(Compression.NONE), metadata=metadata
+    )
+    try:
+        _fill(writer, work.store.open(*kept))
+        upload_id, parts = writer.finish()
+        if writer.size != output.size:
+            raise IntegrityError(f"s3://{'/'.join(kept)} is not what its commit says")
+    except BaseException:
+        writer.abort()
+        raise
+    return replace(output, key=key, upload_id=upload_id, parts=parts, crc32=writer.crc32)
+
+
+def forget_kept(commit: Commit, work: Undoing) -> None:
+    """Delete the copy of an output whose records are in another one by now, as far as allowed."""
+    bucket, key = work.state.bucket, work.kept_at(commit)
+    head = work.store.head(bucket, key)
+    if head is not None:
+        one = SourceObject(bucket, key, head.etag, head.size, head.last_modified)
+        work.store.delete_sources([one])
 
 
 def _load(commit: Commit, work: Undoing) -> LogState:

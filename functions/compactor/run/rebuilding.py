@@ -1,0 +1,62 @@
+"""Build an output again: of which group, without copies, or from the copy that was kept of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compactor.destination import Destination
+from compactor.errors import IntegrityError, SourceChanged, WrongCopies
+from compactor.log.entries import Commit
+from compactor.model import ObjectGroup
+from compactor.outputs.undo import Undoing, forget_kept, from_kept, take_away
+from compactor.planning.packing import uncopied
+from compactor.run.given import PartitionRun
+
+
+def group_of(commit: Commit) -> ObjectGroup:
+    """The group whose output a commit names, to become the same bytes once more."""
+    output = commit.output
+    copied = output is not None and output.copied
+    # Where a CRC32 is known the store copied nothing.
+    copies = output is None or output.crc32 is None
+    sources = tuple(row.source for row in commit.rows)
+    return ObjectGroup(commit.group_id, sources, copied, copies)
+
+
+def take_wrong_away(commit: Commit, error: WrongCopies, run: PartitionRun) -> PartitionRun:
+    """Let nobody read an output with wrong copied parts any more.
+
+    Returns:
+        The run from then on: its store copies nothing.
+
+    Raises:
+        IntegrityError: a source changed, or the output cannot be deleted: all stays.
+    """
+    try:
+        take_away(commit, _undoing(run))
+    except SourceChanged as changed:
+        raise IntegrityError(f"{error}; it is not built again: {changed}") from error
+    traits = replace(run.store.traits, copies=False)
+    return replace(run, store=run.store.with_traits(traits))
+
+
+def kept_draft(commit: Commit, run: PartitionRun, destination: Destination) -> Commit | None:
+    """The entry that publishes what was kept of an output taken away; None where nothing was.
+
+    Under another key, so that of two runs at once one gets its entry in.
+    """
+    group = uncopied(group_of(commit))
+    output = from_kept(commit, group.id, destination, _undoing(run))
+    if output is None:
+        return None
+    return commit.moved(run.run_id, run.clock.now(), group.id, output)
+
+
+def forget(commit: Commit, run: PartitionRun) -> None:
+    """Delete what was kept, once its records are readable elsewhere."""
+    forget_kept(commit, _undoing(run))
+
+
+def _undoing(run: PartitionRun) -> Undoing:
+    # The log is at hand, and need not be looked through.
+    return Undoing(run.store, run.settings.state, run.partition.path, run.log, through=0)
