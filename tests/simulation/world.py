@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from math import inf
 
@@ -14,6 +15,7 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
+from compactor.log_entries import decode_commit
 from compactor.model import PASSING_REASONS
 from compactor.receipts import Counts, Receipt
 from compactor.run_partition import PartitionRun, record_partition
@@ -68,6 +70,17 @@ class Patience:
 
     def remaining_seconds(self) -> float:
         return inf if self.requests > 0 else 0.0
+
+
+def is_unpublished(key: str, body: bytes, outputs: Container[str]) -> bool:
+    """True for an entry of the log whose output is not among these, which are readable.
+
+    While a worker is about to publish it, nothing tells another one of it but itself.
+    """
+    if "/commits/" not in key or ".checkpoint." in key:
+        return False
+    output = decode_commit(body).output
+    return output is not None and output.key not in outputs
 
 
 class World:
@@ -212,6 +225,17 @@ class World:
         """What outlives a run beside the outputs, by key."""
         found = self.s3.contents(LAKE, STATE)
         return {key: body for key, body in found.items() if not key.startswith(f"{STATE}runs/")}
+
+    @property
+    def newest_entry(self) -> str:
+        """Key of the newest entry while nothing but its output tells of it; empty otherwise."""
+        state = self.state
+        names = [key for key in state if "/commits/" in key]
+        newest = max((key for key in names if ".checkpoint." not in key), default="")
+        summed_up = newest.replace(".json.gz", ".checkpoint.json.gz") in names
+        if not newest or summed_up or is_unpublished(newest, state[newest], self.outputs):
+            return ""
+        return newest
 
     def lose(self, key: str) -> str:
         """Somebody deletes an object of the state."""
