@@ -90,6 +90,8 @@ class World:
         spoiled: something happened that a worker may answer with IntegrityError.
         tampered: outputs that somebody changed or deleted, as they were.
         damaged: objects of the state that somebody deleted or swapped, as they were.
+        earlier_etag: keys of sources that were put with the ETag that they had before another
+            one. Where a worker commits what it read in between, nobody sees that they came later.
     """
 
     def __init__(self, choices: Choices, without: frozenset[Guard]) -> None:
@@ -105,6 +107,7 @@ class World:
         self.spoiled = False
         self.tampered: dict[str, bytes] = {}
         self.damaged: dict[str, bytes] = {}
+        self.earlier_etag: set[str] = set()
         self._without = without
         self._next_record = 0
         self._delivered: dict[str, list[bytes]] = {}
@@ -118,6 +121,7 @@ class World:
         """An object is put, over whatever has its name."""
         key = PARTITION.prefix + name
         body, joined = self._content(name)
+        self.earlier_etag.discard(key)
         self.ledger.removing(key)
         self.ledger.written(body, joined=joined)
         self._delivered.setdefault(name, []).append(body)
@@ -128,7 +132,10 @@ class World:
     def repeat(self, name: str) -> str:
         """An object is put once more with the same content."""
         key = PARTITION.prefix + name
-        self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
+        before = self.s3.head(SOURCE, key)
+        after = self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
+        if before is not None and before.etag != after.etag:
+            self.earlier_etag.add(key)
         return f"a producer puts {name} once more, unchanged"
 
     def deliver_again(self, name: str) -> str:
@@ -138,6 +145,7 @@ class World:
         if self.choices.chance(0.3):
             body = self.choices.one_of(self._delivered[name])
         self._deliveries += 1
+        self.earlier_etag.discard(key)
         self.ledger.removing(key)
         self.s3.seed(SOURCE, key, body, etag=f"{self._deliveries:032x}-1")
         self.ledger.producer_acted()
