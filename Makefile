@@ -12,7 +12,7 @@ CDK = PATH="$(CURDIR)/.venv/bin:$$PATH" CDK_DISABLE_CLI_TELEMETRY=true node_modu
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak fuzz zoo check format lock clean
+.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,6 +57,9 @@ proof: set-up ## Run what proves that nothing is lost, and print its figures; AR
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation --seconds $(or $(SECONDS),600) $(ARGS)
+
+damage: set-up ## Damage each object of the state after each request; the last line has the figures
+	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation.damage $(ARGS)
 
 fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)

@@ -66,6 +66,7 @@ def table(directory: Path) -> str:
     rows = [
         *_simulation(_figures(directory, "simulation")),
         *_mutations(_figures(directory, "mutations")),
+        *_damage(_figures(directory, "damage")),
         *_cases(directory / "cases.xml"),
         *_faults(_figures(directory, "faults")),
     ]
@@ -95,6 +96,14 @@ def _mutations(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     most = max((one["schedules"] for one in found.values()), default=0)
     figure = f"{len(found)} of {len(MUTATIONS)}, each within {most:,} schedules"
     return [("guards whose removal the simulation notices", figure)]
+
+
+def _damage(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    what = (
+        "objects of the state deleted, swapped or put back, each after each request of a scenario"
+    )
+    figure = f"{found.get('damages', 0):,}, promises broken: {found.get('violations', 'unknown')}"
+    return [(what, figure)]
 
 
 def _cases(report: Path) -> list[tuple[str, str]]:

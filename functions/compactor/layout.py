@@ -63,6 +63,11 @@ def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
     return _state(settings, f"schemes/{sequence:020d}.json")
 
 
+def scheme_copy_key(settings: Settings, sequence: int) -> tuple[str, str]:
+    """The copy of a later scheme, written before it."""
+    return _state(settings, f"scheme-copies/{sequence:020d}.json")
+
+
 def probe_key(state: S3Uri, endpoint_url: str) -> tuple[str, str]:
     """What the store at this endpoint answered when it was asked, for the state's bucket."""
     asked = f"{endpoint_url}\0{state.bucket}".encode()

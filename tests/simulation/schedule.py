@@ -25,7 +25,7 @@ from tests.simulation.faults import Fault, Guard, faults_of
 from tests.simulation.ledger import DATA, LAKE, Violation
 from tests.simulation.processes import Process, without_threads
 from tests.simulation.story import told
-from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
+from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World, is_unpublished
 from tests.support.examples import PARTITION
 
 # Turns before the end begins.
@@ -39,6 +39,10 @@ _SWITCH_RATE = 0.25
 # How often something more begins when all has come to an end.
 _MORE_RATE = 0.85
 _MOST_PROCESSES = 5
+# What a worker asks for once it has planned, and once it has read what it is about to commit.
+_STORING = frozenset({"create_upload", "upload_part", "create", "copy_part"})
+_HOLDING = _STORING - {"create_upload"}
+_SELDOM_POSSIBLE = frozenset({"two workers with one plan", "delivered again between two plans"})
 # A run that has not come to rest after so many calls never will.
 _CALLS_TO_REST = 6
 _WRITES = frozenset({"put", "create", "complete_upload", "delete_source"})
@@ -91,6 +95,10 @@ def prepared(choices: Choices) -> Iterator[None]:
     window = patch("compactor.planning.listing.LISTING_WINDOW", choices.one_of(_WINDOWS))
     with without_threads(), window:
         yield
+
+
+def _asks_for(process: Process, names: frozenset[str]) -> bool:
+    return process.waiting is not None and process.waiting.name in names
 
 
 class _Schedule:
@@ -164,7 +172,9 @@ class _Schedule:
 
     def _event(self) -> None:
         events = self._events()
-        name = self._choices.one_of(list(events))
+        # Few moments allow it.
+        more = [name for name in events if name in _SELDOM_POSSIBLE] * 5
+        name = self._choices.one_of([*events, *more])
         self.outcome.faults[name] += 1
         events[name]()
         self.world.ledger.look()
@@ -194,10 +204,15 @@ class _Schedule:
                 "source put again": lambda: self.tell(world.repeat(self._some_source())),
                 "source deleted": lambda: self.tell(world.withdraw(self._some_source())),
             }
+            if self._holds_sources():
+                events["two workers with one plan"] = self._overtake
+                events["delivered again between two plans"] = self._deliver_between
         if world.outputs:
             events["output tampered with"] = self._tamper
         if world.state:
             events["state damaged"] = self._damage
+        if not world.damaged and world.newest_entry:
+            events["newest entry deleted"] = self._lose_newest
         return events
 
     def _some_source(self) -> str:
@@ -224,6 +239,26 @@ class _Schedule:
 
     def _start_cleaner(self) -> None:
         self._start(cleaner(self.world))
+
+    def _holds_sources(self) -> bool:
+        workers = [one for one in self._processes if "(" in one.name]
+        return any(_asks_for(one, _HOLDING) for one in workers)
+
+    def _deliver_between(self) -> None:
+        """A source comes again under another ETag while a worker holds it that did not commit."""
+        done = self.world.ledger.compacted_sources()
+        held = [name for name in self.world.names if PARTITION.prefix + name not in done]
+        if held and len(self._processes) < _MOST_PROCESSES:
+            self.tell(self.world.deliver_again(self._choices.one_of(held)))
+            self._overtake()
+
+    def _overtake(self) -> None:
+        """Another worker goes on until it is about to store, too; who commits first is open."""
+        if len(self._processes) < _MOST_PROCESSES:
+            process = self.world.worker()
+            self._start(process, ", and plans without what the other one holds")
+            while not process.ended and not _asks_for(process, _STORING):
+                self._turn(process)
 
     def _pass(self, seconds: float) -> None:
         self.world.clock.advance(seconds)
@@ -252,13 +287,20 @@ class _Schedule:
         if world.damaged:
             self.tell(world.restore(self._choices.one_of(sorted(world.damaged))))
         elif self._choices.chance(0.4):
-            keys = list(world.state)
+            there, outputs = world.state, world.outputs
+            keys = [key for key in there if not is_unpublished(key, there[key], outputs)]
             key, other = self._choices.one_of(keys), self._choices.one_of(keys)
             self.tell(
                 world.lose(key)
                 if key == other or self._choices.chance(0.5)
                 else world.swap(key, other)
             )
+
+    def _lose_newest(self) -> None:
+        """Only its output tells of it then."""
+        # Rare: it ends what can be said of the end.
+        if self._choices.chance(0.6):
+            self.tell(self.world.lose(self.world.newest_entry))
 
     # The end.
 
@@ -357,7 +399,7 @@ class _Schedule:
                     raise Violation(f"verify does not see what was done to {key}")
 
     def _check_rest(self, cleaned: CleanUpReceipt) -> None:
-        left = self.world.ledger.compacted_sources()
+        left = self.world.ledger.compacted_sources() - self.world.earlier_etag
         if left or cleaned.unsafe or cleaned.counts.refused:
             raise Violation(f"clean-up left {sorted(left)}: {cleaned.unsafe or cleaned.refusals}")
         uploads = self.world.s3.unfinished_uploads(LAKE)

@@ -24,7 +24,7 @@ from tests.support.memory_store import ManualClock, MemoryStore
 REPOSITORY = Path(__file__).parents[2]
 # 26 ms each on one processor: `make soak` plays as many more as one likes.
 SCHEDULES = 6_000
-MOST_FOR_A_GUARD = 5_000
+MOST_FOR_A_GUARD = 2_000
 RETENTION = 7 * 86_400.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from math import inf
 
@@ -14,6 +15,7 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
+from compactor.log.encoding import decode_commit
 from compactor.model import PASSING_REASONS
 from compactor.run.partition import PartitionRun, record_partition
 from compactor.run.receipts import Counts, Receipt
@@ -70,6 +72,17 @@ class Patience:
         return inf if self.requests > 0 else 0.0
 
 
+def is_unpublished(key: str, body: bytes, outputs: Container[str]) -> bool:
+    """True for an entry of the log whose output is not among these, which are readable.
+
+    While a worker is about to publish it, nothing tells another one of it but itself.
+    """
+    if "/commits/" not in key or ".checkpoint." in key:
+        return False
+    output = decode_commit(body).output
+    return output is not None and output.key not in outputs
+
+
 class World:
     """Everything of one schedule but its order.
 
@@ -77,6 +90,8 @@ class World:
         spoiled: something happened that a worker may answer with IntegrityError.
         tampered: outputs that somebody changed or deleted, as they were.
         damaged: objects of the state that somebody deleted or swapped, as they were.
+        earlier_etag: keys of sources that were put with the ETag that they had before another
+            one. Where a worker commits what it read in between, nobody sees that they came later.
     """
 
     def __init__(self, choices: Choices, without: frozenset[Guard]) -> None:
@@ -92,6 +107,7 @@ class World:
         self.spoiled = False
         self.tampered: dict[str, bytes] = {}
         self.damaged: dict[str, bytes] = {}
+        self.earlier_etag: set[str] = set()
         self._without = without
         self._next_record = 0
         self._delivered: dict[str, list[bytes]] = {}
@@ -105,6 +121,7 @@ class World:
         """An object is put, over whatever has its name."""
         key = PARTITION.prefix + name
         body, joined = self._content(name)
+        self.earlier_etag.discard(key)
         self.ledger.removing(key)
         self.ledger.written(body, joined=joined)
         self._delivered.setdefault(name, []).append(body)
@@ -115,7 +132,10 @@ class World:
     def repeat(self, name: str) -> str:
         """An object is put once more with the same content."""
         key = PARTITION.prefix + name
-        self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
+        before = self.s3.head(SOURCE, key)
+        after = self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
+        if before is not None and before.etag != after.etag:
+            self.earlier_etag.add(key)
         return f"a producer puts {name} once more, unchanged"
 
     def deliver_again(self, name: str) -> str:
@@ -125,6 +145,7 @@ class World:
         if self.choices.chance(0.3):
             body = self.choices.one_of(self._delivered[name])
         self._deliveries += 1
+        self.earlier_etag.discard(key)
         self.ledger.removing(key)
         self.s3.seed(SOURCE, key, body, etag=f"{self._deliveries:032x}-1")
         self.ledger.producer_acted()
@@ -212,6 +233,17 @@ class World:
         """What outlives a run beside the outputs, by key."""
         found = self.s3.contents(LAKE, STATE)
         return {key: body for key, body in found.items() if not key.startswith(f"{STATE}runs/")}
+
+    @property
+    def newest_entry(self) -> str:
+        """Key of the newest entry while nothing but its output tells of it; empty otherwise."""
+        state = self.state
+        names = [key for key in state if "/commits/" in key]
+        newest = max((key for key in names if ".checkpoint." not in key), default="")
+        summed_up = newest.replace(".json.gz", ".checkpoint.json.gz") in names
+        if not newest or summed_up or is_unpublished(newest, state[newest], self.outputs):
+            return ""
+        return newest
 
     def lose(self, key: str) -> str:
         """Somebody deletes an object of the state."""

@@ -210,7 +210,7 @@ def test_any_version_s_handler_is_called_until_it_is_done_and_named(
         # As this process has it: what is in reach of today's version is not to be of the other's.
         base = {"PYTHONPATH": f"{REPOSITORY / 'functions'}", "PATH": "/bin"}
         environment = environment_of(client, base)
-        words = client.command(task, None)  # type: ignore[arg-type] - it needs no tools
+        words = client.command(task, None)  # type: ignore[arg-type]  # it needs none
         subprocess.run(words, env=environment, check=True, cwd=tmp_path / "elsewhere")
         told = answer.read_text(encoding="utf-8")
         assert '"counts": 3' in told
@@ -229,7 +229,7 @@ def test_a_handler_of_another_tree_is_no_measurement_of_this_one(tmp_path: Path)
 def test_today_s_worker_starts_the_same_way(tmp_path: Path) -> None:
     # As far as to the task, which it lacks: all that the script itself imports is there.
     today = clients.version("today", "today", REPOSITORY / "functions")
-    words = [*today.command(_no_task(), None)[:3], "not JSON"]  # type: ignore[arg-type] - it needs no tools
+    words = [*today.command(_no_task(), None)[:3], "not JSON"]  # type: ignore[arg-type]  # it needs none
     said = subprocess.run(
         words,
         env={**environment_of(today, {}), "AWS_DEFAULT_REGION": "us-east-1"},

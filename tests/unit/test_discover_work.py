@@ -223,7 +223,60 @@ def test_runs_that_cannot_disagree_about_any_object_share_a_destination(
     store = a_store()
     for number, given in enumerate((first, second, first, second)):
         run(store, settings(**given), f"run-{number}")
-    assert store.count("create") == schemes
+    there = [key for key in store.contents("lake", "_compactor/") if "/schemes/" in key]
+    assert len(there) == schemes
+    # Each but the first of a destination has a copy.
+    copies = [key for key in store.contents("lake", "_compactor/") if "/scheme-copies/" in key]
+    assert len(copies) == sum(not key.endswith(f"{1:020d}.json") for key in there)
+    assert store.count("create") == schemes + len(copies)
+
+
+def two_schemes() -> MemoryStore:
+    store = a_store()
+    for given in ({"depth": 1}, {"depth": 1, "s3_source_uri": "s3://source/other/"}):
+        run(store, settings(**given))
+    return store
+
+
+def test_the_newest_of_several_schemes_is_brought_back_once_it_is_gone() -> None:
+    store = two_schemes()
+    place = layout.scheme_key(settings(), 2)
+    body = store.get(*place)
+    store.remove(*place)
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="depth"):
+            run(store, settings(depth=2, s3_source_uri="s3://source/other/"))
+        assert store.get(*place) == body
+    run(store, settings(depth=2, s3_source_uri="s3://source/third/"))
+    assert len(store.contents("lake", "_compactor/data/schemes/")) == 3
+
+
+def test_a_later_scheme_is_added_whatever_becomes_of_its_copy() -> None:
+    store = two_schemes()
+    third = settings(depth=2, s3_source_uri="s3://source/third/")
+    place = layout.scheme_copy_key(settings(), 3)
+
+    def take_away(call: Call) -> None:
+        if call.name == "get" and (call.bucket, call.key) == place:
+            store.hooks.clear()
+            store.remove(*place)
+
+    store.seed(*place, store.get(*layout.scheme_key(settings(), 2)))
+    store.hooks.before.append(take_away)
+    run(store, third)
+    assert store.get(*place) == store.get(*layout.scheme_key(settings(), 3))
+
+
+def test_a_run_that_died_between_a_copy_and_its_scheme_can_be_repeated_by_any() -> None:
+    store = two_schemes()
+    third = settings(depth=2, s3_source_uri="s3://source/third/")
+    store.hooks.crash("after", "create")
+    with pytest.raises(Crashed):
+        run(store, third)
+    store.hooks.clear()
+    run(store, settings(depth=1, s3_source_uri="s3://source/fourth/"))
+    run(store, third)
+    assert len(store.contents("lake", "_compactor/data/schemes/")) == 4
 
 
 def test_of_two_first_runs_at_once_that_disagree_only_one_goes_on() -> None:

@@ -26,6 +26,7 @@ from compactor.run.receipts import Counts
 from compactor.settings.settings import CleanUpMode, Settings
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key
 from tests.support.examples import NOW, PARTITION, settings
+from tests.support.memory_store import Crashed
 from tests.support.world import NoDeadline, World
 
 STATE = "_compactor/compacted/"
@@ -122,8 +123,33 @@ def test_a_damaged_marker_stops_the_partition() -> None:
     world = compacted()
     for body in (b"", b"{}", b'{"version": 2}', b'{"version": 1, "log_id": "", "destination": ""}'):
         world.store.seed("lake", MARKER, body)
+        world.add("c.json", LINE)
         with pytest.raises(IntegrityError, match=r"identity\.json"):
             world.run()
+        with pytest.raises(IntegrityError, match=r"identity\.json"):
+            discovered(world)
+
+
+def test_a_run_that_has_only_to_publish_looks_at_the_marker_first() -> None:
+    world = compacted("a")
+    world.add("b.json", LINE)
+    world.store.hooks.crash("before", "complete_upload")
+    with suppress(Crashed):
+        world.run()
+    world.store.hooks.clear()
+    take_away(world, "identity.json")
+    must_publish_nothing = world.store.contents("lake", "compacted/")
+    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
+        world.run()
+    assert world.store.contents("lake", "compacted/") == must_publish_nothing
+
+
+def test_a_run_with_nothing_to_do_gets_its_checkpoint_and_nothing_else() -> None:
+    world = compacted("ab")
+    before = world.store.count("get")
+    receipt = world.run()
+    assert receipt.counts.objects_in == 0
+    assert world.store.count("get") - before == 1
 
 
 def test_another_partition_gives_a_state_that_lost_its_marker_no_new_one() -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
 
-from compactor.formats import columns, detect, json_lines, log_lines
+from compactor.formats import characters, columns, detect, ends, json_lines, log_lines
 from compactor.formats.first_record import FirstRecord
 from compactor.outputs.headers import HeaderCase
 from tests.support.world import World
@@ -24,6 +25,7 @@ from tests.support.world import World
 Reader = Callable[[bytes], list[Any]]
 # The package has a function of the module's name.
 _DETECT = sys.modules[detect.__module__]
+_FIRST_RECORD = sys.modules[FirstRecord.__module__]
 
 
 def rows(body: bytes) -> list[Any]:
@@ -56,6 +58,56 @@ def w3c(body: bytes) -> list[Any]:
     return found
 
 
+def text(body: bytes) -> list[Any]:
+    """Lines in UTF-8; what is in another encoding is told as it is."""
+    try:
+        return body.decode().splitlines()
+    except UnicodeDecodeError:
+        return [body]
+
+
+def wide(body: bytes) -> list[Any]:
+    """Lines in UTF-16, by its byte order mark."""
+    try:
+        return [line.strip("\ufeff") for line in body.decode("utf-16").splitlines()]
+    except UnicodeDecodeError:
+        return [body]
+
+
+def json_values(body: bytes) -> list[Any]:
+    """JSON values wherever they end, and what is left where one does not."""
+    left, found = body.decode().lstrip(), list[object]()
+    while left:
+        try:
+            value, end = json.JSONDecoder().raw_decode(left)
+        except ValueError:
+            return [*found, left.rstrip()]
+        found.append(repr(value))
+        left = left[end:].lstrip()
+    return found
+
+
+def with_lengths(body: bytes) -> list[Any]:
+    """Records behind two bytes that say how long they are."""
+    found: list[Any] = []
+    while body:
+        end = 2 + int.from_bytes(body[:2], "big")
+        if end > len(body):
+            return [*found, body]
+        found.append(body[2:end])
+        body = body[end:]
+    return found
+
+
+def named(body: bytes) -> list[Any]:
+    """Rows of CSV below their names, as spreadsheets read them."""
+    lines = body.decode().splitlines()
+    by = ","
+    if lines[0].startswith("sep="):
+        by = lines.pop(0)[4]
+    return [tuple(row.items()) for row in csv.DictReader(lines, delimiter=by)]
+
+
 class Guard(NamedTuple):
     """A rule, what takes it out, and sources of which a reader then sees something else."""
 
@@ -63,6 +115,7 @@ class Guard(NamedTuple):
     without: Callable[[pytest.MonkeyPatch], None]
     sources: dict[str, bytes]
     reader: Reader
+    given: Mapping[str, Any] = {}
 
 
 def _first_line_is_a_header(patch: pytest.MonkeyPatch) -> None:
@@ -101,6 +154,32 @@ def _no_json_is_a_document(patch: pytest.MonkeyPatch) -> None:
 def _fields_may_change(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_DETECT, "_refuse_other_comments", lambda *_: None)
 
+
+def _removed(place: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Takes a rule out that is a function, a pattern or a number of a module."""
+
+    def remove(patch: pytest.MonkeyPatch) -> None:
+        assert hasattr(place, name)
+        patch.setattr(place, name, value)
+
+    return remove
+
+
+def _passes(*_: object, **__: object) -> None:
+    """Refuses nothing."""
+
+
+def _anything_may_be_a_name(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_FIRST_RECORD, "_no_header", lambda *_: "")
+    # It remembers what it said before.
+    patch.setattr(_FIRST_RECORD, "_first", _FIRST_RECORD._first.__wrapped__)
+
+
+_NOTHING = re.compile(b"(?!)")
+# What a name says, and the setting, is then all that is known.
+_ROWS = {"csv_header": "absent"}
+_NAMES = {"csv_header": "present"}
+_TAR = (b"name.txt".ljust(257, b"0") + b"ustar").ljust(512, b"0") + b"content\n"
 
 GUARDS = (
     Guard(
@@ -163,6 +242,123 @@ GUARDS = (
         },
         w3c,
     ),
+    Guard(
+        "what a magic number names is no text",
+        _removed(characters, "_ANY_MAGIC", _NOTHING),
+        {"a.csv": b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n", "b.csv": b"%PDF-1.7\n2 0 obj\n"},
+        whole,
+        _ROWS,
+    ),
+    Guard(
+        "a tar archive is no text",
+        _removed(characters, "_TAR", slice(0, 0)),
+        {"a.csv": _TAR, "b.csv": _TAR.replace(b"name", b"more")},
+        whole,
+        _ROWS,
+    ),
+    Guard(
+        "what has NUL bytes is no text",
+        _removed(characters, "_refuse_nuls", _passes),
+        {"a.csv": b"\0d" + b"a" * 100 + b"\0c" + b"b" * 99, "b.csv": b"\0d" + b"c" * 100},
+        with_lengths,
+        _ROWS,
+    ),
+    Guard(
+        "what has many control characters is no text",
+        _removed(characters, "_refuse_controls", _passes),
+        {"a.csv": b"\x08\x01\x12\x03abc" * 9, "b.csv": b"\x08\x02\x12\x03def" * 9},
+        whole,
+        _ROWS,
+    ),
+    Guard(
+        "UTF-16 is joined by no setting",
+        _removed(characters, "refuse_wide", _passes),
+        {"a.log": "one\ntwo\n".encode("utf-16"), "b.log": "three\n".encode("utf-16")},
+        wide,
+        {"format": "text"},
+    ),
+    Guard(
+        "text in two encodings is not joined",
+        _removed(characters, "refuse_encoding", _passes),
+        {
+            "a.log": "2026-01-31 12:00:00 caf\u00e9\n".encode(),
+            "b.log": "2026-01-31 12:00:01 caf\u00e9\n2026-01-31 12:00:02 a\n".encode("latin-1"),
+        },
+        text,
+    ),
+    Guard(
+        "a source that ends within a character is not joined",
+        _removed(ends, "ends_within_character", lambda _: False),
+        {"a.log": "one\ncaf\u00e9".encode()[:-1], "b.log": b"two\n"},
+        text,
+        {"format": "text"},
+    ),
+    Guard(
+        "a source that ends within a JSON string is not joined",
+        _removed(ends, "refuse_open_line", _passes),
+        {"a.json": b'{"a":1}\n{"a":"cut off', "b.json": b'{"a":2}\n'},
+        json_values,
+        {"format": "json_lines"},
+    ),
+    Guard(
+        "a log that ends within quotes is not joined",
+        _removed(log_lines, "refuse_open_quote", _passes),
+        {
+            "a.log": b'2026-01-31 12:00:00 web-1,a\n2026-01-31 12:00:01 web-1,a,"cut off',
+            "b.log": b"2026-01-31 12:00:02 web-1,b\n2026-01-31 12:00:03 web-1,c\n",
+        },
+        rows,
+    ),
+    Guard(
+        "one line of a log makes no log of what goes on from it",
+        _removed(log_lines, "_LEAST_SHARE", 0),
+        {
+            "a.log": b"2026-01-31 12:00:00 Report\n" + b"  of one thing\n" * 150,
+            "b.log": b"2026-02-28 12:00:00 Report\n" + b"  of another\n" * 150,
+        },
+        whole,
+    ),
+    Guard(
+        "only the names of flow logs are a flow log's header",
+        _removed(_DETECT, "_is_flow_header", lambda *_: True),
+        {
+            "a.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:01 a\n",
+            "b.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:02 b\n",
+        },
+        text,
+    ),
+    Guard(
+        "a sep= line is no header",
+        _removed(_FIRST_RECORD, "_SEPARATOR", _NOTHING),
+        {"a.csv": b"sep=;\na;b\n1;2\n", "b.csv": b"sep=;\na;b\n3;4\n"},
+        named,
+        _NAMES,
+    ),
+    Guard(
+        "carriage returns alone end no line",
+        _removed(_FIRST_RECORD, "_refuse_lone_returns", _passes),
+        {"a.csv": b"a,b\r1,2\n", "b.csv": b"a,b\r1,2\n"},
+        named,
+        _NAMES,
+    ),
+    Guard(
+        "text over text is no header",
+        _removed(_FIRST_RECORD, "_evidence", lambda *_: 1),
+        {"a.csv": b"alice,red\nbob,blue\n", "b.csv": b"alice,red\ncarl,green\n"},
+        rows,
+    ),
+    Guard(
+        "fields that are equal, empty or no names are no header",
+        _anything_may_be_a_name,
+        {"a.csv": b"x,x,,note\na,b,1,c\n", "b.csv": b"x,x,,note\nd,e,2,f\n"},
+        rows,
+    ),
+    Guard(
+        "names over records of another width are no header",
+        _removed(_FIRST_RECORD, "_fault_below", lambda *_: ""),
+        {"a.csv": b"total,units\n1,2\n3,4,5\n", "b.csv": b"total,units\n6,7\n8,9,1\n"},
+        rows,
+    ),
 )
 
 
@@ -179,7 +375,7 @@ def seen(world: World, guard: Guard) -> Counter[Any]:
 
 
 def compacted(guard: Guard) -> World:
-    world = World(second_reading="none")
+    world = World(second_reading="none", **guard.given)
     for name, body in guard.sources.items():
         world.put(name, body)
     world.run()

@@ -40,7 +40,8 @@ class CommitLog:
 
         Raises:
             IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
-                the checkpoint covers, or the state is not the one that they name.
+                the checkpoint covers, or there is something to publish and the state is not the
+                one that they name.
         """
         commits, checkpoints, written_at = self._names("")
         state = LogState(path=self._partition.path)
@@ -51,7 +52,8 @@ class CommitLog:
             commits = {n: key for n, key in commits.items() if n > through}
         state.written_at = written_at
         self._take(state, commits)
-        if state.log_id:
+        if state.log_id and state.unpublished:
+            # Otherwise there is time until something is to be stored: see claim.
             require_identity(self._settings, self._store, state.log_id)
             state.claimed = True
         return state
@@ -64,10 +66,10 @@ class CommitLog:
             InvalidInput: the state is that of another destination.
         """
         if not state.claimed:
-            found = claim_identity(self._settings, self._store)
-            if state.log_id and state.log_id != found.log_id:
+            if state.log_id:
                 require_identity(self._settings, self._store, state.log_id)
-            state.log_id = found.log_id
+            else:
+                state.log_id = claim_identity(self._settings, self._store).log_id
             state.claimed = True
         return state.log_id
 

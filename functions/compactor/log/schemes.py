@@ -20,7 +20,7 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
-from compactor.layout import scheme_key, schemes_prefix
+from compactor.layout import scheme_copy_key, scheme_key, schemes_prefix
 from compactor.log.identity import WAY_OUT
 from compactor.log.stored import some_entries
 from compactor.ports import ObjectStore
@@ -129,16 +129,38 @@ def remember_scheme(
             if not known:
                 raise _lost(settings, 1)
             continue
-        bucket, key = scheme_key(settings, len(known) + 1)
-        try:
-            # Numbered and create-if-absent: of two first runs at once, one must read the
-            # other's scheme before it may add its own.
-            store.create(bucket, key, _encode(scheme), content_type="application/json")
-        except AlreadyExists:
-            continue
-        return
+        if _add(settings, store, len(known) + 1, scheme) == scheme:
+            return
     prefix = schemes_prefix(settings)[1]
     raise TransientStoreError(f"{_MOST_RACES} other schemes came first below {prefix}")
+
+
+def _add(settings: Settings, store: ObjectStore, number: int, scheme: Scheme) -> Scheme | None:
+    """Write the next scheme, or the one that has its number already.
+
+    Numbered and create-if-absent: of two first runs at once, one must read the other's scheme
+    before it may add its own. That the last of several is gone would show nowhere, so each but
+    the first, which entries tell of, has a copy that comes before it: whoever wants to add a
+    scheme where a copy lies brings that one back first.
+
+    Returns:
+        What was written; None where another run was first.
+    """
+    if number > 1:
+        bucket, key = scheme_copy_key(settings, number)
+        try:
+            store.create(bucket, key, _encode(scheme), content_type="application/json")
+        except AlreadyExists:
+            try:
+                scheme = _decode(key, store.get(bucket, key))
+            except ObjectMissing:
+                return None
+    bucket, key = scheme_key(settings, number)
+    try:
+        store.create(bucket, key, _encode(scheme), content_type="application/json")
+    except AlreadyExists:
+        return None
+    return scheme
 
 
 def _refuse_contradiction(settings: Settings, scheme: Scheme, known: list[Scheme]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 # Today's name, and that of earlier versions.
-HANDLERS = ("compactor_handlers.compact_partition", "handlers.compact_partition")
+HANDLERS = ("compactor_handlers.compact_partition", "compactor_handlers.compact_partition")
 _LIMIT_SECONDS = 900
 
 
