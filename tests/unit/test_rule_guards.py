@@ -322,8 +322,8 @@ GUARDS = (
         "only the names of flow logs are a flow log's header",
         _removed(_DETECT, "_is_flow_header", lambda *_: True),
         {
-            "a.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:01 a\n",
-            "b.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:02 b\n",
+            "1_vpcflowlogs_a.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:01 a\n",
+            "1_vpcflowlogs_b.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:02 b\n",
         },
         text,
     ),
