@@ -37,7 +37,7 @@ def test_a_run_that_believes_any_log_is_noticed(monkeypatch):
 
 def test_each_object_is_damaged_after_each_request_from_its_writing_on():
     found = [one for one in damages("a first run") if one.kind is Kind.DELETED]
-    by_name = {}
+    by_name: dict[str, list[int]] = {}
     for one in found:
         by_name.setdefault(one.key.rpartition("/")[2], []).append(one.after)
     last = max(one.after for one in found)
