@@ -129,6 +129,7 @@ class _Schedule:
             if not self._processes:
                 if not self._choices.chance(_MORE_RATE):
                     return
+                self._lose_newest()
                 self._start_worker()
             if self._choices.chance(_EVENT_RATE):
                 self._event()
@@ -211,8 +212,6 @@ class _Schedule:
             events["output tampered with"] = self._tamper
         if world.state:
             events["state damaged"] = self._damage
-        if not world.damaged and world.newest_entry:
-            events["newest entry deleted"] = self._lose_newest
         return events
 
     def _some_source(self) -> str:
@@ -241,8 +240,12 @@ class _Schedule:
         self._start(cleaner(self.world))
 
     def _holds_sources(self) -> bool:
-        workers = [one for one in self._processes if "(" in one.name]
-        return any(_asks_for(one, _HOLDING) for one in workers)
+        return any(_asks_for(one, _HOLDING) for one in self._workers)
+
+    @property
+    def _workers(self) -> list[Process]:
+        """Those that are under way."""
+        return [one for one in self._processes if "(" in one.name]
 
     def _deliver_between(self) -> None:
         """A source comes again under another ETag while a worker holds it that did not commit."""
@@ -289,6 +292,9 @@ class _Schedule:
         elif self._choices.chance(0.4):
             there, outputs = world.state, world.outputs
             keys = [key for key in there if not is_unpublished(key, there[key], outputs)]
+            if self._workers and world.newest_entry:
+                # A worker that planned before it was written would write another one there.
+                keys.remove(world.newest_entry)
             key, other = self._choices.one_of(keys), self._choices.one_of(keys)
             self.tell(
                 world.lose(key)
@@ -297,10 +303,13 @@ class _Schedule:
             )
 
     def _lose_newest(self) -> None:
-        """Only its output tells of it then."""
+        """Between two workers; where the first one died, only its output tells of it then."""
+        world = self.world
         # Rare: it ends what can be said of the end.
-        if self._choices.chance(0.6):
-            self.tell(self.world.lose(self.world.newest_entry))
+        if not world.damaged and world.newest_entry and self._choices.chance(0.15):
+            self.outcome.faults["newest entry deleted"] += 1
+            self.tell(world.lose(world.newest_entry))
+            world.ledger.look()
 
     # The end.
 

@@ -76,7 +76,8 @@ def wide(body: bytes) -> list[Any]:
 
 def json_values(body: bytes) -> list[Any]:
     """JSON values wherever they end, and what is left where one does not."""
-    left, found = body.decode().lstrip(), list[object]()
+    left = body.decode().lstrip()
+    found: list[Any] = []
     while left:
         try:
             value, end = json.JSONDecoder().raw_decode(left)
