@@ -13,7 +13,7 @@ stack               puts the following together
   standalone        one function instead of the workflow, for small sources
   schedule          when it starts
   monitoring        the dashboard; metrics: its numbers; alarms: when a person is called
-keys_table          the table of keys in README.md
+keys_table          the table of keys in docs/deployment.md
 bundling            what the functions and the Spark job are made of
 checks              cdk-nag and our own Guard rules, at every synth
 """

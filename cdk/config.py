@@ -159,7 +159,9 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
         name = ALIASES.get(key, key)
         if name not in known:
             near = get_close_matches(key, known | ALIASES.keys(), n=1)
-            hint = f"did you mean {near[0]}?" if near else "README.md has a table of all keys"
+            hint = (
+                f"did you mean {near[0]}?" if near else "docs/deployment.md has a table of all keys"
+            )
             raise InvalidInput(key, value, f"no such key; {hint}")
         if name in given:
             raise InvalidInput(key, value, f"one of {key} and its other name, not both")

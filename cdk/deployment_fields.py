@@ -1,8 +1,8 @@
 """Every key of the deployment's configuration, described once.
 
 A run's fields (:data:`compactor.settings.fields.FIELDS`) are keys as well: they become the input of
-scheduled runs. The checks of :class:`cdk.config.Config` and the table in README.md come from
-here.
+scheduled runs. The checks of :class:`cdk.config.Config` and the table in
+docs/deployment.md come from here.
 """
 
 from __future__ import annotations

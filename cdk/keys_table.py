@@ -1,4 +1,4 @@
-"""The table of the deployment's keys in README.md, made from the keys themselves.
+"""The table of the deployment's keys in docs/deployment.md, made from the keys themselves.
 
 ``python -m cdk.keys_table`` writes it between the markers.
 """
@@ -11,8 +11,9 @@ from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec
 from compactor_cli.markers import replace_between
-from compactor_dev.settings_table import README
+from compactor_dev.settings_table import DOCS
 
+PAGE = DOCS / "deployment.md"
 BEGIN = "<!-- deployment keys: made by python -m cdk.keys_table -->"
 END = "<!-- /deployment keys -->"
 
@@ -43,14 +44,14 @@ def _text(spec: FieldSpec) -> str:
     return json.dumps(spec.default)
 
 
-def filled(readme: str) -> str:
+def filled(page: str) -> str:
     """The text with the table between its markers.
 
     Raises:
         ValueError: a marker is missing.
     """
-    return replace_between(readme, BEGIN, END, f"\n{table()}\n")
+    return replace_between(page, BEGIN, END, f"\n{table()}\n")
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The picture of the workflow in README.md, drawn from the state machine's definition.
+"""The picture of the workflow in docs/deployment.md, drawn from the state machine's definition.
 
 ``python -m compactor_dev.diagram`` writes it; the tests compare it.
 """

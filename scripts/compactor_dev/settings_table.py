@@ -1,4 +1,4 @@
-"""The table of settings in README.md, made from the fields themselves.
+"""The table of settings in docs/settings.md, made from the fields themselves.
 
 ``python -m compactor_dev.settings_table`` writes it between the markers.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 from compactor.settings.fields import FIELDS
 from compactor_cli.markers import replace_between
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "settings.md"
 BEGIN = "<!-- settings: made by python -m compactor_dev.settings_table -->"
 END = "<!-- /settings -->"
 
@@ -25,14 +26,14 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def filled(readme: str) -> str:
+def filled(page: str) -> str:
     """The text with the table between its markers.
 
     Raises:
         ValueError: a marker is missing.
     """
-    return replace_between(readme, BEGIN, END, f"\n{table()}\n")
+    return replace_between(page, BEGIN, END, f"\n{table()}\n")
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -172,22 +172,22 @@ def test_the_requests_of_a_second_run_are_told() -> None:
 
 
 def test_regenerating_twice_changes_nothing(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"# x\n{BEGIN}{END}\n", encoding="utf-8")
+    page = tmp_path / "performance.md"
+    page.write_text(f"# x\n{BEGIN}{END}\n", encoding="utf-8")
     measured = {"json-4k": result(WHOLE, SAMPLE)}
-    assert regenerate(readme, measured)
-    once = readme.read_text(encoding="utf-8")
+    assert regenerate(page, measured)
+    once = page.read_text(encoding="utf-8")
     assert "s3-compactor worker" in once
-    assert regenerate(readme, measured)
-    assert readme.read_text(encoding="utf-8") == once
+    assert regenerate(page, measured)
+    assert page.read_text(encoding="utf-8") == once
 
 
-def test_a_readme_without_markers_stays_as_it_is(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    assert not regenerate(readme, {"json-4k": result(WHOLE)})
-    readme.write_text("# x\n", encoding="utf-8")
-    assert not regenerate(readme, {"json-4k": result(WHOLE)})
-    assert readme.read_text(encoding="utf-8") == "# x\n"
+def test_a_page_without_markers_stays_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    assert not regenerate(page, {"json-4k": result(WHOLE)})
+    page.write_text("# x\n", encoding="utf-8")
+    assert not regenerate(page, {"json-4k": result(WHOLE)})
+    assert page.read_text(encoding="utf-8") == "# x\n"
 
 
 def test_nothing_measured_is_told_as_such() -> None:

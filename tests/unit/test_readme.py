@@ -1,10 +1,21 @@
-"""What README.md says of the settings is what the settings say of themselves."""
+"""What docs/ says of settings and keys is what they say of themselves; README.md stays short."""
 
 from __future__ import annotations
 
-from compactor_dev.settings_table import README, filled
+import pytest
+
+from cdk import keys_table
+from compactor_dev import settings_table
+
+MOST_LINES = 200
 
 
-def test_the_table_of_settings_in_the_readme_is_up_to_date():
-    text = README.read_text(encoding="utf-8")
-    assert filled(text) == text, "run python -m compactor_dev.settings_table"
+@pytest.mark.parametrize("module", [settings_table, keys_table])
+def test_the_tables_of_settings_and_keys_are_up_to_date(module):
+    text = module.PAGE.read_text(encoding="utf-8")
+    assert module.filled(text) == text, f"run python -m {module.__name__}"
+
+
+def test_the_readme_is_read_in_one_sitting(repo_root):
+    lines = (repo_root / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < MOST_LINES

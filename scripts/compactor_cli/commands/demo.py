@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from compactor import layout
+from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit
@@ -32,6 +34,7 @@ from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.summary import print_summary
 
 _REPORT_DIRECTORY = Path("build", "demo")
+_LAST_PORT = 65_535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the embedded S3's port on 127.0.0.1 (by default any that is free)",
     )
     parser.add_argument(
         "--report-dir",
@@ -69,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: an option is at fault.
         Failure: the run failed, or the proof did.
     """
+    _check_port(args.port)
     missing = ""
     if args.source is None:
         missing = _missing_for_spark()
@@ -77,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         seed = from_directory(args.source)
     given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
     settings = Settings.from_input(given)
-    with embedded_s3() as server, _environment(server.environment):
+    with embedded_s3(port=args.port) as server, _environment(server.environment):
         _sow(server, seed)
         store = open_store(server.endpoint_url, BUCKET)
         machine = Machine(args.workers, server.endpoint_url, args.log)
@@ -95,6 +106,24 @@ def run(args: argparse.Namespace) -> int:
     if not proof.holds:
         raise Failure("; ".join(proof.findings) or "nothing was compacted")
     return 0
+
+
+def _check_port(port: int) -> None:
+    """Refuse a port that nobody can listen on; 0 stands for any that is free.
+
+    Raises:
+        InvalidInput: it is none, or taken.
+    """
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidInput("--port", port, f"a port from 1 to {_LAST_PORT:,}")
+    with socket.socket() as tried:
+        # As the server does: what an ended connection left behind is no reason to refuse.
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError as error:
+            free = f"a port that is free and may be used ({error.strerror})"
+            raise InvalidInput("--port", port, free) from None
 
 
 def _missing_for_spark() -> str:

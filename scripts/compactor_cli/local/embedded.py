@@ -120,20 +120,29 @@ def _batches(objects: Iterable[SeedObject]) -> Iterator[Sequence[SeedObject]]:
 
 
 @contextlib.contextmanager
-def embedded_s3(log: IO[bytes] | int = subprocess.DEVNULL) -> Iterator[EmbeddedS3]:
-    """Run an S3 in its own process on a free loopback port, for the length of the block.
+def embedded_s3(
+    log: IO[bytes] | int = subprocess.DEVNULL, *, port: int = 0
+) -> Iterator[EmbeddedS3]:
+    """Run an S3 in its own process on a loopback port, for the length of the block.
 
     Its content lives in memory and is gone afterwards. The process ends with this one, however
     this one ends.
 
     Args:
         log: where the server's complaints go.
+        port: where it listens; 0 for any free port.
 
     Raises:
         EngineError: it did not start.
     """
     environment = python_environment(os.environ, *import_roots())
-    server = Child("compactor_cli.local.s3_server", environment=environment, log=log, detached=True)
+    server = Child(
+        "compactor_cli.local.s3_server",
+        [str(port)],
+        environment=environment,
+        log=log,
+        detached=True,
+    )
     try:
         try:
             ready = server.receive()

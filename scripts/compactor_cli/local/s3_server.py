@@ -1,7 +1,8 @@
-"""The embedded S3's own process: moto's server on a free loopback port.
+"""The embedded S3's own process: moto's server on a loopback port.
 
-Started by :mod:`compactor_cli.local.embedded` as ``python -m compactor_cli.local.s3_server``. Tells
-its port on standard output, takes objects to store on standard input, and ends when that closes.
+Started by :mod:`compactor_cli.local.embedded` as ``python -m compactor_cli.local.s3_server PORT``,
+where 0 stands for any free port. Tells its port on standard output, takes objects to store on
+standard input, and ends when that closes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ def application() -> Any:
     return s3_web.serve_reads(s3_web.take_bodies(s3_web.serve_conditionally(moto)))
 
 
-def serve(served: Any) -> int:
-    """Serve a WSGI application until the process ends; returns its port, a free loopback one."""
-    server = make_server("127.0.0.1", 0, served, threaded=True, request_handler=_QuietHandler)
+def serve(served: Any, port: int = 0) -> int:
+    """Serve a WSGI application until the process ends; returns its loopback port (0: any free)."""
+    server = make_server("127.0.0.1", port, served, threaded=True, request_handler=_QuietHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return int(server.server_port)
 
@@ -47,7 +48,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     s3_patches.install()
-    send(answers, {"port": serve(application())})
+    send(answers, {"port": serve(application(), int(sys.argv[1]))})
     _take_objects(sys.stdin.buffer, answers)
     os._exit(0)
 

@@ -11,7 +11,7 @@
     against      two versions of the worker in turn; checkout: the tree of the older one;
                  either: the script that starts any version's worker
     load         the server's own ceiling
-    results      build/bench.json; table: what README.md shows of it
+    results      build/bench.json; table: what docs/performance.md shows of it
 
 Client and server share the machine. A lane is one way to reach the server: without latency,
 with latency to the first byte, with latency and faults.

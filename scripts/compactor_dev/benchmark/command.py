@@ -59,19 +59,19 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--quick",
         action="store_true",
-        help="one round of json-4k at 25 ms, small samples; leaves README.md alone",
+        help="one round of json-4k at 25 ms, small samples; leaves docs/performance.md alone",
     )
     made.add_argument(
         "--settings",
         metavar="JSON",
         default="{}",
-        help="fields of the run, for the worker, to try them out; leaves README.md alone",
+        help="fields of the run, for the worker, to try them out; leaves docs/performance.md alone",
     )
     made.add_argument(
         "--against",
         metavar="COMMIT",
         help="the worker of this commit and today's in turn, and the ratios of each round: by"
-        f" default {against.ROUNDS} rounds of json-4k at 25 ms; leaves README.md alone",
+        f" default {against.ROUNDS} rounds of json-4k at 25 ms; leaves docs/performance.md alone",
     )
     made.add_argument(
         "--format",
@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> int:
     programs = tools.find(directory)
     chosen = _with_memory(chosen)
     wanted = replace(wanted, clients=_available(wanted.clients, programs))
-    # What README.md shows is made with the defaults alone.
+    # What docs/performance.md shows is made with the defaults alone.
     usual = not args.quick and not wanted.settings
     kept = _BUILD / ("bench.json" if usual else "bench-quick.json")
     known = results.load(kept)
@@ -127,8 +127,8 @@ def _run(args: argparse.Namespace) -> int:
     for data_set in chosen:
         _show(known[data_set.name])
     print_line(f"Every round: {kept.relative_to(REPOSITORY)}")
-    if usual and table.regenerate(REPOSITORY / "README.md", known):
-        print_line("README.md: the table between its markers is written anew")
+    if usual and table.regenerate(REPOSITORY / "docs/performance.md", known):
+        print_line("docs/performance.md: the table between its markers is written anew")
     if usual and speeds.regenerate(REPOSITORY / "functions/compactor/discovery/speed.py", known):
         print_line("discovery/speed.py: its measured table is written anew")
     return _verdict(known[one.name] for one in chosen)

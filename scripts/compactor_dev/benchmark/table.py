@@ -1,4 +1,4 @@
-"""What README.md shows of the results, and how it gets there."""
+"""What docs/performance.md shows of the results, and how it gets there."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def render(results: Results) -> str:
     return "\n\n".join([*blocks, _notes(results)]) if blocks else "Not measured yet."
 
 
-def regenerate(readme: Path, results: Results) -> bool:
-    """Put the table into README.md; False when it is missing, or has no markers."""
+def regenerate(page: Path, results: Results) -> bool:
+    """Put the table into docs/performance.md; False when it is missing, or has no markers."""
     try:
-        text = readme.read_text(encoding="utf-8")
+        text = page.read_text(encoding="utf-8")
         changed = replace_between(text, BEGIN, END, f"\n{render(results)}\n")
     except (FileNotFoundError, ValueError):
         return False
     if changed != text:
-        readme.write_text(changed, encoding="utf-8")
+        page.write_text(changed, encoding="utf-8")
     return True
 
 
