@@ -39,7 +39,6 @@ def command(
     for module in (clean_up, ls, plan, repair, restore, verify):
         monkeypatch.setattr(module, "open_store", lambda *_: old.store)
     monkeypatch.setattr(clean_up, "SystemClock", lambda: old.clock)
-    monkeypatch.setattr(plan.time, "time", old.clock.now)
 
     def run(name: str, *words: str) -> tuple[int, str, str]:
         capsys.readouterr()

@@ -162,7 +162,9 @@ class Writer:
     @property
     def crashed(self) -> type[BaseException]:
         """What ends a worker at once."""
-        return importlib.import_module("tests.support.memory_store").Crashed
+        crashed: type[BaseException]
+        crashed = importlib.import_module("tests.support.memory_store").Crashed
+        return crashed
 
     def partition(self, path: str) -> Any:
         """A partition of the source."""

@@ -66,8 +66,15 @@ OBJECTS: dict[str, Any] = {
     "CleanUpReport": CleanUpReport,
 }
 # Objects that tell their version, by a field that no type of the code has.
-NUMBERED = ("Entry", "Checkpoint", "ProbeRecord", "Discovery", "Receipt", "CleanUpReceipt")
-NUMBERED += ("RunReport",)
+NUMBERED: tuple[str, ...] = (
+    "Entry",
+    "Checkpoint",
+    "ProbeRecord",
+    "Discovery",
+    "Receipt",
+    "CleanUpReceipt",
+    "RunReport",
+)
 VALUES: dict[str, type[enum.Enum]] = {
     "Format": Format,
     "Compression": Compression,
@@ -77,7 +84,7 @@ VALUES: dict[str, type[enum.Enum]] = {
     "Verdict": Verdict,
 }
 _REQUIRED = "always there"
-_SIMPLE = {
+_SIMPLE: dict[Any, str] = {
     msgspec_inspect.IntType: "whole number",
     msgspec_inspect.FloatType: "number",
     msgspec_inspect.StrType: "text",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import zipfile
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-from isal import igzip
 
 from compactor.clean_up.partition import CleanUpRun, record_clean_up
 from compactor.clean_up.receipts import CleanUpReceipt
@@ -146,7 +146,7 @@ def records_in(body: bytes) -> Iterator[int]:
 def plain(body: bytes) -> bytes:
     """The content of an object, decompressed."""
     if body[:2] == b"\x1f\x8b":
-        return igzip.decompress(body)
+        return gzip.decompress(body)
     if body[:4] == b"\x28\xb5\x2f\xfd":
         return zstandard.ZstdDecompressor().decompressobj().decompress(body)
     return body
