@@ -1,11 +1,18 @@
-"""JSON of a known shape, decoded by many threads."""
+"""JSON documents of a known shape and version, decoded by many threads.
+
+The rule of versions, for every document of the state: what an earlier version of this program wrote
+is read; what a later one wrote in a version that is not known here is refused. Fields that are not
+known, in a version that is, are passed over. ``docs/format.md`` has them all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+
+from compactor.errors import IntegrityError
 
 _T = TypeVar("_T")
 
@@ -20,3 +27,40 @@ def decoder(kind: type[_T]) -> Callable[[bytes], _T]:
         msgspec.MsgspecError, ValueError: the bytes are not JSON of this kind.
     """
     return msgspec.json.Decoder(kind).decode
+
+
+class _Numbered(msgspec.Struct):
+    """Any document; without a number where its writer is older than the numbers."""
+
+    version: int = 1
+
+
+_decode_version = decoder(_Numbered)
+
+
+def numbered(document: object, version: int) -> dict[str, Any]:
+    """A document, ready for JSON, that tells its version."""
+    return {"version": version, **msgspec.to_builtins(document)}
+
+
+def require_version(where: str, body: bytes, newest: int) -> None:
+    """Refuse a document of a version that this program does not know.
+
+    Args:
+        where: its URI.
+        body: the document; what is no JSON object is left to whoever decodes it.
+        newest: the last version that this program knows, from 1.
+
+    Raises:
+        IntegrityError: names the document, its version and the accepted ones.
+    """
+    try:
+        found = _decode_version(body).version
+    except (msgspec.MsgspecError, ValueError):
+        return
+    if not 1 <= found <= newest:
+        known = "version 1" if newest == 1 else f"versions 1 to {newest}"
+        raise IntegrityError(
+            f"{where} has version {found}, and this program reads {known}: it takes the program"
+            " that wrote it, or a later one"
+        )

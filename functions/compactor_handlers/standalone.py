@@ -186,7 +186,7 @@ def _earlier(run: _Run, item: WorkItem) -> Counts | None:
     """Counts of this run's earlier invocations for a partition; None when it is done."""
     key = layout.receipt_key(run.settings, run.run_id, item.partition)
     try:
-        receipt = receipts.decode(run.store.get(*key))
+        receipt = receipts.decode(run.store.get(*key), f"s3://{'/'.join(key)}")
     except ObjectMissing:
         return Counts()
     return None if receipt.status == "done" else receipt.counts

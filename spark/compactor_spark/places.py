@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compactor.discovery.work import OVERSIZED_NAME, SETTINGS_NAME, WorkItem
+from compactor.discovery.work import (
+    OVERSIZED_NAME,
+    SETTINGS_NAME,
+    WorkItem,
+    require_known_run,
+)
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import run_key
 from compactor.ports import ObjectStore
@@ -68,7 +73,9 @@ def load_run(place: RunPlace, store: ObjectStore) -> LoadedRun:
     Raises:
         InvalidInput: one of them is missing or not what it should be, or the settings are
             those of a run that lies elsewhere.
+        IntegrityError: a later version of this program wrote them.
     """
+    require_known_run(place.bucket, place.prefix, store)
     settings = _settings(place, store)
     if run_key(settings, place.run_id, "") != (place.bucket, place.prefix):
         found = settings.s3_state_uri

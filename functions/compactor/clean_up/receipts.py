@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder
+from compactor.decoding import decoder, numbered, require_version
 from compactor.errors import ObjectMissing
 from compactor.model import Partition
 from compactor.ports import ObjectStore, Refused
 from compactor.settings.settings import Settings
 
+RECEIPT_VERSION = 1
 SHOWN_REFUSALS = 100
 #: The counts that add up over partitions.
 SUMMED = (
@@ -134,7 +135,8 @@ def write(
 ) -> None:
     """Store the receipt, over that of an earlier call of the same run."""
     bucket, key = layout.clean_up_receipt_key(settings, receipt.run_id, partition)
-    store.put(bucket, key, msgspec.json.encode(receipt), content_type="application/json")
+    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
+    store.put(bucket, key, body, content_type="application/json")
 
 
 def earlier(
@@ -143,11 +145,16 @@ def earlier(
     """What earlier calls of this run left; a fresh receipt for the first call."""
     bucket, key = layout.clean_up_receipt_key(settings, run_id, partition)
     try:
-        return decode(store.get(bucket, key))
+        return decode(store.get(bucket, key), f"s3://{bucket}/{key}")
     except ObjectMissing:
         return CleanUpReceipt(partition.path, run_id)
 
 
-def decode(body: bytes) -> CleanUpReceipt:
-    """The receipt again."""
+def decode(body: bytes, where: str = "a receipt of clean-up") -> CleanUpReceipt:
+    """The receipt again.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, in a version not known here.
+    """
+    require_version(where, body, RECEIPT_VERSION)
     return _decode(body)

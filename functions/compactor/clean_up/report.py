@@ -110,12 +110,12 @@ def _due(settings: Settings, run_id: str, store: ObjectStore) -> Sequence[DueWor
 def _receipt(
     work: DueWork, settings: Settings, run_id: str, store: ObjectStore
 ) -> CleanUpReceipt | None:
-    partition = partition_at(settings, work.path)
+    bucket, key = layout.clean_up_receipt_key(settings, run_id, partition_at(settings, work.path))
     try:
-        body = store.get(*layout.clean_up_receipt_key(settings, run_id, partition))
+        body = store.get(bucket, key)
     except ObjectMissing:
         return None
-    return clean_up_receipts.decode(body)
+    return clean_up_receipts.decode(body, f"s3://{bucket}/{key}")
 
 
 def _add(result: CleanUpReport, receipt: CleanUpReceipt) -> None:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compactor.errors import InvalidInput
+from compactor.decoding import numbered, require_version
+from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import run_key
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
@@ -18,6 +19,8 @@ ITEMS_NAME = "items.json"
 OVERSIZED_NAME = "oversized.json"
 DISCOVERY_NAME = "discovery.json"
 SETTINGS_NAME = "settings.json"
+#: Of everything that a run writes below its own prefix; discovery.json tells it.
+RUN_VERSION = 1
 
 # What stores name when a bucket cannot be used; anything else is told as it is.
 _ABOUT_A_BUCKET = frozenset({"bucket", "permission", "region"})
@@ -134,12 +137,37 @@ def write_work(
         (SETTINGS_NAME, settings.to_dict()),
         (
             DISCOVERY_NAME,
-            {"unpartitioned": asdict(discovery.unpartitioned), "warnings": list(warnings)},
+            numbered(
+                {"unpartitioned": asdict(discovery.unpartitioned), "warnings": list(warnings)},
+                RUN_VERSION,
+            ),
         ),
     ):
         bucket, key = run_key(settings, run_id, name)
         store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")
     return WorkLists(bucket, items_key, oversized_key)
+
+
+def require_known_run(bucket: str, prefix: str, store: ObjectStore) -> bytes:
+    """Refuse what a later version of this program wrote about a run.
+
+    Args:
+        bucket: of the state.
+        prefix: of the run, ending in ``/``.
+        store: where it is.
+
+    Returns:
+        The body of discovery.json; empty where discovery failed before it wrote one.
+
+    Raises:
+        IntegrityError: its version is not known here.
+    """
+    try:
+        body = store.get(bucket, prefix + DISCOVERY_NAME)
+    except ObjectMissing:
+        return b""
+    require_version(f"s3://{bucket}/{prefix}{DISCOVERY_NAME}", body, RUN_VERSION)
+    return body
 
 
 @contextmanager

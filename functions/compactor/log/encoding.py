@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from isal import igzip
 
-from compactor.decoding import decoder
+from compactor.decoding import decoder, require_version
 from compactor.log import manifest
 from compactor.log.contents import Contents
 from compactor.log.entries import (
@@ -24,10 +24,6 @@ from compactor.log.manifest import Columns
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
 LOG_VERSION = 1
-
-
-class _Version(msgspec.Struct):
-    version: int
 
 
 class _Entry(msgspec.Struct):
@@ -78,8 +74,7 @@ class _Checkpoint(msgspec.Struct):
     contents: bytes = b""
 
 
-_decode_version, _decode_entry = decoder(_Version), decoder(_Entry)
-_decode_checkpoint = decoder(_Checkpoint)
+_decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
 
 
 def encode_commit(commit: Commit) -> bytes:
@@ -107,9 +102,13 @@ def encode_commit(commit: Commit) -> bytes:
     return _pack(document)
 
 
-def decode_commit(body: bytes) -> Commit:
-    """The entry again; where the bytes are not those of one, whatever their decoders raise."""
-    entry = _decode_entry(_unpack(body))
+def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Commit:
+    """The entry again; where the bytes are not those of one, whatever their decoders raise.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, in a version not known here.
+    """
+    entry = _decode_entry(_unpack(body, where))
     bucket = entry.source_bucket
     same: dict[str, Any] = {name: getattr(entry, name) for name in _SAME_FIELDS}
     return Commit(
@@ -155,9 +154,9 @@ def encode_checkpoint(state: LogState) -> bytes:
     return _pack(document)
 
 
-def decode_checkpoint(body: bytes) -> LogState:
+def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log") -> LogState:
     """State as of the checkpoint; raises as :func:`decode_commit` does."""
-    document = _decode_checkpoint(_unpack(body))
+    document = _decode_checkpoint(_unpack(body, where))
     return LogState(
         last=document.through,
         checkpoint=document.through,
@@ -179,9 +178,7 @@ def _pack(document: dict[str, Any]) -> bytes:
     return igzip.compress(msgspec.json.encode(document), compresslevel=2, mtime=0)
 
 
-def _unpack(body: bytes) -> bytes:
+def _unpack(body: bytes, where: str) -> bytes:
     plain = gzip.decompress(body)
-    version = _decode_version(plain).version
-    if version != LOG_VERSION:
-        raise ValueError(f"commit log version {version}, expected {LOG_VERSION}")
+    require_version(where, plain, LOG_VERSION)
     return plain

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from compactor.decoding import require_version
 from compactor.destination import LOG_METADATA
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
 from compactor.layout import FIRST_SCHEME_NAME, IDENTITY_NAME, PARTITIONS, identity_key
@@ -52,7 +53,7 @@ def read_identity(settings: Settings, store: ObjectStore) -> LogIdentity | None:
     """The identity of a run's state; None where it has none yet.
 
     Raises:
-        IntegrityError: the marker is damaged.
+        IntegrityError: the marker is damaged, or of a later version.
         InvalidInput: the state is that of another destination.
     """
     bucket, key = identity_key(settings)
@@ -260,10 +261,9 @@ def _encode(identity: LogIdentity) -> bytes:
 
 
 def _decode(where: str, body: bytes) -> LogIdentity:
+    require_version(where, body, _VERSION)
     try:
         document = json.loads(body)
-        if document["version"] != _VERSION:
-            raise IntegrityError(f"{where} was written by a later version of this program")
         log_id, destination = document["log_id"], document["destination"]
         if not (isinstance(log_id, str) and log_id and isinstance(destination, str)):
             raise ValueError("no identity")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder
+from compactor.decoding import decoder, require_version
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
@@ -34,13 +34,14 @@ def has_passed(state: S3Uri, path: str, sequence: int, commit_id: str, store: Ob
     """True when this very commit of the partition at ``path`` was examined, and found sound.
 
     Raises:
-        IntegrityError: the record is damaged.
+        IntegrityError: the record is damaged, or of a later version.
     """
     key = state.prefix + layout.passed_name(path, sequence)
     try:
         body = store.get(state.bucket, key)
     except ObjectMissing:
         return False
+    require_version(f"s3://{state.bucket}/{key}", body, RECORD_VERSION)
     try:
         return _decode(body).commit_id == commit_id
     except (ValueError, msgspec.MsgspecError) as error:

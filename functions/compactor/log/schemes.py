@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compactor.decoding import require_version
 from compactor.errors import (
     AlreadyExists,
     IntegrityError,
@@ -28,6 +29,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.settings.windows import matches, wildcards_of
 
+_VERSION = 1
 # Each lost race brings a scheme of another run; a destination has one or two.
 _MOST_RACES = 100
 
@@ -195,7 +197,7 @@ def _load(settings: Settings, store: ObjectStore) -> list[Scheme]:
         if key != scheme_key(settings, number)[1]:
             raise _lost(settings, number)
     try:
-        return [_decode(key, store.get(bucket, key)) for key in keys]
+        return [_decode(f"s3://{bucket}/{key}", store.get(bucket, key)) for key in keys]
     except ObjectMissing as error:
         raise IntegrityError(f"{error}: somebody deleted it just now") from None
 
@@ -220,7 +222,7 @@ def _lost(settings: Settings, number: int) -> IntegrityError:
 
 def _encode(scheme: Scheme) -> bytes:
     document = {
-        "version": 1,
+        "version": _VERSION,
         "root": scheme.root.uri,
         "segments": scheme.segments,
         "destination": scheme.destination,
@@ -228,12 +230,11 @@ def _encode(scheme: Scheme) -> bytes:
     return json.dumps(document, indent=1).encode()
 
 
-def _decode(key: str, body: bytes) -> Scheme:
+def _decode(where: str, body: bytes) -> Scheme:
+    require_version(where, body, _VERSION)
     try:
         document = json.loads(body)
-        if document["version"] != 1:
-            raise IntegrityError(f"{key} was written by a later version of this program")
         root = S3Uri.parse("root", document["root"])
         return Scheme(root, tuple(document["segments"]), document["destination"])
     except (ValueError, KeyError, TypeError, InvalidInput) as error:
-        raise IntegrityError(f"{key} is not a scheme this program wrote: {error!r}") from error
+        raise IntegrityError(f"{where} is not a scheme this program wrote: {error!r}") from error

@@ -176,12 +176,12 @@ def read_entry(store: ObjectStore, bucket: str, key: str, sequence: int) -> Comm
     """One entry of a log.
 
     Raises:
-        IntegrityError: it cannot be decoded, was written under another number, or is gone since
-            it was listed.
+        IntegrityError: it cannot be decoded, was written under another number or by a later
+            version, or is gone since it was listed.
     """
     body = _get(store, bucket, key)
     try:
-        commit = decode_commit(body)
+        commit = decode_commit(body, f"s3://{bucket}/{key}")
     except DAMAGE as error:
         raise _damaged(bucket, key, error) from error
     if commit.sequence != sequence:
@@ -198,7 +198,7 @@ def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> Log
     """
     body = _get(store, bucket, key)
     try:
-        state = decode_checkpoint(body)
+        state = decode_checkpoint(body, f"s3://{bucket}/{key}")
     except DAMAGE as error:
         raise _damaged(bucket, key, error) from error
     if not key.endswith(f"/{state.last:020d}.checkpoint.json.gz") or state.path not in (None, path):

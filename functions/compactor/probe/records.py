@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import msgspec
 
 from compactor.conditions import DELETE_CONDITIONS, Finding, require_safe
-from compactor.decoding import decoder
-from compactor.errors import InvalidInput, ObjectMissing
+from compactor.decoding import decoder, numbered, require_version
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.layout import probe_key
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
+RECORD_VERSION = 1
 _JSON = "application/json"
 
 
@@ -47,8 +48,11 @@ def read(state: S3Uri, store: ObjectStore) -> ProbeRecord | None:
     """The record of this endpoint and bucket; None where there is none that can be read."""
     bucket, key = probe_key(state, store.endpoint_url)
     try:
-        record = _decode(store.get(bucket, key))
-    except (ObjectMissing, msgspec.MsgspecError):
+        body = store.get(bucket, key)
+        require_version(f"s3://{bucket}/{key}", body, RECORD_VERSION)
+        record = _decode(body)
+    except (ObjectMissing, msgspec.MsgspecError, IntegrityError):
+        # No more than a memory: what cannot be read is asked again, and written over.
         return None
     return record if (record.endpoint, record.bucket) == (store.endpoint_url, bucket) else None
 
@@ -70,4 +74,4 @@ def create(record: ProbeRecord, state: S3Uri, store: ObjectStore) -> None:
 
 
 def _encoded(record: ProbeRecord) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(record), indent=1)
+    return msgspec.json.format(msgspec.json.encode(numbered(record, RECORD_VERSION)), indent=1)

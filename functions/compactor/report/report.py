@@ -13,7 +13,8 @@ import msgspec
 
 from compactor import layout
 from compactor.clean_up.report import CleanUpReport, report_clean_up
-from compactor.decoding import decoder
+from compactor.decoding import decoder, numbered
+from compactor.discovery.work import require_known_run
 from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up, headline
@@ -24,6 +25,7 @@ from compactor.run import receipts
 from compactor.run.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 
+REPORT_VERSION = 1
 _READERS = 16
 _SHOWN_CAUSES = 3
 SPARK_ERROR_NAME = "spark-error.json"
@@ -140,7 +142,11 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     """Gather the receipts of a run and store ``report.json`` and ``report.html``.
 
     A work item without a receipt was lost with its worker and counts as failed.
+
+    Raises:
+        IntegrityError: a later version of this program wrote what the run left.
     """
+    discovered = _discovered(settings, run.run_id, store)
     items = _work(settings, run.run_id, "items.json", store)
     oversized = _work(settings, run.run_id, "oversized.json", store)
     left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
@@ -148,7 +154,6 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
-    discovered = _discovered(settings, run.run_id, store)
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
@@ -237,8 +242,9 @@ def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Seq
 
 def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
     partition = Partition(item.bucket, item.prefix, item.path)
+    bucket, key = layout.receipt_key(settings, run_id, partition)
     try:
-        receipt = receipts.decode(store.get(*layout.receipt_key(settings, run_id, partition)))
+        receipt = receipts.decode(store.get(bucket, key), f"s3://{bucket}/{key}")
     except ObjectMissing:
         cause = "no receipt: the worker was lost before it could write one"
         return Receipt(item.path, run_id, "failed", error="WorkerLost", cause=cause)
@@ -248,11 +254,8 @@ def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore
 
 
 def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
-    try:
-        body = store.get(*layout.run_key(settings, run_id, "discovery.json"))
-    except ObjectMissing:
-        return DiscoveryLine(Skipped(0, 0))
-    return _decode_discovery(body)
+    body = require_known_run(*layout.run_key(settings, run_id, ""), store)
+    return _decode_discovery(body) if body else DiscoveryLine(Skipped(0, 0))
 
 
 def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:
@@ -264,7 +267,7 @@ def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Sk
 
 
 def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:
-    document: Mapping[str, Any] = msgspec.to_builtins(result)
+    document: Mapping[str, Any] = numbered(result, REPORT_VERSION)
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")
     store.put(bucket, key, body, content_type="application/json")

@@ -14,12 +14,14 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder
+from compactor.decoding import decoder, numbered, require_version
 from compactor.log.entries import NOTHING, LogState, QuarantineLine
 from compactor.log.left_alone import LeftAlone
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+
+RECEIPT_VERSION = 1
 
 
 @dataclass(slots=True)
@@ -101,11 +103,17 @@ def add_requests(counts: Counts, made: Mapping[str, int]) -> None:
 def write(receipt: Receipt, settings: Settings, partition: Partition, store: ObjectStore) -> None:
     """Store the receipt, over that of an earlier call of the same run."""
     bucket, key = layout.receipt_key(settings, receipt.run_id, partition)
-    store.put(bucket, key, msgspec.json.encode(receipt), content_type="application/json")
+    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
+    store.put(bucket, key, body, content_type="application/json")
 
 
-def decode(body: bytes) -> Receipt:
-    """The receipt again."""
+def decode(body: bytes, where: str = "a receipt") -> Receipt:
+    """The receipt again.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, in a version not known here.
+    """
+    require_version(where, body, RECEIPT_VERSION)
     return _decode(body)
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor import layout
+from compactor.decoding import require_version
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.ports import ObjectStore
+from compactor.report.report import REPORT_VERSION
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.deployed.executions import Execution
@@ -107,7 +109,9 @@ def last_report(
 
 def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> StoredReport | None:
     try:
-        document = json.loads(store.get(bucket, key))
+        body = store.get(bucket, key)
     except ObjectMissing:
         return None
+    require_version(f"s3://{bucket}/{key}", body, REPORT_VERSION)
+    document = json.loads(body)
     return StoredReport(document, bucket, key, seconds)

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from compactor.decoding import require_version
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
 from compactor.layout import parquet_schema_key, parquet_schemas_prefix
 from compactor.ports import ObjectStore
@@ -131,10 +132,10 @@ def _load(settings: Settings, store: ObjectStore) -> tuple[int, StructType | Non
     if not keys:
         return 0, None
     key = max(keys)
+    body = store.get(bucket, key)
+    require_version(f"s3://{bucket}/{key}", body, _VERSION)
     try:
-        document = json.loads(store.get(bucket, key))
-        if document["version"] != _VERSION:
-            raise IntegrityError(f"{key} was written by a later version of this program")
+        document = json.loads(body)
         number = int(key.removeprefix(prefix).removesuffix(".json"))
         return number, StructType.fromJson(document["schema"])
     except (ValueError, KeyError, TypeError) as error:

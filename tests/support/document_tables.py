@@ -1,0 +1,161 @@
+"""The fields of stored documents, as the code has them and as ``docs/format.md`` tells them."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from typing import Any
+
+import msgspec
+from msgspec import inspect as msgspec_inspect
+from msgspec.inspect import Field
+
+from compactor.clean_up.receipts import CleanUpCounts, CleanUpReceipt, Refusal
+from compactor.clean_up.records import CleanUpRecord
+from compactor.clean_up.report import CleanUpReport
+from compactor.clean_up.work import DueWork
+from compactor.conditions import Condition, Finding, Verdict
+from compactor.discovery.work import WorkItem
+from compactor.log import encoding
+from compactor.log.columnar import Columnar, Rejects
+from compactor.log.entries import Output, QuarantineLine, RunTotals
+from compactor.log.left_alone import LeftAlone
+from compactor.log.manifest import Columns
+from compactor.log.passed import PassedRecord
+from compactor.model import (
+    Compression,
+    Format,
+    QuarantineReason,
+    Skipped,
+    SkipReason,
+    StoredPart,
+)
+from compactor.probe.records import ProbeRecord
+from compactor.report.report import DiscoveryLine, RunReport
+from compactor.run.receipts import Counts, Receipt
+
+# What is encoded, or decoded, as a JSON object, by its heading in the document.
+OBJECTS: dict[str, Any] = {
+    "Entry": encoding._Entry,
+    "Output": Output,
+    "StoredPart": StoredPart,
+    "Columnar": Columnar,
+    "Rejects": Rejects,
+    "Columns": Columns,
+    "Skipped": Skipped,
+    "Checkpoint": encoding._Checkpoint,
+    "RunTotals": RunTotals,
+    "QuarantineLine": QuarantineLine,
+    "LeftAlone": LeftAlone,
+    "CleanUpRecord": CleanUpRecord,
+    "PassedRecord": PassedRecord,
+    "ProbeRecord": ProbeRecord,
+    "Finding": Finding,
+    "Discovery": DiscoveryLine,
+    "WorkItem": WorkItem,
+    "DueWork": DueWork,
+    "Receipt": Receipt,
+    "Counts": Counts,
+    "CleanUpReceipt": CleanUpReceipt,
+    "CleanUpCounts": CleanUpCounts,
+    "Refusal": Refusal,
+    "RunReport": RunReport,
+    "CleanUpReport": CleanUpReport,
+}
+# Objects that tell their version, by a field that no type of the code has.
+NUMBERED: tuple[str, ...] = (
+    "Entry",
+    "Checkpoint",
+    "ProbeRecord",
+    "Discovery",
+    "Receipt",
+    "CleanUpReceipt",
+    "RunReport",
+)
+VALUES: dict[str, type[enum.Enum]] = {
+    "Format": Format,
+    "Compression": Compression,
+    "QuarantineReason": QuarantineReason,
+    "SkipReason": SkipReason,
+    "Condition": Condition,
+    "Verdict": Verdict,
+}
+_REQUIRED = "always there"
+_SIMPLE: dict[Any, str] = {
+    msgspec_inspect.IntType: "whole number",
+    msgspec_inspect.FloatType: "number",
+    msgspec_inspect.StrType: "text",
+    msgspec_inspect.BoolType: "true or false",
+    msgspec_inspect.BytesType: "Base64",
+    msgspec_inspect.NoneType: "null",
+    msgspec_inspect.AnyType: "anything",
+}
+_HEADING = re.compile(r"^#{2,4} (?:.*\()?`?(\w+)`?\)?$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_VALUE = re.compile(r"^- `([^`]+)`: \S", re.MULTILINE)
+
+#: Of each field its kind, and what its absence means.
+Table = dict[str, tuple[str, str]]
+
+
+def table_of(name: str) -> Table:
+    """The fields of an object as the code has them."""
+    found = msgspec_inspect.type_info(OBJECTS[name])
+    fields: tuple[Field, ...] = found.fields  # type: ignore[attr-defined] # of all of these
+    table = {one.encode_name: (_kind(one.type), _absent(one)) for one in fields}
+    return {"version": ("whole number", "1"), **table} if name in NUMBERED else table
+
+
+def sections_of(text: str) -> Iterator[tuple[str, str]]:
+    """Name and text of each section of the document that is about an object or its values."""
+    found = list(_HEADING.finditer(text))
+    for one, following in zip(found, [*found[1:], None], strict=True):
+        yield one[1], text[one.end() : following.start() if following else len(text)]
+
+
+def told_table(section: str) -> Table:
+    """The fields that a section tells."""
+    return {row[1]: (row[2].strip(), row[3].strip()) for row in _ROW.finditer(section)}
+
+
+def told_values(section: str) -> list[str]:
+    """The values that a section tells."""
+    return _VALUE.findall(section)
+
+
+def _absent(one: Field) -> str:
+    if one.required:
+        return _REQUIRED
+    default = one.default
+    if one.default_factory is not msgspec.NODEFAULT:
+        default = one.default_factory()
+    return "empty" if is_dataclass(default) else json.dumps(msgspec.to_builtins(default))
+
+
+def _kind(one: Any) -> str:
+    simple = _SIMPLE.get(type(one))
+    if simple is not None:
+        return simple
+    if isinstance(one, msgspec_inspect.EnumType | msgspec_inspect.DataclassType):
+        return f"`{one.cls.__name__}`"
+    return _kind_of_many(one)
+
+
+def _kind_of_many(one: Any) -> str:
+    match one:
+        case msgspec_inspect.StructType():
+            return f"`{one.cls.__name__.strip('_')}`"
+        case msgspec_inspect.ListType() | msgspec_inspect.VarTupleType():
+            item = _kind(one.item_type)
+            several = isinstance(one.item_type, msgspec_inspect.UnionType)
+            return f"list of ({item})" if several else f"list of {item}"
+        case msgspec_inspect.TupleType():
+            return f"[{', '.join(map(_kind, one.item_types))}]"
+        case msgspec_inspect.DictType():
+            return f"object of {_kind(one.value_type)}"
+        case msgspec_inspect.UnionType():
+            return " or ".join(map(_kind, one.types))
+    raise AssertionError(f"no words for {one}")

@@ -1,0 +1,175 @@
+"""States that earlier versions left, with their outputs and sources, in an in-memory store.
+
+``tests/state/write_state.py`` wrote them with the code of those versions, one archive each.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from compactor.clean_up.partition import CleanUpRun, record_clean_up
+from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.clean_up.work import find_due, write_due
+from compactor.discovery.discover import discover
+from compactor.discovery.work import write_work
+from compactor.log.log import CommitLog
+from compactor.model import Partition, QuarantineReason, StoredPart
+from compactor.report.report import RunIdentity, RunReport, report
+from compactor.run.partition import PartitionRun, record_partition
+from compactor.run.receipts import Counts
+from compactor.settings.settings import Settings
+from tests.support.memory_bucket import Stored, stored
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.memory_upload import Upload
+from tests.support.world import NoDeadline
+
+STATES = Path(__file__).parents[1] / "state"
+STATE = "_compactor/compacted/"
+WHERE = ("s3://source/logs/", "s3://lake/compacted/")
+_RECORD = re.compile(rb"record-(\d+)")
+_AGAIN_ETAG = "0" * 31 + "a-1"
+
+
+def written_by() -> list[str]:
+    """The commits whose states there are."""
+    return sorted(path.stem for path in STATES.glob("*.zip"))
+
+
+@dataclass
+class OldState:
+    """One of them, to be worked with by the code of today.
+
+    Attributes:
+        originals: what every source ever held, by key and ETag.
+        runs: of the version that wrote it.
+    """
+
+    store: MemoryStore
+    clock: ManualClock
+    settings: Settings
+    originals: dict[tuple[str, str], bytes]
+    runs: list[str]
+    started: list[str] = field(default_factory=list)
+
+    def add(self, key: str, body: bytes) -> None:
+        """A source that came after the program was replaced."""
+        arrived = self.clock.now() - 2 * 86_400
+        one = self.store.seed("source", f"logs/{key}", body, last_modified=arrived)
+        self.originals[one.key, one.etag] = body
+
+    def run(self) -> RunReport:
+        """A whole run: every partition, then clean-up, then the report."""
+        run_id = f"today-{len(self.started) + 1}"
+        self.started.append(run_id)
+        settings, store, clock = self.settings, self.store, self.clock
+        found = discover(settings, store, clock.now(), committed=self._committed)
+        write_work(found, settings, run_id, store)
+        for item in found.items:
+            work = PartitionRun(item.partition, settings, store, clock, NoDeadline(), run_id)
+            record_partition(work, Counts())
+        due = find_due(settings, store, clock.now())
+        write_due(due, settings, run_id, store)
+        for one in due:
+            cleaning = CleanUpRun(one.path, settings, store, clock, NoDeadline(), run_id)
+            record_clean_up(cleaning, CleanUpReceipt(one.path, run_id))
+        return report(RunIdentity(run_id, "2026-01-01T00:00:00Z"), settings, store)
+
+    def log(self, path: str) -> CommitLog:
+        """The log of a partition."""
+        return CommitLog(self.store, self.settings, Partition("source", f"logs/{path}", path))
+
+    def records(self) -> Counter[int]:
+        """Numbers of the records that readers of the destination see."""
+        found: Counter[int] = Counter()
+        for body in self.store.contents("lake", "compacted/").values():
+            found += Counter(records_in(body))
+        return found
+
+    def expected(self) -> Counter[int]:
+        """What they must see: every record that ever arrived, once."""
+        return Counter({one for body in self.originals.values() for one in records_in(body)})
+
+    def compacted(self) -> set[tuple[str, str]]:
+        """Key and ETag of every source whose content an output holds, or that is empty."""
+        return {
+            (key, etag)
+            for (key, etag), body in self.originals.items()
+            if etag != _AGAIN_ETAG
+            and (not body or key.startswith("logs/rows/") or any(records_in(body)))
+        }
+
+    def _committed(self, partition: Partition) -> set[bytes]:
+        return CommitLog(self.store, self.settings, partition).load().committed
+
+
+def load(name: str) -> OldState:
+    """A state as it was left."""
+    with zipfile.ZipFile(STATES / f"{name}.zip") as archive:
+        index = json.loads(archive.read("index.json"))
+        bodies = {one: archive.read(one) for one in archive.namelist()}
+    clock = ManualClock(index["now"])
+    store = MemoryStore(clock)
+    store.endpoint_url = "http://127.0.0.1:9000"
+    for bucket in ("lake", "source"):
+        store.add_bucket(bucket)
+    for line in index["objects"]:
+        store._buckets[line["bucket"]].set(line["key"], _stored(line, bodies[line["body"]]))
+    for line in index["uploads"]:
+        _begin(store, line, bodies)
+    for there, key, reason in index["unreadable"]:
+        store.unreadable[there, key] = QuarantineReason(reason)
+    # What is open there must not be met again by its id.
+    store._started = iter(range(1_000, 10_000))  # type: ignore[assignment] # a count, too
+    originals = {(one["key"], one["etag"]): bodies[one["body"]] for one in index["originals"]}
+    settings = Settings.from_input(index["input"])
+    return OldState(store, clock, settings, originals, index["runs"])
+
+
+def records_in(body: bytes) -> Iterator[int]:
+    """Numbers of the records in an object; none in one that does not decompress."""
+    try:
+        return (int(number) for number in _RECORD.findall(plain(body)))
+    except (EOFError, OSError):
+        return iter(())
+
+
+def plain(body: bytes) -> bytes:
+    """The content of an object, decompressed."""
+    if body[:2] == b"\x1f\x8b":
+        return gzip.decompress(body)
+    if body[:4] == b"\x28\xb5\x2f\xfd":
+        return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+    return body
+
+
+def _stored(line: dict[str, Any], body: bytes) -> Stored:
+    made = stored(body, line["last_modified"], content_type=line["content_type"])
+    return Stored(
+        body,
+        line["etag"],
+        made.last_modified,
+        crc32=made.crc32,
+        content_type=made.content_type,
+        metadata=line["metadata"],
+    )
+
+
+def _begin(store: MemoryStore, line: dict[str, Any], bodies: dict[str, bytes]) -> None:
+    upload = Upload(
+        line["key"], line["content_type"], line["began"], metadata=dict(line["metadata"])
+    )
+    parts: list[StoredPart] = [
+        upload.add(int(number), bodies[body]) for number, body in line["parts"].items()
+    ]
+    assert parts
+    store._buckets[line["bucket"]].uploads[line["upload_id"]] = upload

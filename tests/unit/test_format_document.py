@@ -1,0 +1,172 @@
+"""docs/format.md and the code tell the same of every stored document."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from compactor import layout
+from compactor.clean_up.work import read_due
+from compactor.discovery.work import WorkItem
+from compactor.log import identity, schemes
+from compactor.log.identity import LogIdentity
+from compactor.log.schemes import Scheme
+from compactor.model import Partition
+from compactor.report.report import SparkErrorLine
+from compactor.settings.fields import FIELDS
+from compactor.settings.settings import Settings
+from tests.support.document_tables import (
+    NUMBERED,
+    OBJECTS,
+    VALUES,
+    sections_of,
+    table_of,
+    told_table,
+    told_values,
+)
+from tests.support.old_states import STATE, load, written_by
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
+TEXT = DOCUMENT.read_text("utf-8")
+SECTIONS = dict(sections_of(TEXT))
+NEWEST = "dda4ecf"
+PREFIXES = {"schemes", "parquet-schemas", "partitions", "probes", "runs"}
+# Documents whose fields no type of the code has.
+WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
+_EXAMPLE = re.compile(r"^```json( \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(name: str) -> list[Any]:
+    """The documents that a section shows; lists of them count, other kinds do not."""
+    found = _EXAMPLE.findall(SECTIONS[name])
+    return [json.loads(body) for kind, body in found if kind in {"", " list"}]
+
+
+def keys_of(made: bytes) -> set[str]:
+    return set(json.loads(gzip.decompress(made) if made[:2] == b"\x1f\x8b" else made))
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_each_field_is_told_with_its_kind_and_what_its_absence_means(name: str) -> None:
+    assert told_table(SECTIONS[name]) == table_of(name)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_each_value_is_told(name: str) -> None:
+    assert told_values(SECTIONS[name]) == [one.value for one in VALUES[name]]
+
+
+def test_nothing_is_told_that_the_code_has_not() -> None:
+    told = {name for name, section in SECTIONS.items() if told_table(section)}
+    assert told == {*OBJECTS, *WRITTEN_BY_HAND}
+    assert {name for name, section in SECTIONS.items() if told_values(section)} == set(VALUES)
+
+
+def test_every_kind_that_a_table_names_has_a_table() -> None:
+    kinds = {kind for name in OBJECTS for kind, _ in table_of(name).values()}
+    named = {one for kind in kinds for one in re.findall(r"`(\w+)`", kind)}
+    assert named <= {*OBJECTS, *VALUES}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_examples_are_such_documents(name: str) -> None:
+    found = [one for body in examples(name) for one in (body if isinstance(body, list) else [body])]
+    assert found
+    known = table_of(name)
+    needed = {field for field, (_, absent) in known.items() if absent == "always there"}
+    for one in found:
+        assert needed <= set(one) <= set(known)
+        # A tuple in memory, and an object where it is written.
+        if name != "DueWork":
+            msgspec.json.decode(json.dumps(one), type=OBJECTS[name])
+
+
+def test_what_is_written_by_hand_has_the_fields_that_are_told() -> None:
+    settings = load(NEWEST).settings
+    made = {
+        "Identity": identity._encode(LogIdentity("a", settings.s3_destination_uri)),
+        "Scheme": schemes._encode(Scheme.of(settings)),
+        "ParquetSchema": load(NEWEST).store.get(*layout.parquet_schema_key(settings, 1)),
+    }
+    assert made.keys() == WRITTEN_BY_HAND
+    for name, body in made.items():
+        (example,) = examples(name)
+        assert keys_of(body) == set(told_table(SECTIONS[name])) == set(example)
+
+
+def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
+    old = load(NEWEST)
+    old.add("json/new.json", b'{"id": 1}\n')
+    old.add("json/new-2.json", b'{"id": 2}\n')
+    old.clock.advance(8 * 86_400)
+    old.run()
+    state, run = old.store.contents("lake", STATE), f"{STATE}runs/today-1/"
+    log = f"{STATE}partitions/json/"
+    number = f"{3:020d}"
+    written = {
+        "Entry": f"{log}commits/{number}.json.gz",
+        "Checkpoint": f"{log}commits/{number}.checkpoint.json.gz",
+        "CleanUpRecord": f"{log}cleaned/{2:020d}.json",
+        "Discovery": f"{run}discovery.json",
+        "Receipt": f"{run}receipts/json-24f2fc4407899db1.json",
+        "CleanUpReceipt": f"{run}clean-ups/json-24f2fc4407899db1.json",
+        "RunReport": f"{run}report.json",
+    }
+    # Only entries that take a commit back have these.
+    not_always = {"freed", "why"}
+    for name, key in written.items():
+        assert keys_of(state[key]) == set(table_of(name)) - not_always, name
+    assert {"ProbeRecord", *written} >= set(NUMBERED)
+    undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
+    assert keys_of(undone) == set(table_of("Entry"))
+
+
+def test_the_examples_of_lists_settings_and_spark_are_read() -> None:
+    for body in re.findall(r"^```json settings\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
+        given = json.loads(body)
+        assert set(given) == set(FIELDS)
+        assert Settings.from_input(given).to_dict() == given
+    lists = re.findall(r"^```json list\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    items, due = (json.loads(body) for body in lists)
+    assert [WorkItem.from_dict(item).to_dict() for item in items] == items
+    assert [one.to_dict() for one in read_due(json.dumps(due).encode())] == due
+    (spark,) = re.findall(r"^```json spark\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert msgspec.json.decode(spark, type=SparkErrorLine).error == "IntegrityError"
+
+
+def told_keys() -> list[re.Pattern[str]]:
+    """The keys that the tables tell, below the state's prefix."""
+    rows = re.findall(r"^\| `([^`]+)` \| [^|]+ \|(?: [^|]+ \|)?$", TEXT, re.MULTILINE)
+    wild = {"path": "(?:.*/)?", "number": "[0-9]{20}", "rest": ".+"}
+    found = []
+    for row in rows:
+        key = row if "/" in row and row.split("/")[0] in PREFIXES else f"runs/<run id>/{row}"
+        parts = re.split(r"<([^>]+)>", "identity.json" if row == "identity.json" else key)
+        names = [wild.get(one, "[^/]+") for one in parts[1::2]]
+        text = [re.escape(one) for one in parts[::2]]
+        pattern = "".join(one + two for one, two in zip(text, [*names, ""], strict=True))
+        # What is told of all documents of a run tells nothing of one.
+        if row != "runs/<run id>/<rest>":
+            found.append(re.compile(pattern, re.DOTALL))
+    return found
+
+
+@pytest.mark.parametrize("name", written_by())
+def test_every_object_of_a_state_has_a_key_that_is_told(name: str) -> None:
+    told = told_keys()
+    assert len(told) > 20
+    for key in load(name).store.contents("lake", STATE):
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told), key
+    assert not any(one.fullmatch("partitions/a/b/0001.json") for one in told)
+
+
+def test_the_name_of_a_partition_is_the_one_that_is_told() -> None:
+    told = re.search(r"`([^`]+)` is `(\S+-[0-9a-f]{16})`", TEXT)
+    assert told is not None
+    assert Partition("source", "", told[1]).id == told[2]
