@@ -16,7 +16,7 @@ NAMES = [page.relative_to(REPOSITORY).as_posix() for page in PAGES]
 # What a user types; DESIGN.md and CHANGELOG.md also name what is no longer there.
 TYPED = [page for page in PAGES if page.name not in {"DESIGN.md", "CHANGELOG.md"}]
 
-_FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _INLINE = re.compile(r"`([^`\n]+)`")
