@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits, traits_of, warnings_of
 from compactor.discovery.work import blaming
@@ -18,8 +18,8 @@ from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.probe.probe import ensure_asked, traits_for
-from compactor.run import memory as worker_process
-from compactor.run.receipts import Counts
+from compactor.runs import memory as worker_process
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
 

@@ -18,17 +18,17 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.clean_up import receipts as clean_up_receipts
-from compactor.clean_up.partition import CleanUpRun, record_clean_up
-from compactor.clean_up.work import DueWork, find_due, read_due, write_due
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.work import DueWork, find_due, read_due, write_due
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.discovery.work import write_work
 from compactor.errors import CompactorError, InvalidInput, ObjectMissing
 from compactor.report.report import RunIdentity, report
-from compactor.run import receipts
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts
+from compactor.runs import receipts
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store
 from compactor_handlers.runtime import (

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.clean_up.report import CleanUpReport, report_clean_up
+from compactor.cleaning.report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
@@ -20,8 +20,8 @@ from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.report.html import render
-from compactor.run import receipts
-from compactor.run.receipts import Counts, Receipt
+from compactor.runs import receipts
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 
 _READERS = 16
