@@ -53,6 +53,10 @@ class InvalidInput(CompactorError):
         self.accepted = accepted
 
 
+class PartitionsFailed(CompactorError):
+    """The run is over, and not everything is compacted: run it again, it redoes what is left."""
+
+
 class ObjectArchived(InvalidInput):
     """An object of ours lies in an archive tier: whoever needs its bytes restores it first."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -136,10 +137,21 @@ class RunIdentity:
     clean_up_failure: str = ""
 
 
-def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunReport:
+def report(
+    run: RunIdentity,
+    settings: Settings,
+    store: ObjectStore,
+    known: Mapping[str, Receipt] = MappingProxyType({}),
+) -> RunReport:
     """Gather the receipts of a run and store ``report.json`` and ``report.html``.
 
     A work item without a receipt was lost with its worker and counts as failed.
+
+    Args:
+        run: which one.
+        settings: of the run.
+        store: where the receipts are, and the report goes.
+        known: receipts that need not be read, by the path of their partition.
     """
     items = _work(settings, run.run_id, "items.json", store)
     oversized = _work(settings, run.run_id, "oversized.json", store)
@@ -147,7 +159,10 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     items = (*items, *spark)
     spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
+        read = pool.map(
+            lambda item: known.get(item.path) or _receipt(item, run.run_id, settings, store), items
+        )
+        found = list(read)
     discovered = _discovered(settings, run.run_id, store)
     result = RunReport(
         run_id=run.run_id,
