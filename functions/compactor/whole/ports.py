@@ -20,9 +20,10 @@ class Workers(Protocol):
 
     @property
     def own_time(self) -> bool:
-        """True where each call has a time of its own, so that after ``more`` comes the next.
+        """True where each call has a process, and so a time, of its own: ``more`` is called again.
 
-        Where calls share the time of the whole run, ``more`` says that there is none left.
+        Calls that share this thread share the time of the whole run: ``more`` says that there
+        is none left.
         """
         ...
 
