@@ -21,6 +21,7 @@ from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.report.html import render
+from compactor.report.shown import shown_run
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -116,6 +117,19 @@ class RunReport:
         shown = "; ".join(causes[:_SHOWN_CAUSES])
         more = len(causes) - _SHOWN_CAUSES
         return f"{shown}; and {more} more" if more > 0 else shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``report.json`` holds."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        return document
+
+    def __str__(self) -> str:
+        """A table with the numbers before and after."""
+        return shown_run(self).as_text()
+
+    def _repr_html_(self) -> str:
+        """The same, as notebooks show it."""
+        return shown_run(self).as_html()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +293,7 @@ def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Sk
 
 
 def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:
-    document: Mapping[str, Any] = msgspec.to_builtins(result)
+    document = result.to_dict()
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")
     store.put(bucket, key, body, content_type="application/json")
