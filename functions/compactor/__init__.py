@@ -1,5 +1,13 @@
 """Turn many small S3 objects into few large ones, without losing or doubling a record.
 
+For programs (docs/python.md; ``import compactor`` alone loads nothing of it):
+
+    compactor.plan      what a run would do          -> Plan
+    compactor.run       compact, clean up, report    -> RunReport
+    compactor.verify    read every output again      -> Verification
+    compactor.restore   give sources back            -> list of Restored
+    compactor.clean_up  delete what is proven        -> CleanUp
+
 The eight verbs, one module each, and what each hands to the next:
 
     discover    settings              -> work items, one per partition
@@ -11,9 +19,54 @@ The eight verbs, one module each, and what each hands to the next:
     cleanup     commits past retention-> their sources are deleted
     report      receipts              -> one account of the run
 
-``progress`` is where the verbs of one partition meet; ``run_partition`` works through it in one
-process, the driver of the Spark job through many. ``clean_up_partition`` is the same for
+``runs.progress`` is where the verbs of one partition meet; ``run_partition`` works through it in
+one process, the driver of the Spark job through many. ``clean_up_partition`` is the same for
 ``cleanup``, days later, with a ``proof`` of each output in between. ``restore`` undoes it all for
 one source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
 ``stores`` talks to S3.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compactor_cli.api import (
+        CleanUp,
+        Plan,
+        Restored,
+        RunReport,
+        Step,
+        Verification,
+        clean_up,
+        plan,
+        restore,
+        run,
+        verify,
+    )
+
+__all__ = [
+    "CleanUp",
+    "Plan",
+    "Restored",
+    "RunReport",
+    "Step",
+    "Verification",
+    "clean_up",
+    "plan",
+    "restore",
+    "run",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The API, loaded when it is first asked for: a Lambda function ships without it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("compactor_cli.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -60,6 +60,19 @@ class InvalidInput(CompactorError):
         self.accepted = accepted
 
 
+class PartitionsFailed(CompactorError):
+    """The run is over, and not everything is compacted: run it again, it redoes what is left.
+
+    Args:
+        cause: the first failures, in one line.
+        report: the run's :class:`compactor.report.report.RunReport`, where there is one at hand.
+    """
+
+    def __init__(self, cause: str, report: object = None) -> None:
+        super().__init__(cause)
+        self.report = report
+
+
 class ObjectArchived(InvalidInput):
     """An object of ours lies in an archive tier: whoever needs its bytes restores it first."""
 

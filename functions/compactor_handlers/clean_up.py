@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from compactor.clean_up.partition import CleanUpRun, record_clean_up
-from compactor.clean_up.receipts import earlier
-from compactor.clean_up.work import DueWork
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.receipts import earlier
+from compactor.cleaning.work import DueWork
 from compactor.clock import SystemClock
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (

@@ -8,8 +8,8 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.discovery.work import WorkItem
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import counts_from
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import counts_from
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     Event,

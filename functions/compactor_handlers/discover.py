@@ -10,14 +10,11 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
-from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
 from compactor.settings.settings import Settings
+from compactor.whole.begin import begin
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    asked_store,
-    committed_in,
     logger,
     metrics,
     store_for,
@@ -49,9 +46,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
-    found = discover(settings, store, SystemClock().now(), committed=committed_in(settings, store))
-    store, warnings = asked_store(settings, store)
-    lists = write_work(found, settings, event["run_id"], store, warnings)
+    begun = begin(settings, event["run_id"], store, SystemClock().now())
+    found, lists = begun.found, begun.lists
     for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))
     logger.info(

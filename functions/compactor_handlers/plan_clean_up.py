@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.clean_up.work import find_due, write_due
+from compactor.cleaning.work import find_due, write_due
 from compactor.clock import SystemClock
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced

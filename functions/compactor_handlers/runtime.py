@@ -10,17 +10,13 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import SystemClock
-from compactor.conditions import StoreTraits, traits_of, warnings_of
-from compactor.discovery.work import blaming
-from compactor.log.log import CommitLog
-from compactor.model import Partition
-from compactor.ports import ObjectStore
-from compactor.probe.probe import ensure_asked, traits_for
-from compactor.run import memory as worker_process
-from compactor.run.receipts import Counts
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.conditions import StoreTraits
+from compactor.probe.probe import traits_for
+from compactor.runs import memory as worker_process
+from compactor.runs.receipts import Counts
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 
 SERVICE = "s3-compactor"
@@ -103,27 +99,6 @@ def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool =
 # What this process read of the records of probes, so that warm calls ask for none; UNIX seconds.
 _known_traits: dict[tuple[str, str, bool], tuple[float, StoreTraits]] = {}
 _KNOWN_SECONDS = 600.0
-
-
-def asked_store(settings: Settings, store: S3Store) -> tuple[S3Store, tuple[str, ...]]:
-    """The store for a run that begins, and what its report must warn of.
-
-    Raises:
-        InvalidInput: the store does not honour what the run stands on.
-    """
-    deletes = settings.clean_up is CleanUpMode.DELETE
-    with blaming("s3_state_uri", settings):
-        findings = ensure_asked(settings.state, store, SystemClock().now(), deletes=deletes)
-    return store.with_traits(traits_of(findings)), warnings_of(findings)
-
-
-def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], set[bytes]]:
-    """What discovery asks of a partition: the identities of the sources that its log names."""
-
-    def committed(partition: Partition) -> set[bytes]:
-        return CommitLog(store, settings, partition).load().committed
-
-    return committed
 
 
 _FIGURES = (

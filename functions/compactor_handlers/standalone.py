@@ -9,8 +9,7 @@ answer ``more``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,25 +17,20 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.clean_up import receipts as clean_up_receipts
-from compactor.clean_up.partition import CleanUpRun, record_clean_up
-from compactor.clean_up.work import DueWork, find_due, read_due, write_due
 from compactor.clock import SystemClock
-from compactor.discovery.discover import Discovery, WorkItem, discover
-from compactor.discovery.work import write_work
-from compactor.errors import CompactorError, InvalidInput, ObjectMissing
-from compactor.report.report import RunIdentity, report
-from compactor.run import receipts
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts
-from compactor.settings.settings import CleanUpMode, Settings
-from compactor.stores.s3 import S3Store
+from compactor.discovery.discover import Discovery, WorkItem
+from compactor.errors import InvalidInput, PartitionsFailed
+from compactor.ports import ObjectStore
+from compactor.report.report import RunReport
+from compactor.settings.settings import Settings
+from compactor.whole.here import ThisProcess
+from compactor.whole.orders import Answer, Desk, Order, Task
+from compactor.whole.ports import Observer
+from compactor.whole.run import PARTITION_SECONDS, Given, run_whole
 from compactor_handlers.runtime import (
     Event,
     LambdaDeadline,
     add_partition_metrics,
-    asked_store,
-    committed_in,
     logger,
     metrics,
     store_for,
@@ -44,14 +38,10 @@ from compactor_handlers.runtime import (
     traced,
 )
 
-# The report is written last, and a partition that is begun should come to a committed group.
-_REPORT_SECONDS, _PARTITION_SECONDS = 20.0, 60.0
-_LEAST_SECONDS = 2 * (_REPORT_SECONDS + _PARTITION_SECONDS)
+# The report is written last.
+_REPORT_SECONDS = 20.0
+_LEAST_SECONDS = 2 * (_REPORT_SECONDS + PARTITION_SECONDS)
 _SHOWN_LEFT = 1_000
-
-
-class PartitionsFailed(CompactorError):
-    """The run is over, and not everything is compacted: call again, it redoes what is left."""
 
 
 class _Deadline(LambdaDeadline):
@@ -61,24 +51,13 @@ class _Deadline(LambdaDeadline):
         return super().remaining_seconds() - _REPORT_SECONDS
 
 
-@dataclass(slots=True)
-class _Run:
-    """One invocation's share of a run.
-
-    Attributes:
-        left: paths of partitions that need another invocation, to be compacted or cleaned up.
-        failed: paths of partitions that failed.
-        clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
-    """
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One invocation: which run it is for, and what that is to do."""
 
     run_id: str
     started_at: str
     settings: Settings
-    store: S3Store
-    deadline: _Deadline
-    left: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    clean_up_failure: str = ""
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -94,22 +73,27 @@ def handler(event: Event, context: Any) -> dict[str, Any]:
         InvalidInput: the input is at fault, or the function's time-out is too short.
         PartitionsFailed: some partitions failed; all others were done, and the report was written.
     """
-    run = _begin(event, context)
-    found = _discover(run)
-    for item in found.items:
-        _take(run, item)
-    if not run.left and run.settings.clean_up is CleanUpMode.DELETE:
-        _clean_up(run)
-    for name, paths in (("PartitionsLeft", run.left), ("OversizedPartitions", found.oversized)):
+    call = _decode(event, context)
+    ended = run_whole(_given(call, context))
+    for name, paths in (("PartitionsLeft", ended.left), ("OversizedPartitions", ended.oversized)):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(paths))
-    answer = _answer(run, found.oversized)
-    if run.left:
-        logger.warning("time ran out", partitions_left=len(run.left), of=len(found.items))
+    answer = {
+        "run_id": call.run_id,
+        "started_at": call.started_at,
+        "settings": call.settings.to_dict(),
+        # Lambda refuses answers of more than 6 MB: of very many partitions the first are named.
+        "left": ended.left[:_SHOWN_LEFT],
+        "left_count": len(ended.left),
+        "failed": ended.failed[:_SHOWN_LEFT],
+        "refused": [_refusal(item) for item in ended.oversized[:_SHOWN_LEFT]],
+    }
+    if ended.report is None:
+        logger.warning("time ran out", partitions_left=len(ended.left))
         return {**answer, "status": "more"}
-    return {**answer, **_report(run)}
+    return {**answer, **_reported(ended.report, call.settings)}
 
 
-def _begin(event: Any, context: Any) -> _Run:
+def _decode(event: Any, context: Any) -> _Call:
     seconds = LambdaDeadline(context).remaining_seconds()
     if seconds < _LEAST_SECONDS:
         accepted = f"a time-out of the function of at least {_LEAST_SECONDS:.0f} seconds"
@@ -118,9 +102,8 @@ def _begin(event: Any, context: Any) -> _Run:
     settings = _settings(event["settings"] if goes_on else event)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     run_id = str(event["run_id"] if goes_on else context.aws_request_id)
-    started_at = str(event["started_at"] if goes_on else now)
     logger.append_keys(run_id=run_id)
-    return _Run(run_id, started_at, settings, store_for(settings, context), _Deadline(context))
+    return _Call(run_id, str(event["started_at"] if goes_on else now), settings)
 
 
 def _settings(given: object) -> Settings:
@@ -143,16 +126,52 @@ def _settings(given: object) -> Settings:
     return settings
 
 
-def _discover(run: _Run) -> Discovery:
-    committed = committed_in(run.settings, run.store)
-    found = discover(run.settings, run.store, SystemClock().now(), committed=committed)
-    run.store, warnings = asked_store(run.settings, run.store)
-    write_work(found, run.settings, run.run_id, run.store, warnings)
-    metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))
-    logger.info("discovered", partitions=len(found.items), oversized=len(found.oversized))
-    for item in found.oversized:
-        logger.error(_refusal(item))
-    return found
+def _given(call: _Call, context: Any) -> Given:
+    deadline, clock = _Deadline(context), SystemClock()
+
+    def workers(store: ObjectStore) -> ThisProcess:
+        return ThisProcess(Desk(call.settings, store, clock, call.run_id), deadline, _log_failure)
+
+    return Given(
+        settings=call.settings,
+        run_id=call.run_id,
+        started_at=call.started_at,
+        store=store_for(call.settings, context),
+        clock=clock,
+        deadline=deadline,
+        workers=workers,
+        observer=_Teller(),
+        # Whoever calls again is the retry.
+        retries={},
+    )
+
+
+class _Teller(Observer):
+    """Logs and counts what becomes of a run."""
+
+    def discovered(self, found: Discovery) -> None:
+        metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))
+        logger.info("discovered", partitions=len(found.items), oversized=len(found.oversized))
+        for item in found.oversized:
+            logger.error(_refusal(item))
+
+    def answered(self, order: Order, answer: Answer) -> None:
+        if answer.compacted is not None:
+            receipt = answer.compacted
+            add_partition_metrics(receipt.counts, order.before)
+            logger.info("compacted", path=receipt.path, status=receipt.status)
+        if answer.cleaned is not None and answer.cleaned_before is not None:
+            tell_clean_up(answer.cleaned, answer.cleaned_before)
+
+    def planned_clean_up(self, partitions: int) -> None:
+        metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=partitions)
+
+    def clean_up_not_planned(self, error: Exception) -> None:
+        logger.exception("clean-up was not planned")
+
+
+def _log_failure(order: Order, error: Exception) -> None:
+    logger.exception("failed" if order.task is Task.COMPACT else "clean-up failed", path=order.path)
 
 
 def _refusal(item: WorkItem) -> str:
@@ -163,123 +182,20 @@ def _refusal(item: WorkItem) -> str:
     )
 
 
-def _take(run: _Run, item: WorkItem) -> None:
-    """Do one partition, unless this run has; keep in mind what became of it."""
-    earlier = _earlier(run, item)
-    if earlier is None:
-        return
-    if run.deadline.remaining_seconds() < _PARTITION_SECONDS:
-        run.left.append(item.path)
-        return
-    try:
-        done = _compact(run, item, earlier)
-    except Exception:
-        # The others are independent of it; the report counts it, and fails the run.
-        logger.exception("failed", path=item.path)
-        run.failed.append(item.path)
-        return
-    if not done:
-        run.left.append(item.path)
-
-
-def _earlier(run: _Run, item: WorkItem) -> Counts | None:
-    """Counts of this run's earlier invocations for a partition; None when it is done."""
-    key = layout.receipt_key(run.settings, run.run_id, item.partition)
-    try:
-        receipt = receipts.decode(run.store.get(*key), f"s3://{'/'.join(key)}")
-    except ObjectMissing:
-        return Counts()
-    return None if receipt.status == "done" else receipt.counts
-
-
-def _compact(run: _Run, item: WorkItem, earlier: Counts) -> bool:
-    """True when nothing of the partition is left."""
-    # The verb adds to the counts it is given.
-    before = msgspec.convert(msgspec.to_builtins(earlier), Counts)
-    receipt = record_partition(
-        PartitionRun(
-            partition=item.partition,
-            settings=run.settings,
-            store=run.store,
-            clock=SystemClock(),
-            deadline=run.deadline,
-            run_id=run.run_id,
-        ),
-        earlier,
-    )
-    add_partition_metrics(receipt.counts, before)
-    logger.info("compacted", path=receipt.path, status=receipt.status)
-    return receipt.status == "done"
-
-
-def _clean_up(run: _Run) -> None:
-    """Delete what is past retention, wherever it lies; the report tells what went wrong."""
-    try:
-        due = _due(run)
-    except Exception as error:
-        logger.exception("clean-up was not planned")
-        run.clean_up_failure = f"{type(error).__name__}: {error}"
-        return
-    for work in due:
-        clean_up = CleanUpRun(
-            work.path, run.settings, run.store, SystemClock(), run.deadline, run.run_id
-        )
-        before = clean_up_receipts.earlier(run.settings, run.run_id, clean_up.partition, run.store)
-        if before.status == "done":
-            continue
-        if run.deadline.remaining_seconds() < _PARTITION_SECONDS:
-            run.left.append(work.path)
-            continue
-        try:
-            receipt = record_clean_up(clean_up, before)
-        except Exception:
-            logger.exception("clean-up failed", path=work.path)
-            continue
-        tell_clean_up(receipt, before)
-        if receipt.status != "done":
-            run.left.append(work.path)
-
-
-def _due(run: _Run) -> Sequence[DueWork]:
-    """The partitions to clean up, as this run's first call that came so far found them."""
-    try:
-        return read_due(run.store.get(*layout.clean_up_list_key(run.settings, run.run_id)))
-    except ObjectMissing:
-        found = find_due(run.settings, run.store, SystemClock().now())
-    write_due(found, run.settings, run.run_id, run.store)
-    metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=len(found))
-    return found
-
-
-def _report(run: _Run) -> dict[str, Any]:
-    """Write the report of the run, which is over.
+def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
+    """What is answered of a run that is over.
 
     Raises:
         PartitionsFailed: not all of it succeeded.
     """
-    identity = RunIdentity(run.run_id, run.started_at, clean_up_failure=run.clean_up_failure)
-    result = report(identity, run.settings, run.store)
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
     logger.info("reported", status=result.status, partitions=len(result.partitions))
     if result.status == "failed":
         raise PartitionsFailed(result.cause)
-    bucket, key = layout.run_key(run.settings, run.run_id, "report.json")
+    bucket, key = layout.run_key(settings, result.run_id, "report.json")
     return {
         "status": result.status,
         "report": {"bucket": bucket, "key": key},
         "totals": msgspec.to_builtins(result.totals),
-    }
-
-
-def _answer(run: _Run, oversized: Sequence[WorkItem]) -> dict[str, Any]:
-    """Lambda refuses answers of more than 6 MB: of very many partitions the first are named."""
-    return {
-        "run_id": run.run_id,
-        "started_at": run.started_at,
-        "settings": run.settings.to_dict(),
-        "left": run.left[:_SHOWN_LEFT],
-        "left_count": len(run.left),
-        "failed": run.failed[:_SHOWN_LEFT],
-        "refused": [_refusal(item) for item in oversized[:_SHOWN_LEFT]],
     }

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any
 
-from compactor.clean_up.partition import CleanUpRun, Decision, clean_up, decide
-from compactor.clean_up.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt
-from compactor.clean_up.work import find_due
+from compactor.cleaning.partition import CleanUpRun, Decision, clean_up, decide
+from compactor.cleaning.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt
+from compactor.cleaning.work import find_due
 from compactor.conditions import traits_of
 from compactor.errors import CompactorError
 from compactor.ports import Clock, ObjectStore

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -15,6 +18,39 @@ from compactor.shown import visible
 
 # Where the output is no terminal, rich would cut tables at 80 columns.
 _PLAIN_WIDTH = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far one step of a command has come.
+
+    Attributes:
+        what: the step, such as ``compacting``.
+        done: how much of it is done.
+        total: of how much; None while that is not known.
+        text: more, for a person.
+    """
+
+    what: str
+    done: int
+    total: int | None = None
+    text: str = ""
+
+
+OnStep = Callable[[Step], None]
+"""Told of progress, perhaps by several threads."""
+
+_listener: ContextVar[OnStep | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: OnStep) -> Iterator[None]:
+    """Within the block, progress is told to this function and shown nowhere."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 class Bar:
@@ -36,9 +72,38 @@ class Bar:
             self._progress.advance(self._task, amount)
 
 
+class _ToldBar(Bar):
+    """Progress for a program."""
+
+    def __init__(self, listener: OnStep, step: Step) -> None:
+        super().__init__()
+        self._listener = listener
+        self._step = step
+        self._lock = threading.Lock()
+
+    def show(self, done: int, total: int | None = None, text: str = "") -> None:
+        with self._lock:
+            self._step = replace(self._step, done=done, total=total or None, text=text)
+            self._listener(self._step)
+
+    def advance(self, amount: int = 1) -> None:
+        with self._lock:
+            self._step = replace(self._step, done=self._step.done + amount)
+            self._listener(self._step)
+
+
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Bar]:
-    """A progress bar on standard error, gone at the end; nothing where that is no terminal."""
+    """A progress bar on standard error, gone at the end; nothing where that is no terminal.
+
+    Where a program listens (:func:`heard_by`), it is told instead.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        begun = Step(what, 0, total)
+        listener(begun)
+        yield _ToldBar(listener, begun)
+        return
     if not sys.stderr.isatty():
         yield Bar()
         return

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compactor.clean_up.decide import own_sources
-from compactor.clean_up.work import partition_at
+from compactor.cleaning.decide import own_sources
+from compactor.cleaning.work import partition_at
 from compactor.errors import CompactorError, IntegrityError
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog

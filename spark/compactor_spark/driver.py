@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work import WorkItem
-from compactor.run.given import PartitionRun
-from compactor.run.receipts import Receipt
+from compactor.runs.given import PartitionRun
+from compactor.runs.receipts import Receipt
 from compactor.stores.s3 import S3Store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.console import Console

@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 from compactor.clock import SystemClock
 from compactor.model import Partition
 from compactor.outputs.group import draft_of
-from compactor.run.given import PartitionRun
-from compactor.run.progress import Progress, Window
+from compactor.runs.given import PartitionRun
+from compactor.runs.progress import Progress, Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.columnar.context import ColumnarContext

@@ -11,7 +11,7 @@ from typing import Any
 
 from compactor.ports import ObjectStore
 from compactor.report.report import SPARK_ERROR_NAME, total
-from compactor.run.receipts import Receipt
+from compactor.runs.receipts import Receipt
 from compactor_spark.places import RunPlace, write_record
 
 RESULT_NAME = "spark-result.json"

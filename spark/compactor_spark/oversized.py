@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compactor.clean_up.orphans import abort_losers
+from compactor.cleaning.orphans import abort_losers
 from compactor.destination import Destination
 from compactor.errors import (
     CommitConflict,
@@ -22,10 +22,10 @@ from compactor.errors import (
 from compactor.log.encoding import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
-from compactor.run.given import PartitionRun
-from compactor.run.progress import Progress, Window
-from compactor.run.receipts import Counts, Receipt
-from compactor.run.recorder import Elsewhere, Recorder
+from compactor.runs.given import PartitionRun
+from compactor.runs.progress import Progress, Window
+from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.recorder import Elsewhere, Recorder
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
 
@@ -73,7 +73,7 @@ class OversizedPartition:
 
     Args:
         run: the partition, and a store that nobody else counts the requests of.
-        rebuild: as :class:`compactor.run.progress.Progress` takes it.
+        rebuild: as :class:`compactor.runs.progress.Progress` takes it.
     """
 
     def __init__(self, run: PartitionRun, *, rebuild: bool = True) -> None:

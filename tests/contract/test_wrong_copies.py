@@ -13,9 +13,9 @@ from compactor.model import Partition
 from compactor.outputs.confirm import confirm
 from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.verify import check_commit
-from compactor.run.given import PartitionRun
-from compactor.run.partition import record_partition
-from compactor.run.receipts import Counts
+from compactor.runs.given import PartitionRun
+from compactor.runs.partition import record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
 from tests.contract.benches import OnServer
 from tests.support.world import NoDeadline
@@ -57,7 +57,7 @@ def test_an_output_that_readers_refuse_is_built_again_and_they_read_it(
             refused.append(commit.output.key)
             raise
 
-    monkeypatch.setattr("compactor.run.progress.confirm", looked_at)
+    monkeypatch.setattr("compactor.runs.progress.confirm", looked_at)
     run = the_run(bench)
     receipt = record_partition(run, Counts())
     assert (receipt.status, receipt.counts.repaired) == ("done", 1)

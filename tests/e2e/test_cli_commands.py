@@ -16,8 +16,8 @@ import pytest
 from compactor.clock import SystemClock
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit

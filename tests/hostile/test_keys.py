@@ -9,9 +9,9 @@ from compactor.discovery.discover import discover
 from compactor.errors import TransientStoreError
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.outputs.restore import Wanted, find, restore
-from compactor.run.given import PartitionRun
-from compactor.run.partition import record_partition
-from compactor.run.receipts import Counts
+from compactor.runs.given import PartitionRun
+from compactor.runs.partition import record_partition
+from compactor.runs.receipts import Counts
 from compactor.stores.list_parser import ListedPage
 from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY

@@ -16,9 +16,9 @@ from compactor.discovery.work import write_work
 from compactor.errors import IntegrityError
 from compactor.report.html import render
 from compactor.report.report import RunIdentity, report
-from compactor.run.given import PartitionRun
-from compactor.run.partition import record_partition
-from compactor.run.receipts import Counts
+from compactor.runs.given import PartitionRun
+from compactor.runs.partition import record_partition
+from compactor.runs.receipts import Counts
 from compactor.shown import visible
 from compactor_cli import commands as cli
 from compactor_cli.console import print_error, print_line, print_table

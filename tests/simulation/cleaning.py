@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compactor.clean_up import receipts as clean_up_receipts
-from compactor.clean_up.partition import CleanUpRun, record_clean_up
-from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
 from tests.simulation.processes import Process
 from tests.simulation.world import World
 from tests.support.examples import PARTITION

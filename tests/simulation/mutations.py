@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from compactor.log.entries import Commit
 from compactor.outputs.publish import publish
-from compactor.run.progress import Progress
+from compactor.runs.progress import Progress
 from tests.simulation.faults import Guard
 
 
@@ -61,19 +61,19 @@ def _believe_any_log() -> Iterator[None]:
 
 @contextmanager
 def _delete_without_look() -> Iterator[None]:
-    with patch("compactor.clean_up.due._prove", lambda *_: None):
+    with patch("compactor.cleaning.due._prove", lambda *_: None):
         yield
 
 
 @contextmanager
 def _trust_our_clock() -> Iterator[None]:
-    with patch("compactor.clean_up.decide.earlier_clock", lambda _, ours: ours):
+    with patch("compactor.cleaning.decide.earlier_clock", lambda _, ours: ours):
         yield
 
 
 @contextmanager
 def _keep_no_record() -> Iterator[None]:
-    with patch("compactor.clean_up.partition.write_record", lambda *_: None):
+    with patch("compactor.cleaning.partition.write_record", lambda *_: None):
         yield
 
 
@@ -91,7 +91,7 @@ def _forget_what_others_wrote() -> Iterator[None]:
 
 @contextmanager
 def _never_look_back() -> Iterator[None]:
-    with patch("compactor.run.progress.Progress._note_returned", lambda *_: None):
+    with patch("compactor.runs.progress.Progress._note_returned", lambda *_: None):
         yield
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from unittest.mock import patch
 
-from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
 from compactor.outputs.verify import check_commit
-from compactor.run.receipts import Receipt
+from compactor.runs.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
 from tests.simulation.faults import Fault, Guard, faults_of

@@ -17,8 +17,8 @@ from compactor.errors import (
 )
 from compactor.log.encoding import decode_commit
 from compactor.model import PASSING_REASONS
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts, Receipt
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from tests.simulation.choices import Choices
 from tests.simulation.contents import MENU, contents

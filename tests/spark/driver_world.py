@@ -6,8 +6,8 @@ import random
 from itertools import count
 
 from compactor.outputs.group import store_group
-from compactor.run.given import PartitionRun
-from compactor.run.receipts import Receipt
+from compactor.runs.given import PartitionRun
+from compactor.runs.receipts import Receipt
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup
 from compactor_spark.tasks import answer_for

@@ -21,8 +21,8 @@ from compactor import layout
 from compactor.discovery.discover import discover
 from compactor.discovery.work import Discovery, WorkItem, write_work
 from compactor.model import Partition
-from compactor.run import receipts
-from compactor.run.receipts import Receipt
+from compactor.runs import receipts
+from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject

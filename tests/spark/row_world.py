@@ -25,8 +25,8 @@ from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
 from compactor.planning.listing import take_listing
 from compactor.planning.plan import Knowledge, plan
-from compactor.run.given import PartitionRun
-from compactor.run.progress import Progress, Window
+from compactor.runs.given import PartitionRun
+from compactor.runs.progress import Progress, Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject

@@ -12,7 +12,7 @@ from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.run.receipts import Receipt
+from compactor.runs.receipts import Receipt
 from compactor_spark import oversized
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to

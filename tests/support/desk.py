@@ -9,8 +9,8 @@ from typing import Any
 from compactor import layout
 from compactor.discovery.work import WorkItem, to_items_json
 from compactor.report.report import RunIdentity, RunReport, report
-from compactor.run import receipts
-from compactor.run.receipts import Receipt
+from compactor.runs import receipts
+from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
 from tests.support.examples import settings
 from tests.support.memory_store import ManualClock, MemoryStore

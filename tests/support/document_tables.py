@@ -13,10 +13,10 @@ import msgspec
 from msgspec import inspect as msgspec_inspect
 from msgspec.inspect import Field
 
-from compactor.clean_up.receipts import CleanUpCounts, CleanUpReceipt, Refusal
-from compactor.clean_up.records import CleanUpRecord
-from compactor.clean_up.report import CleanUpReport
-from compactor.clean_up.work import DueWork
+from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt, Refusal
+from compactor.cleaning.records import CleanUpRecord
+from compactor.cleaning.report import CleanUpReport
+from compactor.cleaning.work import DueWork
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.work import WorkItem
 from compactor.log import encoding
@@ -35,7 +35,7 @@ from compactor.model import (
 )
 from compactor.probe.records import ProbeRecord
 from compactor.report.report import DiscoveryLine, RunReport
-from compactor.run.receipts import Counts, Receipt
+from compactor.runs.receipts import Counts, Receipt
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {

@@ -16,10 +16,10 @@ import time
 from math import inf
 from typing import Any
 
-from compactor.clean_up.partition import CleanUpRun, record_clean_up
-from compactor.clean_up.receipts import CleanUpReceipt
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
 from tests.support.examples import PARTITION

@@ -13,10 +13,10 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from compactor.clean_up.partition import CleanUpRun, record_clean_up
-from compactor.clean_up.receipts import CleanUpReceipt
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts, Receipt
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call, ManualClock, MemoryStore

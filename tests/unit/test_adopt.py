@@ -17,7 +17,7 @@ from compactor.log.manifest import identities
 from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.verify import check_commit
 from compactor.past.adopt import Adoption, adopt, begin, find_outputs
-from compactor.run.given import PartitionRun
+from compactor.runs.given import PartitionRun
 from compactor_cli import commands as cli
 from compactor_cli.commands import adopt as command_module
 from tests.support.cleaning import DAY, LINE

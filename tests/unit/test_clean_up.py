@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.clean_up.partition import record_clean_up
-from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.cleaning.partition import record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.log.encoding import encode_commit
 from compactor.model import Format, SourceObject
 from compactor.ports import Deletion, ObjectHead

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compactor.clean_up.partition import record_clean_up
-from compactor.clean_up.receipts import CleanUpReceipt, decode, earlier
+from compactor.cleaning.partition import record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt, decode, earlier
 from compactor.errors import IntegrityError, TransientStoreError
 from tests.support.cleaning import (
     commits,

@@ -10,8 +10,9 @@ from typing import Any
 import boto3
 import pytest
 
-from compactor.errors import IntegrityError, InvalidInput
+from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
 from compactor.stores import objects
+from compactor.whole import run as whole
 from compactor_handlers import clean_up, plan_clean_up, runtime, standalone
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Later, Place, answer_of, emitted, metrics_of
@@ -256,7 +257,7 @@ def test_a_clean_up_that_fails_fails_a_standalone_run_after_its_report(
     for name in ("a/1.json", "a/2.csv"):
         place.s3.delete_object(Bucket=place.source, Key=f"logs/{name}")
     days_later(8)
-    with pytest.raises(standalone.PartitionsFailed, match="is damaged"):
+    with pytest.raises(PartitionsFailed, match="is damaged"):
         answer_of(standalone.handler, place.input(clean_up="delete", retention_days=7))
     assert sorted(place.contents(place.source)) == ["logs/c/4.json"]
 
@@ -267,10 +268,8 @@ def test_a_clean_up_that_cannot_be_planned_is_told_in_the_report(
     def refuse(*_: object) -> None:
         raise InvalidInput("s3_state_uri", "s3://lake/", "a bucket that may be listed")
 
-    monkeypatch.setattr(standalone, "find_due", refuse)
-    with pytest.raises(
-        standalone.PartitionsFailed, match=r"clean-up: .*a bucket that may be listed"
-    ):
+    monkeypatch.setattr(whole, "find_due", refuse)
+    with pytest.raises(PartitionsFailed, match=r"clean-up: .*a bucket that may be listed"):
         answer_of(standalone.handler, place.input(clean_up="delete"))
     assert len(place.contents(place.lake, "compacted/")) == 3
     assert len(place.contents(place.source)) == 3

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor.clean_up import receipts as clean_up_receipts
-from compactor.clean_up.receipts import SHOWN_REFUSALS, CleanUpReceipt
-from compactor.clean_up.work import DueWork, partition_at, write_due
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.receipts import SHOWN_REFUSALS, CleanUpReceipt
+from compactor.cleaning.work import DueWork, partition_at, write_due
 from compactor.report.html import render
 from compactor.report.report import RunReport
-from compactor.run.receipts import Counts
+from compactor.runs.receipts import Counts
 from compactor_cli.summary import Summary, print_summary
 from compactor_handlers import report as handler
 from tests.support.desk import HOSTILE, RUN, Desk, Page

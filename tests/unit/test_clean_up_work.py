@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from compactor.clean_up.orphans import find_orphans
-from compactor.clean_up.partition import record_clean_up
-from compactor.clean_up.receipts import CleanUpReceipt
-from compactor.clean_up.work import DueWork, find_due, read_due, write_due
+from compactor.cleaning.orphans import find_orphans
+from compactor.cleaning.partition import record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.work import DueWork, find_due, read_due, write_due
 from compactor.destination import Destination
 from compactor.errors import InvalidInput
 from compactor.log.log import CommitLog

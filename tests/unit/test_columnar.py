@@ -23,7 +23,7 @@ from compactor.outputs.publish import publish
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit, check_pending
 from compactor.planning.packing import make_group
-from compactor.run.receipts import Counts, count_commits
+from compactor.runs.receipts import Counts, count_commits
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.parquet_example import PARQUET
 from tests.support.world import World

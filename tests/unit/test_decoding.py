@@ -32,8 +32,8 @@ checkpoint = encode_checkpoint(LogState(runs={"r": RunTotals()}))
 """
 _RECEIPTS = """
 import msgspec
-from compactor.clean_up.receipts import CleanUpReceipt, decode as decode_clean_up
-from compactor.run.receipts import Receipt, decode as decode_receipt
+from compactor.cleaning.receipts import CleanUpReceipt, decode as decode_clean_up
+from compactor.runs.receipts import Receipt, decode as decode_receipt
 receipt = msgspec.json.encode(Receipt("p", "r", "done"))
 clean_up = msgspec.json.encode(CleanUpReceipt("p", "r"))
 """

@@ -22,7 +22,7 @@ from compactor.outputs import plain
 from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
-from compactor.run.receipts import Receipt
+from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor_cli.source_check import check_sources
 from tests.support.cleaning import DAY, rewrite

@@ -10,7 +10,7 @@ from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
 from compactor.outputs.denied import DENIED_IN_A_ROW
 from compactor.outputs.pending import COPY_SLICE_BYTES
-from compactor.run.receipts import Receipt
+from compactor.runs.receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call
 from tests.support.world import World

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from compactor import layout
-from compactor.clean_up.work import read_due
+from compactor.cleaning.work import read_due
 from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity

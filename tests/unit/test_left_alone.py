@@ -22,7 +22,7 @@ from compactor.model import QuarantineReason, Skipped
 from compactor.outputs import copies as copying
 from compactor.outputs import pending, plain
 from compactor.outputs.detection import decided_by
-from compactor.run.receipts import Counts, Receipt
+from compactor.runs.receipts import Counts, Receipt
 from compactor.shown import shown_bytes
 from compactor_cli.summary import Summary, print_summary
 from tests.support.desk import Desk, Page

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from compactor.clean_up.work import find_due
+from compactor.cleaning.work import find_due
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.log.stored import all_logs, one_log
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import CleanUpMode, Settings
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key
 from tests.support.examples import NOW, PARTITION, settings

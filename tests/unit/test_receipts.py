@@ -13,9 +13,9 @@ from compactor.errors import IntegrityError, TransientStoreError
 from compactor.log.entries import SHOWN_QUARANTINED
 from compactor.model import Partition
 from compactor.planning import packing
-from compactor.run import receipts
-from compactor.run.partition import PartitionRun, record_partition
-from compactor.run.receipts import Counts, Receipt, counts_from
+from compactor.runs import receipts
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt, counts_from
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import NoDeadline, World

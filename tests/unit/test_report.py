@@ -12,8 +12,8 @@ from compactor import layout
 from compactor.log.entries import QuarantineLine
 from compactor.model import Skipped, SkipReason
 from compactor.report.report import failure_text, total
-from compactor.run import receipts
-from compactor.run.receipts import Counts, Receipt
+from compactor.runs import receipts
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from tests.support.desk import RUN, Desk, Page, item
 

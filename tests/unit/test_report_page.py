@@ -8,7 +8,7 @@ import pytest
 from compactor.log.entries import QuarantineLine
 from compactor.model import Skipped
 from compactor.report.html import human_bytes, render
-from compactor.run.receipts import Counts
+from compactor.runs.receipts import Counts
 from tests.support.desk import HOSTILE, Desk, Page
 
 

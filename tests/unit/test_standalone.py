@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from compactor.errors import InvalidInput
+from compactor.errors import InvalidInput, PartitionsFailed
 from compactor.planning import packing
 from compactor_handlers import runtime, standalone
 from tests.support.moto_server import moto_server
@@ -174,7 +174,7 @@ def test_a_function_with_too_short_a_time_out_is_refused_before_anything_is_done
 def test_a_failed_partition_stops_no_other_and_fails_the_call(place: Place) -> None:
     log = f"_compactor/compacted/partitions/b/commits/{1:020d}.json.gz"
     place.s3.put_object(Bucket=place.lake, Key=log, Body=b"no commit")
-    with pytest.raises(standalone.PartitionsFailed, match=r"^b/: "):
+    with pytest.raises(PartitionsFailed, match=r"^b/: "):
         call(place.input())
     assert outputs(place) == ["a", "c"]
     assert stored(place, "call-1", "report.json")["status"] == "failed"
@@ -185,7 +185,7 @@ def test_lambdas_own_retry_does_only_what_failed(
 ) -> None:
     broken = f"_compactor/compacted/partitions/b/commits/{1:020d}.json.gz"
     place.s3.put_object(Bucket=place.lake, Key=broken, Body=b"no commit")
-    with pytest.raises(standalone.PartitionsFailed):
+    with pytest.raises(PartitionsFailed):
         call(place.input())
     place.s3.delete_object(Bucket=place.lake, Key=broken)
     before = len(log())

@@ -9,6 +9,7 @@ import pytest
 
 from compactor.conditions import Condition
 from compactor.errors import InvalidInput
+from compactor.whole.begin import asked_store
 from compactor_handlers import runtime
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -35,14 +36,14 @@ def store(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_what_discovery_found_is_what_workers_do(store: Any) -> None:
     store.ignores = {Condition.COPY}
-    asked, warnings = runtime.asked_store(settings(), store)
+    asked, warnings = asked_store(settings(), store, NOW)
     assert not asked.traits.copies
     assert warnings == ()
     assert not runtime.trusted_store(settings(), CONTEXT).traits.copies
 
 
 def test_a_process_reads_the_record_once_in_ten_minutes(store: Any, clock: ManualClock) -> None:
-    runtime.asked_store(settings(), store)
+    asked_store(settings(), store, NOW)
     before = len(store.calls)
     for _ in range(3):
         runtime.trusted_store(settings(), CONTEXT)
@@ -53,7 +54,7 @@ def test_a_process_reads_the_record_once_in_ten_minutes(store: Any, clock: Manua
 
 
 def test_who_deletes_asks_for_deletes_where_its_run_did_not(store: Any) -> None:
-    runtime.asked_store(settings(), store)
+    asked_store(settings(), store, NOW)
     store.ignores = {Condition.DELETE_MANY}
     kept = runtime.trusted_store(settings(), CONTEXT)
     assert kept.traits.deletes_many
@@ -64,14 +65,14 @@ def test_who_deletes_asks_for_deletes_where_its_run_did_not(store: Any) -> None:
 def test_a_store_that_ends_runs_blames_the_endpoint(store: Any) -> None:
     store.ignores = {Condition.PUBLISH}
     with pytest.raises(InvalidInput) as raised:
-        runtime.asked_store(settings(clean_up="delete"), store)
+        asked_store(settings(clean_up="delete"), store, NOW)
     assert raised.value.field == "endpoint"
 
 
 def test_a_state_that_may_not_be_written_blames_its_uri(store: Any) -> None:
     store.denied = {"lake"}
     with pytest.raises(InvalidInput) as raised:
-        runtime.asked_store(settings(), store)
+        asked_store(settings(), store, NOW)
     assert raised.value.field == "s3_state_uri"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compactor.clean_up.records import check_record
+from compactor.cleaning.records import check_record
 from compactor.decoding import numbered, require_version
 from compactor.discovery.work import WorkItem
 from compactor.errors import IntegrityError, InvalidInput

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from compactor.clean_up import proof
+from compactor.cleaning import proof
 from compactor.destination import Destination
 from compactor.errors import (
     CommitConflict,
@@ -41,7 +41,7 @@ from compactor.planning.listing import take_listing
 from compactor.planning.packing import packing_class, uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
-from compactor.run.given import PartitionRun
+from compactor.runs.given import PartitionRun
 from compactor.settings.settings import Settings
 
 # Between the plan of a run and the upload of one of its outputs; and how many moments are tried.

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from compactor import layout
-from compactor.clean_up.report import CleanUpReport, report_clean_up
+from compactor.cleaning.report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder, numbered
 from compactor.discovery.work import require_known_run
 from compactor.errors import ObjectMissing
@@ -21,8 +22,9 @@ from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.model import Partition, Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.report.html import render
-from compactor.run import receipts
-from compactor.run.receipts import Counts, Receipt
+from compactor.report.shown import shown_run
+from compactor.runs import receipts
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 
 REPORT_VERSION = 1
@@ -118,6 +120,18 @@ class RunReport:
         more = len(causes) - _SHOWN_CAUSES
         return f"{shown}; and {more} more" if more > 0 else shown
 
+    def to_dict(self) -> dict[str, Any]:
+        """What ``report.json`` holds."""
+        return numbered(self, REPORT_VERSION)
+
+    def __str__(self) -> str:
+        """A table with the numbers before and after."""
+        return shown_run(self).as_text()
+
+    def _repr_html_(self) -> str:
+        """The same, as notebooks show it."""
+        return shown_run(self).as_html()
+
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
@@ -138,10 +152,21 @@ class RunIdentity:
     clean_up_failure: str = ""
 
 
-def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunReport:
+def report(
+    run: RunIdentity,
+    settings: Settings,
+    store: ObjectStore,
+    known: Mapping[str, Receipt] = MappingProxyType({}),
+) -> RunReport:
     """Gather the receipts of a run and store ``report.json`` and ``report.html``.
 
     A work item without a receipt was lost with its worker and counts as failed.
+
+    Args:
+        run: which one.
+        settings: of the run.
+        store: where the receipts are, and the report goes.
+        known: receipts that need not be read, by the path of their partition.
 
     Raises:
         IntegrityError: a later version of this program wrote what the run left.
@@ -153,7 +178,10 @@ def report(run: RunIdentity, settings: Settings, store: ObjectStore) -> RunRepor
     items = (*items, *spark)
     spark_failure = _spark_failure(run, settings, store)
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(lambda item: _receipt(item, run.run_id, settings, store), items))
+        read = pool.map(
+            lambda item: known.get(item.path) or _receipt(item, run.run_id, settings, store), items
+        )
+        found = list(read)
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
@@ -267,7 +295,7 @@ def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Sk
 
 
 def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:
-    document: Mapping[str, Any] = numbered(result, REPORT_VERSION)
+    document = result.to_dict()
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")
     store.put(bucket, key, body, content_type="application/json")

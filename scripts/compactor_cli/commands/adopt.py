@@ -13,7 +13,7 @@ from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.past.adopt import Adoption, adopt, begin, find_outputs
-from compactor.run.given import PartitionRun
+from compactor.runs.given import PartitionRun
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options

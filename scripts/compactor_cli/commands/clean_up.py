@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from compactor.clean_up.partition import Decision
+from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.probe.probe import recorded_traits

@@ -19,7 +19,7 @@ from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import Execution, Machine, execute
+from compactor_cli.commands.workflow import Execution, execute
 from compactor_cli.console import Bar, counted, print_error, print_line, progress
 from compactor_cli.demo_objects import (
     BUCKET,
@@ -32,6 +32,7 @@ from compactor_cli.demo_objects import (
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.summary import print_summary
+from compactor_cli.whole import Machine
 
 _REPORT_DIRECTORY = Path("build", "demo")
 _LAST_PORT = 65_535

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,29 @@ class Restored:
     path: str
     bytes: int
     form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which sources: these keys, or all whose key begins with the prefix.
+
+    Attributes:
+        etag: the version with this ETag instead of the newest.
+        source_bucket: without it, any.
+    """
+
+    keys: Sequence[str] = ()
+    prefix: str | None = None
+    etag: str | None = None
+    source_bucket: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was found: commits, read anew each time, and keys whose outputs hold only rows."""
+
+    commits: _Commits
+    rows_only: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,24 +103,44 @@ def run(args: argparse.Namespace) -> int:
     targets = _check(args)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
-    with progress("searching the commit logs"):
-        search = _below if args.prefix else _named
-        commits, rows_only = search(args, state, store)
-        if targets is not None:
-            _place(commits, targets)
+    wish = Wish(args.keys, args.prefix, args.etag, args.source_bucket)
+    found = search(wish, state, store)
     if targets is None:
-        _to_stdout(commits, store)
+        _to_stdout(found.commits, store)
         return 0
+    _show(restore_files(found, targets, store), as_json=args.json)
+    if found.rows_only:
+        such = f"such as {found.rows_only[0]}: their outputs hold rows, not their bytes"
+        raise Failure(f"{counted(len(found.rows_only), 'source')} cannot be restored, {such}")
+    return 0
+
+
+def search(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
+    """Find the commits that name the sources.
+
+    Raises:
+        InvalidInput: no commit names a key.
+    """
+    with progress("searching the commit logs"):
+        commits, rows_only = (_below if wish.prefix else _named)(wish, state, store)
+    return Search(commits, rows_only)
+
+
+def restore_files(found: Search, targets: Targets, store: ObjectStore) -> list[Restored]:
+    """Write each source, its size and checksum checked.
+
+    Raises:
+        InvalidInput: something would be written over; nothing was written then.
+        IntegrityError: an output is gone or damaged; nothing is left of what it would give.
+    """
+    with progress("searching the commit logs"):
+        _place(found.commits, targets)
     done = []
     with progress("restoring") as bar:
-        for one in _to_directory(commits, targets, store):
+        for one in _to_directory(found.commits, targets, store):
             done.append(one)
             bar.advance()
-    _show(done, as_json=args.json)
-    if rows_only:
-        such = f"such as {rows_only[0]}: their outputs hold rows, not their bytes"
-        raise Failure(f"{counted(len(rows_only), 'source')} cannot be restored, {such}")
-    return 0
+    return done
 
 
 def _show(done: list[Restored], *, as_json: bool) -> None:
@@ -128,16 +171,14 @@ def _check(args: argparse.Namespace) -> Targets | None:
     return None
 
 
-def _named(
-    args: argparse.Namespace, state: S3Uri, store: ObjectStore
-) -> tuple[_Commits, list[str]]:
+def _named(wish: Wish, state: S3Uri, store: ObjectStore) -> tuple[_Commits, list[str]]:
     """Keys of one prefix are in the same partition and so are looked for together."""
     by_prefix: dict[str, list[str]] = {}
-    for key in dict.fromkeys(args.keys):
+    for key in dict.fromkeys(wish.keys):
         by_prefix.setdefault(key.rpartition("/")[0], []).append(key)
     found: list[Found] = []
     for keys in by_prefix.values():
-        found += _find(Wanted(frozenset(keys), args.etag, args.source_bucket), state, store)
+        found += _find(Wanted(frozenset(keys), wish.etag, wish.source_bucket), state, store)
     return lambda: found, []
 
 
@@ -153,20 +194,18 @@ def _find(wanted: Wanted, state: S3Uri, store: ObjectStore) -> Iterator[Found]:
     raise InvalidInput("KEY", min(left.keys), accepted)
 
 
-def _below(
-    args: argparse.Namespace, state: S3Uri, store: ObjectStore
-) -> tuple[_Commits, list[str]]:
+def _below(wish: Wish, state: S3Uri, store: ObjectStore) -> tuple[_Commits, list[str]]:
     """The newest version of every key; about 300 bytes are held of each, whatever the commits."""
 
     def every() -> Iterator[Found]:
         for commit in (commit for log in logs for commit in log.newest_first(store)):
-            yield _chosen_of(commit, lambda source: _is_below(source, args))
+            yield _chosen_of(commit, lambda source: _is_below(source, wish))
 
     logs = all_logs(state, store)
     newest = _newest(every())
     if not newest:
         accepted = f"the beginning of a key that a commit in {state.uri} names"
-        raise InvalidInput("--prefix", args.prefix, accepted)
+        raise InvalidInput("--prefix", wish.prefix, accepted)
     chosen = {identity for _, identity, kept in newest.values() if kept}
 
     def commits() -> Iterator[Found]:
@@ -196,9 +235,9 @@ def _chosen_of(commit: Commit, wanted: Callable[[SourceObject], bool]) -> Found:
     return Found(commit, tuple(row for row in commit.rows if wanted(row.source)))
 
 
-def _is_below(source: SourceObject, args: argparse.Namespace) -> bool:
-    same_bucket = args.source_bucket in (None, source.bucket)
-    return same_bucket and source.key.startswith(args.prefix)
+def _is_below(source: SourceObject, wish: Wish) -> bool:
+    same_bucket = wish.source_bucket in (None, source.bucket)
+    return same_bucket and source.key.startswith(wish.prefix or "")
 
 
 def _place(commits: _Commits, targets: Targets) -> None:

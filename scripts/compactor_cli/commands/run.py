@@ -1,4 +1,4 @@
-"""``compactor run``: the workflow against any S3."""
+"""``compactor run``: a run against any S3."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor_cli.commands import options
 from compactor_cli.commands.documents import read_object
+from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import Execution, Machine, execute
+from compactor_cli.commands.workflow import Execution, execute, execute_here
 from compactor_cli.console import print_line
 from compactor_cli.summary import print_summary
+from compactor_cli.whole import Machine, RunInterrupted
 
+PROCESSES, WORKFLOW = "processes", "workflow"
 _INPUT_ACCEPTED = "a JSON document with the fields of a run"
 
 
@@ -32,6 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_common(parser)
     add_machine(parser)
+    parser.add_argument(
+        "--engine",
+        choices=(PROCESSES, WORKFLOW),
+        default=PROCESSES,
+        help="what the run is carried out by: worker processes, or the state machine file of the"
+        " deployment, interpreted step by step (needs the extra 'local'); by default %(default)s",
+    )
     options.add_fields(parser)
 
 
@@ -42,11 +52,11 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
         type=_workers,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="handler processes, each compacting one partition at a time (by default one for"
+        help="worker processes, each compacting one partition at a time (by default one for"
         " each CPU: %(default)s)",
     )
     parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="append what the handlers log to this file"
+        "--log", type=Path, metavar="FILE", help="append what the workers log to this file"
     )
 
 
@@ -55,18 +65,29 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: the input is at fault.
-        Failure: a partition, or the workflow itself, failed.
+        Failure: a partition, or the run itself, failed, or was interrupted.
     """
     given = input_from(args)
     settings = Settings.from_input(given)
     store = open_store(args.endpoint_url, settings.state.bucket)
-    execution = execute(given, settings, store, Machine(args.workers, args.endpoint_url, args.log))
+    machine = Machine(args.workers, args.endpoint_url, args.log)
+    if args.engine == WORKFLOW:
+        execution = execute(given, settings, store, machine)
+    else:
+        execution = _execute_here(settings, machine)
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
     else:
         show(execution)
     execution.check()
     return 0
+
+
+def _execute_here(settings: Settings, machine: Machine) -> Execution:
+    try:
+        return execute_here(settings, machine)
+    except RunInterrupted as interrupt:
+        raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
 
 
 def show(execution: Execution) -> None:

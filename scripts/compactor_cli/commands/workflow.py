@@ -1,41 +1,45 @@
-"""One execution of the state machine with its progress, and the report it left."""
+"""One run with its progress, and the report it left: by worker processes, or by the engine."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from compactor import layout
-from compactor.errors import InvalidInput, ObjectMissing, TransientStoreError
+from compactor.errors import (
+    CompactorError,
+    InvalidInput,
+    ObjectMissing,
+    PartitionsFailed,
+    TransientStoreError,
+)
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
-from compactor_cli.console import counted, progress
+from compactor_cli.console import progress
 from compactor_cli.local.engine import run_workflow
 from compactor_cli.local.model import EngineOptions, Progress, WorkflowResult
 from compactor_cli.runs import message_of, new_run_id
 from compactor_cli.summary import Summary
+from compactor_cli.whole import Machine, cleaning_text, compacting_text, run_here
 
 _SUCCEEDED = "SUCCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """How executions run here.
+class RunEnd:
+    """How a run without an engine ended, in the words that executions end with."""
 
-    Attributes:
-        workers: handler processes.
-        endpoint_url: None for AWS.
-        log: receives what the handlers log; None drops it.
-    """
-
-    workers: int
-    endpoint_url: str | None = None
-    log: Path | None = None
+    status: str
+    error: str | None
+    cause: str | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Execution:
     """How one execution ended. ``summary`` is None when it left no report."""
 
     run_id: str
-    result: WorkflowResult
+    result: WorkflowResult | RunEnd
     summary: Summary | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,10 +73,32 @@ class Execution:
         raise Failure(f"{error}: {message_of(self.result.cause)}", code)
 
 
+def execute_here(settings: Settings, machine: Machine) -> Execution:
+    """Run on this machine's worker processes.
+
+    Raises:
+        RunInterrupted: in place of KeyboardInterrupt.
+    """
+    run_id, began = new_run_id(), time.monotonic()
+    try:
+        done = run_here(settings, machine, run_id)
+    except CompactorError as error:
+        seconds = time.monotonic() - began
+        end = RunEnd("FAILED", type(error).__name__, str(error), seconds)
+        return Execution(run_id, end, None)
+    bucket, key = layout.run_key(settings, run_id, "report.json")
+    summary = Summary.of(msgspec.to_builtins(done.report), done.seconds, f"s3://{bucket}/{key}")
+    if done.report.status == "failed":
+        end = RunEnd("FAILED", PartitionsFailed.__name__, done.report.cause, done.seconds)
+    else:
+        end = RunEnd(_SUCCEEDED, None, None, done.seconds)
+    return Execution(run_id, end, summary)
+
+
 def execute(
     given: Mapping[str, Any], settings: Settings, store: ObjectStore, machine: Machine
 ) -> Execution:
-    """Run the state machine on an input that was checked already.
+    """Interpret the state machine on an input that was checked already.
 
     Args:
         given: the input as the deployed state machine takes it.
@@ -89,10 +115,12 @@ def execute(
 
         def show(at: Progress) -> None:
             if at.clean_ups_total:
-                bar.show(at.clean_ups_done + at.clean_ups_failed, at.clean_ups_total, _cleaning(at))
+                bar.show(
+                    at.clean_ups_done + at.clean_ups_failed, at.clean_ups_total, cleaning_text(at)
+                )
             else:
                 done = at.partitions_done + at.partitions_failed
-                bar.show(done, at.partitions_total, _compacting(at))
+                bar.show(done, at.partitions_total, compacting_text(at))
 
         with watched(machine.endpoint_url, settings.state.bucket):
             result = run_workflow(
@@ -104,21 +132,6 @@ def execute(
                 options=EngineOptions(log=machine.log),
             )
     return Execution(run_id, result, _summary(run_id, result, settings, store))
-
-
-def _compacting(at: Progress) -> str:
-    done = at.partitions_done + at.partitions_failed
-    failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
-    text = f"{done:,}/{at.partitions_total:,} partitions, {at.objects_done:,} objects"
-    spark = f", Spark: {at.spark}" if at.spark else ""
-    return text + failed + spark
-
-
-def _cleaning(at: Progress) -> str:
-    done = at.clean_ups_done + at.clean_ups_failed
-    failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""
-    text = f"cleaning up {done:,}/{at.clean_ups_total:,} partitions"
-    return f"{text}, {counted(at.deleted, 'source')} deleted{failed}"
 
 
 def _summary(

@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from compactor_cli.local.bridges import BridgeError
 from compactor_cli.local.child import Child
+from compactor_cli.local.spark_job import END_SECONDS, follow
 from compactor_cli.local.spark_submit import (
     SparkMissing,
     find_spark,
@@ -30,8 +31,6 @@ from compactor_cli.local.spark_submit import (
 )
 
 EMR_ERROR = "EMR.AmazonElasticMapReduceException"
-# For the job's processes to be killed, and its scratch data to go.
-_END_SECONDS = 10.0
 _ENDINGS = ("spark-result.json", "spark-error.json")
 
 
@@ -69,7 +68,7 @@ class _Clusters:
             self.check(cluster)
             job, self.running[cluster] = self.running[cluster], None
         if job is not None:
-            job.end(_END_SECONDS)
+            job.end(END_SECONDS)
 
 
 _clusters = _Clusters()
@@ -167,24 +166,13 @@ def _run_job(
     try:
         on_start(job)
         job.send({"command": command, "environment": local_environment(os.environ, spark)})
-        code = _follow(job)
+        code = follow(job, _reporter.on_line)
     finally:
-        job.end(_END_SECONDS)
+        job.end(END_SECONDS)
         _tell_the_end(arguments)
     if code != 0:
         # No more is known to the real services either; the job's own line is on S3.
         raise BridgeError("States.TaskFailed", json.dumps(failure("Unknown Error.")))
-
-
-def _follow(job: Child) -> int:
-    """Pass progress lines on until the job ends; returns its exit code."""
-    try:
-        while "code" not in (message := job.receive()):
-            _reporter.on_line(message["line"])
-        return int(message["code"])
-    except (EOFError, OSError, ValueError):
-        # Its cluster was terminated.
-        return -1
 
 
 def _tell_the_end(arguments: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import IO, Any, Self
 
 import boto3
@@ -44,7 +45,7 @@ class Engine:
 
     def __enter__(self) -> Self:
         environment = engine_environment(self._options.environment, self._endpoint_url)
-        with _log(self._options) as log:
+        with opened_log(self._options.log) as log:
             # A terminal's interrupt reaches this process only, which then ends the engine.
             self._process = Child(
                 "compactor_cli.local.engine_process",
@@ -171,12 +172,13 @@ def _result(
 
 
 @contextlib.contextmanager
-def _log(options: EngineOptions) -> Iterator[IO[bytes] | int]:
-    if options.log is None:
+def opened_log(path: Path | None) -> Iterator[IO[bytes] | int]:
+    """Where processes print to: appended to this file; None drops it."""
+    if path is None:
         yield subprocess.DEVNULL
         return
-    options.log.parent.mkdir(parents=True, exist_ok=True)
-    with options.log.open("ab") as log:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as log:
         yield log
 
 

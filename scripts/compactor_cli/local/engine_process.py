@@ -23,6 +23,7 @@ from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommu
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
 from compactor_cli.local import bridges, emr, interpreter
+from compactor_cli.local.child import Child
 from compactor_cli.local.definition import ACCOUNT, REGION
 from compactor_cli.local.invocations import Functions
 from compactor_cli.local.model import EngineError, Progress
@@ -53,7 +54,8 @@ def _carry_out(order: Mapping[str, Any], answers: IO[bytes]) -> NoReturn:
     code = 1
     try:
         threading.Thread(target=_end_with_the_caller, daemon=True).start()
-        pool = WorkerPool(order["workers"], list(order["handler_modules"].values()))
+        modules = list(order["handler_modules"].values())
+        pool = WorkerPool(order["workers"], lambda: Child("compactor_cli.local.worker", modules))
         try:
             send(answers, {"result": _execute(order, pool, _sender(answers))})
         except EngineError as error:

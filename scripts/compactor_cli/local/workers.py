@@ -1,17 +1,22 @@
-"""The pool of handler processes: one process a slot, killed and replaced when it fails."""
+"""A pool of worker processes: one process a slot, killed and replaced when it fails."""
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from compactor_cli.local.child import Child
 
 _START_SECONDS = 60.0
+_LOOK_SECONDS = 0.02
+#: The error of an invocation that was not begun, because the pool is stopped.
+RUN_STOPPED = "Run.Stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +28,20 @@ class Answer:
 
 
 class _Worker:
-    """One handler process."""
+    """One process, started by ``start`` when it is first needed, if not before."""
 
-    def __init__(self, modules: Sequence[str]) -> None:
-        self._child = Child("compactor_cli.local.worker", modules)
+    def __init__(self, start: Callable[[], Child]) -> None:
+        self._start = start
+        self._child: Child | None = None
         self._ready = False
+        self._sending = threading.Lock()
         self.peak_bytes = 0
+
+    def start(self) -> Child:
+        """The process, running."""
+        if self._child is None:
+            self._child = self._start()
+        return self._child
 
     def ask(self, invocation: Mapping[str, Any], timeout_seconds: float) -> Mapping[str, Any]:
         """The answer to an invocation.
@@ -37,14 +50,22 @@ class _Worker:
             TimeoutError: no answer in time; the process is still at work.
             EOFError: the process died.
         """
+        child = self.start()
         if not self._ready:
             # Loading the modules is no part of the invocation's time, as on Lambda.
-            self._child.receive(_START_SECONDS)
+            child.receive(_START_SECONDS)
             self._ready = True
-        self._child.send(invocation)
-        answer: dict[str, Any] = self._child.receive(timeout_seconds)
+        with self._sending:
+            child.send(invocation)
+        answer: dict[str, Any] = child.receive(timeout_seconds)
         self.peak_bytes = max(self.peak_bytes, answer.pop("peak_bytes"))
         return answer
+
+    def stop(self) -> None:
+        """Tell it that nobody wants its work any more."""
+        if self._child is not None:
+            with suppress(EOFError), self._sending:
+                self._child.send({"stop": True})
 
     def end(self, grace_seconds: float = 0.0) -> str:
         """Kill the process; returns how it ended, in words.
@@ -52,27 +73,33 @@ class _Worker:
         Args:
             grace_seconds: for a process that died by itself, whose own status is wanted.
         """
+        if self._child is None:
+            return "never started"
         self.peak_bytes = max(self.peak_bytes, self._child.peak_bytes())
         code = self._child.end(grace_seconds)
         return f"signal: {-code}" if code < 0 else f"exit status {code}"
 
 
 class WorkerPool:
-    """Runs invocations on a fixed number of handler processes.
+    """Runs invocations on a fixed number of processes.
 
     Args:
         slots: how many invocations may run at once.
-        modules: handler modules each process imports as it starts.
+        start: starts one process.
+        at_once: start all of them now.
     """
 
-    def __init__(self, slots: int, modules: Sequence[str]) -> None:
-        self._modules = modules
+    def __init__(self, slots: int, start: Callable[[], Child], *, at_once: bool = True) -> None:
+        self._start = start
+        self._at_once = at_once
         self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self._lock = threading.Lock()
-        self._all = {_Worker(modules) for _ in range(slots)}
+        self._slots = slots
+        self._all = {self._new() for _ in range(slots)}
         for worker in self._all:
             self._free.put(worker)
         self._past_peak_bytes = 0
+        self._stopped = False
         self.replaced = 0
 
     @property
@@ -86,6 +113,9 @@ class WorkerPool:
         request_id = str(uuid.uuid4())
         timeout_seconds: float = invocation["timeout_seconds"]
         worker = self._free.get()
+        if self._stopped:
+            self._free.put(worker)
+            return _unhandled(request_id, RUN_STOPPED, "the run was stopped")
         try:
             answer = worker.ask({**invocation, "request_id": request_id}, timeout_seconds)
         except TimeoutError:
@@ -99,14 +129,30 @@ class WorkerPool:
         self._free.put(worker)
         return Answer(payload=answer.get("payload"), failure=answer.get("failure"))
 
+    def stop(self, grace_seconds: float) -> None:
+        """Tell all that nobody wants their work any more, and wait; then kill every process."""
+        self._stopped = True
+        for worker in list(self._all):
+            worker.stop()
+        until = time.monotonic() + grace_seconds
+        while self._free.qsize() < self._slots and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+        self.close()
+
     def close(self) -> None:
         """Kill every process."""
         for worker in list(self._all):
             worker.end()
 
+    def _new(self) -> _Worker:
+        worker = _Worker(self._start)
+        if self._at_once:
+            worker.start()
+        return worker
+
     def _replace(self, worker: _Worker, grace_seconds: float = 0.0) -> str:
         ending = worker.end(grace_seconds)
-        successor = _Worker(self._modules)
+        successor = self._new()
         with self._lock:
             self._past_peak_bytes = max(self._past_peak_bytes, worker.peak_bytes)
             self._all.discard(worker)

@@ -9,8 +9,8 @@ from compactor.log import left_alone
 from compactor.log.entries import SHOWN_QUARANTINED, LogState, QuarantineLine
 from compactor.log.left_alone import LeftAlone
 from compactor.model import SkipReason
-from compactor.run.given import PartitionResult, PartitionRun
-from compactor.run.receipts import Counts, Receipt, add_requests, count_commits, write
+from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.receipts import Counts, Receipt, add_requests, count_commits, write
 
 
 @dataclass(slots=True)

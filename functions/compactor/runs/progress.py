@@ -47,9 +47,9 @@ from compactor.outputs.publish import publish, withdraw
 from compactor.planning.listing import take_listing
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
-from compactor.run.given import PartitionResult, PartitionRun
-from compactor.run.rebuilding import forget, group_of, kept_draft, take_wrong_away
-from compactor.run.unread import known_as_denied, passing, require_readable, without_known
+from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
+from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20

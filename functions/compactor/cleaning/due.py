@@ -6,10 +6,10 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compactor import layout
-from compactor.clean_up import decide as cleanup
-from compactor.clean_up import proof
-from compactor.clean_up.decide import Entry, Survey
-from compactor.clean_up.work import partition_at
+from compactor.cleaning import decide as cleanup
+from compactor.cleaning import proof
+from compactor.cleaning.decide import Entry, Survey
+from compactor.cleaning.work import partition_at
 from compactor.destination import Destination
 from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output, output_digest

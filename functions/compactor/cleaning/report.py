@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from compactor import layout
-from compactor.clean_up import receipts as clean_up_receipts
-from compactor.clean_up.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt, Refusal
-from compactor.clean_up.work import DueWork, partition_at, read_due
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt, Refusal
+from compactor.cleaning.work import DueWork, partition_at, read_due
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings

@@ -10,7 +10,7 @@ from compactor.log.entries import Commit
 from compactor.model import ObjectGroup
 from compactor.outputs.undo import Undoing, forget_kept, from_kept, take_away
 from compactor.planning.packing import uncopied
-from compactor.run.given import PartitionRun
+from compactor.runs.given import PartitionRun
 
 
 def group_of(commit: Commit) -> ObjectGroup:

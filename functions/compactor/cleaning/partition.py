@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compactor.clean_up import decide as cleanup
-from compactor.clean_up import receipts as clean_up_receipts
-from compactor.clean_up.decide import Deleted, Entry
-from compactor.clean_up.due import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
-from compactor.clean_up.orphans import find_orphans
-from compactor.clean_up.receipts import CleanUpReceipt, held_line
-from compactor.clean_up.records import write_record
+from compactor.cleaning import decide as cleanup
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.decide import Deleted, Entry
+from compactor.cleaning.due import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
+from compactor.cleaning.orphans import find_orphans
+from compactor.cleaning.receipts import CleanUpReceipt, held_line
+from compactor.cleaning.records import write_record
 from compactor.conditions import RACING_DELETES
 from compactor.errors import CompactorError, IntegrityError
 from compactor.log.stored import StoredLog

@@ -1,6 +1,6 @@
 """Clean up: long after the commit, delete exactly the sources it names.
 
-What may be deleted is decided here, from the log and the clocks; :mod:`compactor.clean_up.proof`
+What may be deleted is decided here, from the log and the clocks; :mod:`compactor.cleaning.proof`
 proves in between that an output is what its commit says.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 
-from compactor.clean_up.records import CleanUpRecord, check_record
-from compactor.clean_up.work import retention_seconds
+from compactor.cleaning.records import CleanUpRecord, check_record
+from compactor.cleaning.work import retention_seconds
 from compactor.log.entries import Commit, output_digest, same_log
 from compactor.log.stored import StoredLog, every_entry
 from compactor.log.whole import require_unbroken

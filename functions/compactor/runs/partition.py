@@ -17,10 +17,10 @@ from compactor.errors import (
 )
 from compactor.log.entries import LogState
 from compactor.model import CompactionPlan
-from compactor.run.given import PartitionResult, PartitionRun
-from compactor.run.progress import Progress, Window
-from compactor.run.receipts import Counts, Receipt
-from compactor.run.recorder import Recorder
+from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.progress import Progress, Window
+from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.recorder import Recorder
 
 __all__ = [
     "PartitionResult",

@@ -1,0 +1,379 @@
+"""The Python API: what ``compactor.run()`` and the other names of the package are.
+
+For notebooks and schedulers: typed results that show themselves, errors of
+:mod:`compactor.errors`, progress by callback; nothing is printed. Credentials, region and, where
+none is given, the endpoint are found as boto3 finds them. docs/python.md has an example of each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compactor.cleaning.partition import Decision
+from compactor.clock import SystemClock
+from compactor.discovery.discover import Discovery
+from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
+from compactor.probe.probe import recorded_traits
+from compactor.report.html import human_bytes
+from compactor.report.report import RunReport
+from compactor.report.shown import Shown
+from compactor.settings.settings import Settings, default_state_uri
+from compactor.settings.uris import S3Uri
+from compactor_cli.cleaning import Cleaning, Done
+from compactor_cli.commands.plan import Forecast, find, forecast
+from compactor_cli.commands.restore import Restored, Wish, restore_files, search
+from compactor_cli.commands.store import open_store
+from compactor_cli.commands.verify import Checked, check
+from compactor_cli.console import OnStep, Step, counted, heard_by
+from compactor_cli.restored_files import Targets
+from compactor_cli.runs import new_run_id
+from compactor_cli.whole import Machine, run_here
+
+__all__ = [
+    "CleanUp",
+    "Plan",
+    "Restored",
+    "RunReport",
+    "Step",
+    "Verification",
+    "clean_up",
+    "plan",
+    "restore",
+    "run",
+    "verify",
+]
+
+_SHOWN_LINES = 20
+
+
+class _Result:
+    """Shows itself, on a console and in a notebook."""
+
+    def _shown(self) -> Shown:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self._shown().as_text()
+
+    def _repr_html_(self) -> str:
+        return self._shown().as_html()
+
+
+@dataclass(frozen=True)
+class Plan(_Result):
+    """What a run would do now.
+
+    Attributes:
+        found: the partitions, those for Spark apart.
+        forecasts: the plan of each partition that one worker takes.
+    """
+
+    found: Discovery
+    forecasts: Sequence[Forecast]
+
+    @property
+    def objects(self) -> int:
+        """Sources that would be compacted, those for Spark not counted."""
+        return sum(one.objects for one in self.forecasts)
+
+    @property
+    def bytes(self) -> int:
+        """Their listed bytes."""
+        return sum(one.bytes for one in self.forecasts)
+
+    @property
+    def outputs(self) -> int:
+        """Objects that would be written."""
+        return sum(len(one.plan.groups) for one in self.forecasts)
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """Objects that would be left alone, by reason."""
+        counts: Counter[str] = Counter()
+        for one in self.forecasts:
+            for reason, skipped in one.plan.skipped.items():
+                counts[reason.value] += skipped.objects
+        return counts
+
+    def _shown(self) -> Shown:
+        partitions = len(self.forecasts)
+        rows = (
+            ("Partitions", f"{partitions:,}"),
+            ("Outputs", f"{self.outputs:,}"),
+            ("Objects", f"{self.objects:,}"),
+            ("Bytes", human_bytes(self.bytes)),
+        )
+        lines = [f"skipped: {n:,}, {reason}" for reason, n in sorted(self.skipped.items())]
+        lines += [f"for Spark: {item.path or '(root)'}" for item in self.found.oversized]
+        return Shown("What a run would do now (nothing was written)", ("", "Planned"), rows, lines)
+
+
+@dataclass(frozen=True)
+class Verification(_Result):
+    """What ``verify`` looked at, and what is wrong.
+
+    Attributes:
+        checked: numbers, and one line for each finding.
+    """
+
+    checked: Checked
+
+    @property
+    def sound(self) -> bool:
+        """True when nothing is wrong."""
+        return not self.checked.findings
+
+    @property
+    def findings(self) -> Sequence[str]:
+        """One line for each fault."""
+        return self.checked.findings
+
+    def check(self) -> None:
+        """Do nothing when nothing is wrong.
+
+        Raises:
+            IntegrityError: something is; the first finding is told.
+        """
+        if self.findings:
+            raise IntegrityError(f"{counted(len(self.findings), 'finding')}: {self.findings[0]}")
+
+    def _shown(self) -> Shown:
+        checked = self.checked
+        names = ("commits", "outputs", "sources", "records")
+        rows = [(name.capitalize(), f"{getattr(checked, name):,}") for name in names]
+        rows.append(("Findings", f"{len(checked.findings):,}"))
+        lines = [*checked.findings, *checked.not_read][:_SHOWN_LINES]
+        return Shown("sound" if self.sound else "wrong", ("", "Checked"), rows, lines)
+
+
+@dataclass(frozen=True)
+class CleanUp(_Result):
+    """What may be deleted, and what was.
+
+    Attributes:
+        decisions: for each partition with commits past retention.
+        done: None where nothing was to be deleted, or there was nothing to delete.
+    """
+
+    decisions: Sequence[Decision]
+    done: Done | None
+
+    @property
+    def due(self) -> int:
+        """Sources that may be deleted."""
+        return sum(due.sources for one in self.decisions for due in one.due)
+
+    @property
+    def deleted(self) -> int:
+        """Sources that were."""
+        return 0 if self.done is None else self.done.deleted
+
+    @property
+    def findings(self) -> Sequence[str]:
+        """Why sources stay that are past retention, one line each."""
+        lines = [line for one in self.decisions for line in one.unsafe]
+        lines += [f"{one.path or '(root)'}: {one.error}" for one in self.decisions if one.error]
+        if self.done is not None:
+            lines += [*self.done.unsafe, *self.done.failures, *self.done.refusals]
+        return lines
+
+    def _shown(self) -> Shown:
+        rows = (("Sources", f"{self.due:,}", f"{self.deleted:,}"),)
+        return Shown("Clean-up", ("", "Due", "Deleted"), rows, self.findings[:_SHOWN_LINES])
+
+
+def plan(
+    source: str,
+    destination: str,
+    *,
+    endpoint_url: str | None = None,
+    on_progress: OnStep | None = None,
+    **fields: Any,
+) -> Plan:
+    """What a run with the same arguments would do now; reads only.
+
+    Args:
+        source: an S3 URI such as ``s3://my-logs/raw/``.
+        destination: the same for the outputs.
+        endpoint_url: of an S3-compatible store; None for AWS, or what the environment names.
+        on_progress: told of each step's progress, perhaps by another thread.
+        fields: of a run's input, such as ``date_format``; README.md has them all.
+
+    Raises:
+        InvalidInput: an argument is at fault; the error names it.
+        TransientStoreError: nobody answers.
+    """
+    settings = _settings(source, destination, fields)
+    store = open_store(endpoint_url, settings.state.bucket)
+    with heard_by(on_progress or _nobody):
+        found = find(settings, store)
+        return Plan(found, forecast(found.items, settings, store))
+
+
+def run(
+    source: str,
+    destination: str,
+    *,
+    workers: int | None = None,
+    endpoint_url: str | None = None,
+    on_progress: OnStep | None = None,
+    log: str | os.PathLike[str] | None = None,
+    **fields: Any,
+) -> RunReport:
+    """Compact, clean up where ``clean_up="delete"`` asks for it, and report.
+
+    An interrupt ends the run between two requests; what was committed stands.
+
+    Args:
+        source: as for :func:`plan`.
+        destination: likewise.
+        workers: processes; by default one for each CPU.
+        endpoint_url: likewise.
+        on_progress: likewise.
+        log: a file to which the workers append what they log; None drops it.
+        fields: likewise.
+
+    Raises:
+        InvalidInput: an argument is at fault; nothing was done.
+        PartitionsFailed: some partitions failed, all others are done; ``report`` of the error is
+            the run's report. Run it again: it redoes what is left.
+        TransientStoreError: nobody answers.
+    """
+    if workers is not None and workers < 1:
+        raise InvalidInput("workers", workers, "1 or more")
+    settings = _settings(source, destination, fields)
+    open_store(endpoint_url, settings.state.bucket)
+    machine = Machine(workers or os.cpu_count() or 1, endpoint_url, Path(log) if log else None)
+    with heard_by(on_progress or _nobody):
+        report = run_here(settings, machine).report
+    if report.status == "failed":
+        raise PartitionsFailed(report.cause, report)
+    return report
+
+
+def verify(
+    source: str,
+    destination: str,
+    *,
+    sources: bool = False,
+    deep: bool = False,
+    endpoint_url: str | None = None,
+    on_progress: OnStep | None = None,
+    **fields: Any,
+) -> Verification:
+    """Read every output again and check it against its commit; reads only.
+
+    Args:
+        source: as for :func:`plan`.
+        destination: likewise.
+        sources: also read every source that is still what was compacted, and compare it.
+        deep: also compare the records, as readers of the destination see them.
+        endpoint_url: likewise.
+        on_progress: likewise.
+        fields: likewise; ``s3_state_uri`` where the run had one.
+
+    Raises:
+        InvalidInput: there is no state, or a bucket cannot be read.
+        TransientStoreError: nobody answers.
+    """
+    settings = _settings(source, destination, fields)
+    store = open_store(endpoint_url, settings.state.bucket)
+    with heard_by(on_progress or _nobody):
+        return Verification(check(settings, store, sources=sources, deep=deep))
+
+
+def restore(
+    destination: str,
+    keys: Sequence[str] = (),
+    *,
+    to: str | os.PathLike[str],
+    prefix: str | None = None,
+    compress: bool = False,
+    overwrite: bool = False,
+    s3_state_uri: str | None = None,
+    endpoint_url: str | None = None,
+    on_progress: OnStep | None = None,
+) -> list[Restored]:
+    """Give sources back from the outputs that hold them; where each is now, and in what form.
+
+    Args:
+        destination: of the runs that compacted them.
+        keys: whole keys of sources.
+        to: the directory to write below; sources keep their keys.
+        prefix: instead of keys: every source whose key begins so, in its newest version.
+        compress: compress sources again whose names end in .gz or .zst; otherwise they come back
+            decompressed, with ``.content`` behind their names.
+        overwrite: replace files that are there already.
+        s3_state_uri: where the run had one.
+        endpoint_url: as for :func:`plan`.
+        on_progress: likewise.
+
+    Raises:
+        InvalidInput: no commit names a key, a source's output holds only its rows, or something
+            would be written over; nothing was written.
+        IntegrityError: an output is gone or damaged; nothing is left of what it would give.
+        TransientStoreError: nobody answers.
+    """
+    if bool(keys) == bool(prefix) or isinstance(keys, str):
+        raise InvalidInput("keys", keys, "a list of keys, or a prefix instead")
+    place = S3Uri.parse("s3_destination_uri", destination)
+    state = S3Uri.parse("s3_state_uri", s3_state_uri or default_state_uri(place.uri))
+    store = open_store(endpoint_url, state.bucket)
+    with heard_by(on_progress or _nobody):
+        found = search(Wish(keys, prefix), state, store)
+        if found.rows_only:
+            accepted = "sources whose bytes are in outputs; the output of this one holds its rows"
+            raise InvalidInput("prefix", found.rows_only[0], accepted)
+        targets = Targets(Path(to), compress=compress, overwrite=overwrite)
+        return restore_files(found, targets, store)
+
+
+def clean_up(
+    source: str,
+    destination: str,
+    *,
+    delete: bool = False,
+    endpoint_url: str | None = None,
+    on_progress: OnStep | None = None,
+    **fields: Any,
+) -> CleanUp:
+    """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
+
+    Only sources whose commits are past retention and whose outputs are proven.
+
+    Args:
+        source: as for :func:`plan`.
+        destination: likewise.
+        delete: False decides only, and writes nothing.
+        endpoint_url: likewise.
+        on_progress: likewise.
+        fields: likewise; ``retention_days`` above all.
+
+    Raises:
+        InvalidInput: an argument is at fault, or the store does not honour what deleting needs.
+        TransientStoreError: nobody answers.
+    """
+    settings = _settings(source, destination, {**fields, "clean_up": "delete"})
+    store = open_store(endpoint_url, settings.state.bucket)
+    store = store.with_traits(recorded_traits(settings.state, store))
+    cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
+    with heard_by(on_progress or _nobody):
+        decisions = cleaning.decide()
+        if not (delete and any(one.due or one.orphans for one in decisions)):
+            return CleanUp(decisions, None)
+        cleaning.ask_store()
+        return CleanUp(decisions, cleaning.act(decisions))
+
+
+def _settings(source: str, destination: str, fields: Mapping[str, Any]) -> Settings:
+    given = {"s3_source_uri": source, "s3_destination_uri": destination}
+    return Settings.from_input({**given, **fields})
+
+
+def _nobody(step: Step) -> None:
+    """Hears of progress where nobody asked for it; a bar would disturb the caller's output."""
