@@ -36,7 +36,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
 TEXT = DOCUMENT.read_text("utf-8")
 SECTIONS = dict(sections_of(TEXT))
 NEWEST = "dda4ecf"
-PREFIXES = {"schemes", "parquet-schemas", "partitions", "probes", "runs"}
+PREFIXES = {"schemes", "scheme-copies", "parquet-schemas", "partitions", "probes", "runs"}
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
 _EXAMPLE = re.compile(r"^```json( \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
