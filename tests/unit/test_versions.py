@@ -66,6 +66,11 @@ def of_spark(old: OldState) -> Any:
     return load_run(RunPlace("lake", f"{STATE}runs/run-1/"), old.store)
 
 
+def claimed(old: OldState) -> Any:
+    log = old.log("json/")
+    return log.claim(log.load())
+
+
 DOCUMENTS = {
     "entry": Document(
         f"partitions/crash/commits/{FIRST}.json.gz", lambda old: old.log("crash/").load()
@@ -73,7 +78,7 @@ DOCUMENTS = {
     "checkpoint": Document(
         f"partitions/json/commits/{2:020d}.checkpoint.json.gz", lambda old: old.log("json/").load()
     ),
-    "identity": Document("identity.json", lambda old: old.log("json/").load()),
+    "identity": Document("identity.json", claimed),
     "scheme": Document(f"schemes/{FIRST}.json", lambda old: check_scheme(old.settings, old.store)),
     "Parquet schema": Document(f"parquet-schemas/{FIRST}.json", pinned),
     "record of clean-up": Document(f"partitions/denied/cleaned/{FIRST}.json", record),

@@ -154,7 +154,7 @@ def _add(settings: Settings, store: ObjectStore, number: int, scheme: Scheme) ->
             store.create(bucket, key, _encode(scheme), content_type="application/json")
         except AlreadyExists:
             try:
-                scheme = _decode(key, store.get(bucket, key))
+                scheme = _decode(f"s3://{bucket}/{key}", store.get(bucket, key))
             except ObjectMissing:
                 return None
     bucket, key = scheme_key(settings, number)
