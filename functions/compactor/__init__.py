@@ -17,3 +17,5 @@ process, the driver of the Spark job through many. ``clean_up_partition`` is the
 one source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
 ``stores`` talks to S3.
 """
+
+__version__ = "0.1.0"
