@@ -69,6 +69,12 @@ def shell(base: Installed, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFact
     return Shell(base, s3, tmp_path_factory.mktemp("empty"))
 
 
+def put_a_module_in_the_way(directory: Path) -> None:
+    """Python imports what lies in the working directory of ``python -m``, unless it is told."""
+    for name in ("random", "scripts"):
+        (directory / f"{name}.py").write_text("raise SystemExit('not what was meant')\n")
+
+
 def test_every_name_that_the_wheel_adds_begins_with_compactor(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {Path(name).parts[0] for name in archive.namelist()}
@@ -173,8 +179,7 @@ def test_parquet_without_pyspark_ends_in_one_line_with_the_command_that_installs
 def test_the_extra_local_has_all_that_the_demo_needs(
     wheel: Path, s3: EmbeddedS3, tmp_path: Path
 ) -> None:
-    # Python imports what lies in the working directory of `python -m`.
-    (tmp_path / "random.py").write_text("raise SystemExit('not the random of Python')\n")
+    put_a_module_in_the_way(tmp_path)
     local = install(wheel, tmp_path / "venv", "local")
     shell = Shell(local, s3, tmp_path)
     demo = json.loads(shell.shown("demo", "--objects", "50", "--workers", "2", "--json"))
@@ -189,6 +194,7 @@ def test_the_extra_spark_has_all_that_parquet_needs(
         find_spark()
     except SparkMissing as error:
         pytest.skip(str(error))
+    put_a_module_in_the_way(tmp_path)
     spark = Shell(install(wheel, tmp_path / "venv", "spark"), shell.s3, tmp_path)
     spark.shown("generate", ROWS, "-f", "4")
     parquet = ("--output-format", "parquet", "--workers", "1", "--json")

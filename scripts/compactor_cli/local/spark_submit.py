@@ -145,6 +145,8 @@ def local_environment(base: Mapping[str, str], spark: SparkHere) -> dict[str, st
         "JAVA_HOME": str(spark.java.resolve().parents[1]),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # What lies in the working directory is not for Python to import.
+        "PYTHONSAFEPATH": "1",
     }
 
 
