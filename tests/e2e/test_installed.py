@@ -169,7 +169,7 @@ def test_a_missing_extra_ends_in_one_line_with_the_command_that_installs_it(shel
 def test_parquet_without_pyspark_ends_in_one_line_with_the_command_that_installs_it(
     shell: Shell,
 ) -> None:
-    shell.shown("generate", ROWS, "-f", "4")
+    shell.shown("generate", ROWS, "-f", "4", "--days", "1")
     parquet = ("--output-format", "parquet", "--workers", "1", "--json")
     told = shell.refused("run", ROWS, TABLE, *FIELDS, *parquet)
     assert "pip install 's3-compactor[spark]'" in told
@@ -196,7 +196,7 @@ def test_the_extra_spark_has_all_that_parquet_needs(
         pytest.skip(str(error))
     put_a_module_in_the_way(tmp_path)
     spark = Shell(install(wheel, tmp_path / "venv", "spark"), shell.s3, tmp_path)
-    spark.shown("generate", ROWS, "-f", "4")
+    spark.shown("generate", ROWS, "-f", "4", "--days", "1")
     parquet = ("--output-format", "parquet", "--workers", "1", "--json")
     assert json.loads(spark.shown("run", ROWS, TABLE, *FIELDS, *parquet))["status"] == "SUCCEEDED"
     verified = json.loads(spark.shown("verify", ROWS, TABLE, "--json"))
