@@ -11,7 +11,6 @@ _PROJECT = "s3-compactor"
 # A package may be there without what its own extras bring.
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
-    "spark": ("pyspark",),
 }
 
 
@@ -32,16 +31,11 @@ def install(extra: str) -> str:
     return f"pip install '{_PROJECT}[{extra}]'"
 
 
-def is_installed(extra: str) -> bool:
-    """True when all that an extra is for can be found; nothing of it is imported."""
-    return all(find_spec(module) for module in _MODULES[extra])
-
-
 def require(extra: str, what: str) -> None:
-    """Do nothing when an extra is installed.
+    """Do nothing when an extra can be found; nothing of it is imported.
 
     Raises:
-        ExtraMissing: it is not.
+        ExtraMissing: it is not installed.
     """
-    if not is_installed(extra):
+    if not all(find_spec(module) for module in _MODULES[extra]):
         raise ExtraMissing(what, extra)
