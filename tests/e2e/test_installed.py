@@ -187,6 +187,7 @@ def test_the_extra_local_has_all_that_the_demo_needs(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(700)
 def test_the_extra_spark_has_all_that_parquet_needs(
     wheel: Path, shell: Shell, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from compactor_dev import REPOSITORY
 from compactor_dev.lock_selection import select
 
 _PROJECT = "s3-compactor"
+# Spark takes 20, and ten times as long on a machine with much else to do.
+_SECONDS = 600
 _LOCKS = {"spark": "requirements-spark.txt"}
 _ANY_LOCK = "requirements-dev.txt"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -80,7 +82,7 @@ class Installed:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=_SECONDS,
         )
 
 
