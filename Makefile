@@ -9,16 +9,21 @@ COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-
 	--generate-hashes --custom-compile-command "make lock" $(UPGRADE)
 # The CDK's command line, on the Node.js of the lock, whatever the machine has; it reports to nobody.
 CDK = PATH="$(CURDIR)/.venv/bin:$$PATH" CDK_DISABLE_CLI_TELEMETRY=true node_modules/.bin/cdk
+# Says what a command is for before it begins, and afterwards how long it took.
+STEP = scripts/step.sh
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check format lock clean
+.PHONY: help set-up wheel demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 set-up: ## Make .venv from the locks (all targets do it first; at once when nothing changed)
 	@scripts/bootstrap.sh $(LOCKS)
+
+wheel: set-up ## Build dist/s3_compactor-*.whl, which installs without this checkout
+	@.venv/bin/python -m hatchling build --target wheel
 
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
@@ -45,11 +50,13 @@ destroy: node_modules ## Remove the deployment; buckets and what is in them stay
 	@$(CDK) destroy $(ARGS)
 
 node_modules: package.json package-lock.json | set-up
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --no-audit --no-fund --loglevel=error
+	@$(STEP) "the CDK's command line (npm ci)" env PATH="$(CURDIR)/.venv/bin:$$PATH" \
+		npm ci --no-audit --no-fund --loglevel=error
 	@touch node_modules
 
 test: check node_modules ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in one process
 	@.venv/bin/python -m tests.support.server_builds
+	@echo "tests (pytest $(PYTEST_ARGS)) ..."
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
 
 proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write-readme
@@ -68,10 +75,10 @@ zoo: set-up ## Show what becomes of each kind of source; ARGS="--write docs/zoo.
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.zoo $(ARGS)
 
 check: set-up ## Lint, formatting, types, import rules
-	@.venv/bin/ruff check --quiet .
-	@.venv/bin/ruff format --quiet --check .
-	@.venv/bin/mypy --no-error-summary
-	@report=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
+	@$(STEP) "lint (ruff check)" .venv/bin/ruff check --quiet .
+	@$(STEP) "formatting (ruff format)" .venv/bin/ruff format --quiet --check .
+	@$(STEP) "types (mypy; the first time takes a minute)" .venv/bin/mypy --no-error-summary
+	@$(STEP) "import rules (lint-imports)" .venv/bin/lint-imports --no-logo
 
 format: set-up ## Format the code and mend what ruff can mend
 	@.venv/bin/ruff check --fix --quiet . || true
@@ -80,7 +87,7 @@ format: set-up ## Format the code and mend what ruff can mend
 # The smaller locks are constrained by the larger one, so that all agree.
 lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade takes newer versions
 	$(COMPILE) --extra local --extra dev --output-file requirements-dev.txt
-	$(COMPILE) --constraint requirements-dev.txt --output-file requirements.txt
+	$(COMPILE) --constraint requirements-dev.txt --extra lambda --output-file requirements.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra spark --output-file requirements-spark.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra cdk --output-file requirements-cdk.txt
 	printf 'setuptools\nuv\n' | $(subst pyproject.toml,-,$(COMPILE)) --constraint requirements-dev.txt \

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from typing import Any
 
 from aws_cdk import App, CfnOutput, Stack
@@ -16,7 +15,7 @@ from cdk.spark import SparkStep
 from cdk.standalone import Standalone
 from cdk.storage import Storage
 from cdk.workflow import Workflow
-from compactor_dev import REPOSITORY
+from compactor import __version__
 
 
 class CompactorStack(Stack):
@@ -53,17 +52,11 @@ class CompactorStack(Stack):
         self._tell("StateUri", storage.state.uri)
         self._tell("DefaultInput", run_input)
         self._tell("DashboardName", config.name)
-        self._tell("SpecVersion", project_version())
+        self._tell("SpecVersion", __version__)
         self._tell("FunctionNames", json.dumps(dict(functions.names)))
 
     def _tell(self, name: str, value: str) -> None:
         CfnOutput(self, name, value=value)
-
-
-def project_version() -> str:
-    """The version in pyproject.toml."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    return str(project["project"]["version"])
 
 
 def _with_made_buckets(config: Config, storage: Storage) -> dict[str, Any]:

@@ -73,10 +73,11 @@ install_locks() {
 }
 
 set_up() {
+    started=$(date +%s)
     rm -f "$stamp"
     if ! venv_usable; then
         python=$(find_python)
-        say "Setting up .venv with $("$python" -V) (once) ..."
+        say "Setting up .venv with $("$python" -V) (once; half a minute or more) ..."
         rm -rf "$venv"
         "$python" -m venv "$venv"
     else
@@ -85,6 +86,7 @@ set_up() {
     install_locks "$@"
     "$venv/bin/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
     fingerprint "$@" >"$stamp"
+    say "Set up .venv in $(($(date +%s) - started)) s."
 }
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1

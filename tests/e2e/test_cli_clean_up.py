@@ -18,7 +18,7 @@ def clean_up(lake: Lake, *words: str) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         "-m",
-        "compactor_cli.commands",
+        "compactor_cli",
         "clean-up",
         *lake.uris,
         *lake.endpoint,

@@ -372,7 +372,7 @@ def test_run_is_refused_with_exit_code_2_when_discovery_refuses_its_input(compac
 def test_json_is_all_there_is_on_standard_output(compacted):
     words = ["verify", *compacted.uris, *compacted.endpoint, "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "compactor_cli.commands", *words],
+        [sys.executable, "-m", "compactor_cli", *words],
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -32,7 +32,7 @@ def spark():
 
 def demo(*words: str, **given) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "compactor_cli.commands", "demo", "--workers", "2", *words],
+        [sys.executable, "-m", "compactor_cli", "demo", "--workers", "2", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -60,7 +60,7 @@ def compactor(
         before: shell commands that go first, such as limits.
     """
     paths = (str(REPO_ROOT), str(REPO_ROOT / "functions"))
-    command = [sys.executable, "-m", "compactor_cli.commands", *arguments]
+    command = [sys.executable, "-m", "compactor_cli", *arguments]
     if before:
         command = ["/bin/sh", "-c", f'{before}; exec "$@"', "sh", *command]
     return subprocess.run(

@@ -182,7 +182,7 @@ def test_without_spark_the_step_fails_and_says_what_to_install(
         emr.add_step(step(a_cluster()))
 
     reason = json.loads(caught.value.cause)["Step"]["Status"]["FailureDetails"]["Reason"]
-    assert reason.startswith("no pyspark here: install the extra 'spark'")
+    assert reason.startswith("no pyspark here: install pyspark (pip install 's3-compactor[spark]')")
     assert "\n" not in reason
 
 

@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,11 +149,19 @@ def _digest(text: str) -> str:
 def main() -> int:
     """Make all of them; 0 even where one is not to be had here, which is then said."""
     for make in (ministack, versitygw):
+        _say(f"{make.__name__}, an S3 server for the tests (the first time, a minute or two) ... ")
+        started = time.monotonic()
         try:
-            print(make())  # noqa: T201 - a command line prints
+            make()
         except Unavailable as reason:
-            print(f"{make.__name__}: {reason}", file=sys.stderr)  # noqa: T201 - a command line prints
+            _say(f"not to be had, so its tests are skipped: {reason}\n")
+        else:
+            _say(f"{time.monotonic() - started:.0f} s\n")
     return 0
+
+
+def _say(text: str) -> None:
+    print(text, end="", flush=True)  # noqa: T201 - a command line prints
 
 
 if __name__ == "__main__":

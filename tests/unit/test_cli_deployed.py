@@ -6,12 +6,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from importlib.metadata import version
 from typing import Any
 
 import pytest
 from moto import mock_aws
 
+from compactor import __version__
 from compactor_cli import commands as cli
 from compactor_cli.commands.start import overlaid
 from compactor_cli.deployed import progress
@@ -346,9 +346,8 @@ def test_the_stack_may_be_named_by_the_environment(command, monkeypatch):
 
 @pytest.mark.parametrize(("deployed_version", "told"), [("0.0.1", True), (None, False)])
 def test_a_stack_of_another_version_is_told_on_standard_error(command, deployed_version, told):
-    own = version("s3-compactor")
-    outputs = {"SpecVersion": deployed_version or own, "StateMachineArn": MACHINE}
+    outputs = {"SpecVersion": deployed_version or __version__, "StateMachineArn": MACHINE}
     with deployed(SUCCEED, outputs=outputs):
         _, _, err = command("status")
-    line = f"compactor: the stack s3-compactor is of version 0.0.1, this is {own}\n"
+    line = f"compactor: the stack s3-compactor is of version 0.0.1, this is {__version__}\n"
     assert err.startswith(line) is told

@@ -223,7 +223,7 @@ def test_an_error_does_not_print_a_whole_document(capsys, nothing_asked, tmp_pat
 
 def shell(line: str, tmp_path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
-    command = f"{sys.executable} -m compactor_cli.commands"
+    command = f"{sys.executable} -m compactor_cli"
     return subprocess.run(
         ["/bin/bash", "-c", line.replace("compactor", command)],
         capture_output=True,

@@ -185,7 +185,7 @@ def test_spark_is_here_with_pyspark_and_a_new_enough_java(machine: Path, told: s
 )
 def test_an_old_java_is_told_with_what_to_install(machine: Path, told: str, what: str) -> None:
     java(machine, told)
-    with pytest.raises(SparkMissing, match=rf"{what}.*: install the extra 'spark'.*Java 17"):
+    with pytest.raises(SparkMissing, match=rf"{what}.*: install pyspark .*Java 17"):
         find_spark()
 
 
@@ -205,7 +205,9 @@ def test_no_pyspark_is_told_with_what_to_install(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SparkMissing, match="no pyspark here: install the extra 'spark'"):
+    with pytest.raises(
+        SparkMissing, match=r"no pyspark here: .*pip install 's3-compactor\[spark\]'"
+    ):
         find_spark()
 
 

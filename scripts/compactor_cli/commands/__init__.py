@@ -29,9 +29,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
+from compactor import __version__
 from compactor.errors import CompactorError, InvalidInput
 from compactor.shown import visible
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
@@ -219,7 +219,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--version", action="version", version=f"compactor {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     for name, command in COMMANDS.items():
@@ -296,10 +296,3 @@ def _tell(line: str) -> None:
     if len(shown) > _LONGEST_LINE:
         shown = f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"
     print(f"compactor: {shown}", file=sys.stderr)
-
-
-def _version() -> str:
-    try:
-        return f"compactor {version('s3-compactor')}"
-    except PackageNotFoundError:
-        return "compactor, not installed"

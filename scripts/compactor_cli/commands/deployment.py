@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
+from compactor import __version__
 from compactor_cli.console import print_error
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
@@ -71,9 +71,7 @@ def find_deployment(args: argparse.Namespace) -> Deployment:
 def _compare_versions(stack: Stack) -> None:
     """Fields and reports may differ between versions; that is no reason to refuse."""
     deployed = stack.outputs.get("SpecVersion")
-    try:
-        own = version("s3-compactor")
-    except PackageNotFoundError:
-        return
-    if deployed is not None and deployed != own:
-        print_error(f"compactor: the stack {stack.name} is of version {deployed}, this is {own}")
+    if deployed is not None and deployed != __version__:
+        print_error(
+            f"compactor: the stack {stack.name} is of version {deployed}, this is {__version__}"
+        )

@@ -37,7 +37,8 @@ class Child:
         detached: bool = False,
     ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            # -P: what lies in the working directory is not for Python to import.
+            [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from compactor_cli.extras import require
 from compactor_cli.installed import import_roots
 from compactor_cli.local.child import Child, python_environment
 from compactor_cli.local.definition import REGION
@@ -133,8 +134,10 @@ def embedded_s3(
         port: where it listens; 0 for any free port.
 
     Raises:
+        ExtraMissing: the extra ``local`` is not installed.
         EngineError: it did not start.
     """
+    require("local", "the embedded S3")
     environment = python_environment(os.environ, *import_roots())
     server = Child(
         "compactor_cli.local.s3_server",
@@ -147,8 +150,7 @@ def embedded_s3(
         try:
             ready = server.receive()
         except EOFError:
-            message = "the embedded S3 did not start; is the extra 'local' installed?"
-            raise EngineError(message) from None
+            raise EngineError("the embedded S3 did not start") from None
         yield EmbeddedS3(server, ready["port"])
     finally:
         server.end(_END_SECONDS)

@@ -12,6 +12,7 @@ from typing import IO, Any, Self
 
 import boto3
 
+from compactor_cli.extras import require
 from compactor_cli.installed import import_roots
 from compactor_cli.local.child import Child, python_environment
 from compactor_cli.local.definition import REGION, load_definition
@@ -44,6 +45,7 @@ class Engine:
         self._endpoint_url = endpoint_url
 
     def __enter__(self) -> Self:
+        require("local", "the state machine on this machine")
         environment = engine_environment(self._options.environment, self._endpoint_url)
         with opened_log(self._options.log) as log:
             # A terminal's interrupt reaches this process only, which then ends the engine.
@@ -125,6 +127,7 @@ def run_workflow(
 
     Raises:
         UnsupportedDefinition: the interpreter would not do as AWS does.
+        ExtraMissing: the extra ``local`` is not installed.
         EngineError: the engine could not start or died.
     """
     # Before any process is started, so that a mistake is told at once.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from compactor_cli.extras import install
 from compactor_cli.installed import import_roots, spark_script
 from compactor_cli.local.child import python_environment
 
@@ -39,7 +40,7 @@ _LOCAL_CONF = {
     "spark.ui.showConsoleProgress": "false",
 }
 _WHAT_TO_INSTALL = (
-    "install the extra 'spark' of this project (pyspark) and Java 17 or 21; with spark_engine"
+    f"install pyspark ({install('spark')}) and Java 17 or 21; with spark_engine"
     ' "none" oversized partitions are left'
 )
 
@@ -144,6 +145,8 @@ def local_environment(base: Mapping[str, str], spark: SparkHere) -> dict[str, st
         "JAVA_HOME": str(spark.java.resolve().parents[1]),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # What lies in the working directory is not for Python to import.
+        "PYTHONSAFEPATH": "1",
     }
 
 

@@ -1,4 +1,4 @@
-"""``python -m compactor_cli.commands``: the command line where it is not installed."""
+"""``python -m compactor``: the command line, where it is installed beside the core."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""The wheel of this checkout in virtual environments that hold what its install would bring.
+
+An environment's libraries are links to those of this one, chosen by the locks: what a fresh
+``pip install`` brings, without a network. Nothing else of this environment can be imported there,
+and no checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from compactor_dev import REPOSITORY
+from compactor_dev.lock_selection import select
+
+_PROJECT = "s3-compactor"
+# Spark takes 20, and ten times as long on a machine with much else to do.
+_SECONDS = 600
+_LOCKS = {"spark": "requirements-spark.txt"}
+_ANY_LOCK = "requirements-dev.txt"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_EXTRAS_OF_OURS = re.compile(rf"{_PROJECT}\[(.*)\]")
+_UV = str(Path(sys.executable).with_name("uv"))
+
+
+def build(out: Path) -> Path:
+    """The wheel, built of this checkout into an empty directory."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
+    _run([*command, str(out)])
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A virtual environment with the wheel and some of its extras.
+
+    Attributes:
+        directory: of the environment.
+        distributions: what else is installed.
+    """
+
+    directory: Path
+    distributions: tuple[Distribution, ...]
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.directory / "bin" / "python"
+
+    @property
+    def site_packages(self) -> Path:
+        """Where its packages are."""
+        (found,) = self.directory.glob("lib/python*/site-packages")
+        return found
+
+    def compactor(
+        self, *words: str, cwd: Path, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run ``compactor`` as a person types it, with no terminal on either side."""
+        program = str(self.python.with_name("compactor"))
+        return self.run(program, *words, cwd=cwd, environment=environment or {})
+
+    def run(
+        self, *command: str, cwd: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program; Python's own variables of these tests do not reach it."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            env={name: value for name, value in {**own, **environment}.items() if value},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+
+
+def install(wheel: Path, directory: Path, *extras: str) -> Installed:
+    """Make an environment as ``pip install WHEEL[EXTRAS]`` does.
+
+    Args:
+        wheel: of this project.
+        directory: is made.
+        extras: names in pyproject.toml.
+    """
+    _run([_UV, "venv", "--quiet", "--python", sys.executable, str(directory)])
+    wanted = set().union(*(_closure(extra) for extra in ("", *extras)))
+    chosen = tuple(one for one in distributions() if _normal(one.name) in wanted)
+    installed = Installed(directory, chosen)
+    for distribution in chosen:
+        _link(distribution, installed.site_packages)
+    python = ["--python", str(installed.python)]
+    _run([_UV, "pip", "install", "--quiet", "--offline", "--no-deps", *python, str(wheel)])
+    # The versions are those that the wheel asks for, and nothing is missing.
+    _run([_UV, "pip", "check", "--quiet", *python])
+    return installed
+
+
+def _closure(extra: str) -> set[str]:
+    """Names of all that an extra needs, or with an empty name the base install."""
+    lock = (REPOSITORY / _LOCKS.get(extra, _ANY_LOCK)).read_text(encoding="utf-8")
+    return {
+        _normal(line.partition("==")[0])
+        for line in select(lock, set(_roots(extra))).splitlines()
+        if "==" in line and not line.startswith((" ", "#"))
+    }
+
+
+def _roots(extra: str) -> Iterator[str]:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for requirement in (
+        project["optional-dependencies"][extra] if extra else project["dependencies"]
+    ):
+        if ours := _EXTRAS_OF_OURS.fullmatch(requirement):
+            yield from _roots(ours[1])
+        elif name := _NAME.match(requirement):
+            yield _normal(name[0])
+
+
+def _link(distribution: Distribution, site_packages: Path) -> None:
+    """Link every package, module and record of a distribution; programs are left out."""
+    here = Path(str(distribution.locate_file("")))
+    for name in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+        if name.endswith(".dist-info"):
+            # uv does not look into one that is a link.
+            shutil.copytree(here / name, site_packages / name)
+        elif not (site_packages / name).is_symlink():
+            (site_packages / name).symlink_to(here / name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

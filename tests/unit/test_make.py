@@ -1,0 +1,84 @@
+"""What ``make`` says while it works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compactor_dev import REPOSITORY
+from tests.support import server_builds
+
+STEP = str(REPOSITORY / "scripts" / "step.sh")
+# What tells its own steps, or has nothing to tell.
+TELLING = (
+    "scripts/bootstrap.sh ",
+    "-m tests.support.server_builds",
+    "-m pytest ",
+    "touch ",
+    "echo ",
+)
+
+
+def step(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([STEP, *words], capture_output=True, text=True, check=False)
+
+
+def test_a_step_is_one_line_with_what_it_was_and_how_long_it_took() -> None:
+    done = step("import rules", sys.executable, "-c", "print('nobody asked')")
+    assert done.returncode == 0
+    assert (done.stdout, done.stderr) in {(f"import rules ... {n} s\n", "") for n in range(60)}
+
+
+def test_a_step_that_fails_shows_what_was_said_and_keeps_the_exit_code() -> None:
+    program = "import sys; print('said', flush=True); sys.exit('complained')"
+    done = step("lint", sys.executable, "-c", program)
+    assert done.returncode == 1
+    first, *said = done.stdout.splitlines()
+    assert first.startswith("lint ... failed after ")
+    assert said == ["said", "complained"]
+
+
+def test_a_step_is_named_before_it_begins(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    with subprocess.Popen([STEP, "types", "cat", str(go)], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        # The command waits until somebody writes.
+        assert os.read(running.stdout.fileno(), 100) == b"types ... "
+        go.write_text("done", encoding="ascii")
+        assert running.wait(timeout=60) == 0
+
+
+def test_nothing_that_make_test_runs_is_silent() -> None:
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("there is no make here")
+    command = [make, "--dry-run", "--always-make", "--no-print-directory", "test"]
+    planned = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    lines = planned.stdout.replace("\\\n", " ").splitlines()
+    assert len(lines) > len(TELLING)
+    silent = [line for line in lines if not line.startswith("scripts/step.sh ")]
+    assert [line for line in silent if not any(known in line for known in TELLING)] == []
+
+
+def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ministack() -> Path:
+        raise server_builds.Unavailable("no package index")
+
+    def versitygw() -> Path:
+        return Path("versitygw")
+
+    monkeypatch.setattr(server_builds, "ministack", ministack)
+    monkeypatch.setattr(server_builds, "versitygw", versitygw)
+    assert server_builds.main() == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("ministack, an S3 server for the tests (")
+    assert first.endswith(" ... not to be had, so its tests are skipped: no package index")
+    assert second.endswith(" ... 0 s")
