@@ -117,7 +117,7 @@ def test_clean_up_deletes_what_is_proven_and_only_when_it_is_told(logs: Any) -> 
 
 def test_results_show_themselves_in_notebooks_with_nothing_unescaped(logs: Any) -> None:
     logs.put_object(Bucket="my-logs", Key="raw/<b>/x.bin", Body=b"\0" * 100)
-    fields = {"depth": 1, "settle_seconds": 0, "open_partition_seconds": 0}
+    fields: dict[str, Any] = {"depth": 1, "settle_seconds": 0, "open_partition_seconds": 0}
     plan = compactor.plan(SOURCE, DESTINATION, **fields)
     report = compactor.run(SOURCE, DESTINATION, workers=1, **fields)
     for result in (plan, report, compactor.verify(SOURCE, DESTINATION)):
