@@ -3,7 +3,7 @@
     demo       the whole workflow on an embedded S3         demo, ../audit.py
     generate   realistic logs to try it on                  ../generator/
     plan       what a run would do                          plan
-    run        the workflow against any S3                  run, workflow
+    run        a run against any S3                         run, workflow, ../whole.py
     probe      what a store honours                         probe
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
@@ -95,11 +95,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "run": Command(
         "compactor_cli.commands.run",
-        "run the workflow on this machine against AWS or any S3-compatible endpoint",
+        "compact on this machine, against AWS or any S3-compatible endpoint",
         """\
   compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
   compactor run --input input.json           what the deployed state machine takes
   compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
+  compactor run --input input.json --engine workflow
   AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
 """,
     ),

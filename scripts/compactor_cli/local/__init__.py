@@ -9,4 +9,8 @@ embedded.embedded_s3               an S3 of our own, seeded at disk speed
   s3_server s3_web s3_patches      moto's server, made fit for log data
 definition model                   the state machine file, the nouns
     child wire patching                processes of ours, their messages, moto's parts replaced
+partition_workers                  what `compactor run` uses instead: a pool of processes,
+  partition_worker                 each of which works on one partition at a time
+spark_job spark_process            the Spark job of this machine
+  spark_submit
 """

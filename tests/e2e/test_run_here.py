@@ -1,0 +1,178 @@
+"""``compactor run`` with processes of its own: beside the engine, killed, hung and interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compactor.discovery.discover import discover
+from compactor.discovery.work import write_work
+from compactor.runs.receipts import Counts
+from compactor.stores.s3 import S3Store
+from compactor.whole.again import LOST, STOPPED
+from compactor.whole.orders import DONE, Order
+from compactor_cli.commands import main
+from compactor_cli.local.embedded import EmbeddedS3
+from compactor_cli.local.engine import engine_environment
+from compactor_cli.local.partition_workers import PartitionWorkers, WorkerTask
+from tests.conftest import REPO_ROOT
+from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake
+
+RUNS = "_compactor/compacted/runs/"
+
+
+def run_documents(lake: Lake) -> set[str]:
+    """What the one run left, but for the results that only Step Functions writes."""
+    names = (key.removeprefix(RUNS).partition("/")[2] for key in lake.keys(RUNS))
+    return {name for name in names if not name.startswith("results/")}
+
+
+def test_the_engine_and_the_processes_write_the_same_outputs_and_documents(
+    s3: EmbeddedS3, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left: list[tuple[object, ...]] = []
+    for engine in ("processes", "workflow"):
+        lake = Lake(s3)
+        words = ("--depth", "1", "--workers", "1", "--engine", engine, "--json")
+        assert main(["run", *lake.uris, *lake.endpoint, *words]) == 0
+        document = json.loads(capsys.readouterr().out)
+        summary = {
+            name: value
+            for name, value in document["summary"].items()
+            if name not in {"run_id", "seconds", "report_uri"}
+        }
+        # The names of groups are hashes of their sources, bucket included.
+        outputs = sorted(
+            (key.rpartition("-")[0], lake.read(key)) for key in lake.keys("compacted/")
+        )
+        assert len(outputs) == 2 * PARTITIONS
+        left.append((document["status"], summary, outputs, run_documents(lake)))
+    assert left[0] == left[1]
+
+
+@pytest.fixture
+def workers(s3: EmbeddedS3, tmp_path: Path) -> Iterator[tuple[PartitionWorkers, list[Order]]]:
+    """One process for a run that has begun, and its orders."""
+    lake = Lake(s3)
+    store = S3Store(lake.client)
+    found = discover(lake.settings, store, time.time(), committed=lambda partition: set())
+    write_work(found, lake.settings, "run-1", store)
+    with (tmp_path / "log").open("wb") as log:
+        environment = engine_environment(s3.environment, s3.endpoint_url)
+        task = WorkerTask(lake.settings, "run-1", s3.endpoint_url, environment, log, 60.0)
+        made = PartitionWorkers(1, task)
+        try:
+            yield made, [Order.to_compact(item, Counts()) for item in found.items]
+        finally:
+            made.close()
+
+
+def pid_of(workers: PartitionWorkers) -> int:
+    (worker,) = workers._pool._all
+    return worker.start().pid
+
+
+@pytest.mark.parametrize("trouble", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_process_that_dies_or_hangs_is_replaced_and_loses_its_order_alone(
+    workers: tuple[PartitionWorkers, list[Order]], trouble: signal.Signals
+) -> None:
+    made, orders = workers
+    assert made.carry_out(orders[0]).status == DONE
+    first = pid_of(made)
+    os.kill(first, trouble)
+    object.__setattr__(made._task, "call_seconds", 1.0)
+    lost = made.carry_out(orders[1])
+    assert lost.error == LOST
+    assert ("timed out" if trouble is signal.SIGSTOP else "signal: 9") in lost.cause
+    object.__setattr__(made._task, "call_seconds", 60.0)
+    again = made.carry_out(orders[1])
+    assert again.status == DONE
+    assert again.compacted is not None
+    assert again.compacted.counts.objects_in == EACH
+    assert (made.replaced, pid_of(made) != first) == (1, True)
+    assert made.peak_bytes > 20 * 1024 * 1024
+
+
+def test_a_stopped_pool_begins_nothing_more(
+    workers: tuple[PartitionWorkers, list[Order]],
+) -> None:
+    made, orders = workers
+    assert made.carry_out(orders[0]).status == DONE
+    made.stop()
+    assert made.carry_out(orders[1]).error == STOPPED
+
+
+def processes_with(mark: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if mark in (entry / "environ").read_text(errors="replace"):
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc to look at")
+def test_an_interrupt_ends_a_run_and_its_processes_tells_what_stands_and_is_made_good(
+    s3: EmbeddedS3, tmp_path: Path
+) -> None:
+    lake, mark, log = Lake(s3), uuid.uuid4().hex, tmp_path / "log"
+    words = ["--depth", "1", "--workers", "2", "--log", str(log)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "compactor_cli.commands", "run", *lake.uris, *lake.endpoint, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPO_ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MARK": mark},
+    )
+    deadline = time.monotonic() + 60
+    while not lake.keys("compacted/"):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    stands = r"compactor: interrupted: (\d) of 6 partitions are done; what was committed stands"
+    match = re.match(stands, err)
+    assert match, err
+    assert int(match[1]) < PARTITIONS
+    assert err.count("\n") == 1
+    deadline = time.monotonic() + 10
+    while left := processes_with(mark):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    # Ended between two requests: nothing was left half way.
+    uploads = lake.client.list_multipart_uploads(Bucket=lake.bucket).get("Uploads", [])
+    assert not [one for one in uploads if one["Key"].startswith("compacted/")]
+    assert main(["run", *lake.uris, *lake.endpoint, "--depth", "1", "--workers", "1"]) == 0
+    assert lake.prove().holds
+    assert len(lake.keys("compacted/")) == 2 * PARTITIONS
+
+
+def test_the_log_has_a_line_for_each_partition_and_the_traceback_of_a_failure(
+    s3: EmbeddedS3, tmp_path: Path
+) -> None:
+    lake, log = Lake(s3), tmp_path / "new" / "log"
+    damaged = f"_compactor/compacted/partitions/p2/commits/{1:020d}.json.gz"
+    lake.write(damaged, b"no commit")
+    words = ("--depth", "1", "--workers", "1", "--log", str(log))
+    assert main(["run", *lake.uris, *lake.endpoint, *words]) == 1
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert {line["path"] for line in lines} == {f"p{n}/" for n in range(PARTITIONS)}
+    (failed,) = (line for line in lines if line["level"] == "ERROR")
+    assert failed["path"] == "p2/"
+    assert "IntegrityError" in failed["exception"]

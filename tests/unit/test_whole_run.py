@@ -1,0 +1,339 @@
+"""A whole run on workers that do as they are told: what is tried again, left, stopped, reported."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from compactor import layout
+from compactor.discovery.discover import Discovery
+from compactor.errors import SourceChanged, TransientStoreError
+from compactor.ports import ObjectStore
+from compactor.whole.again import LOST, RETRIES, STOPPED
+from compactor.whole.here import ThisProcess
+from compactor.whole.orders import DONE, FAILED, MORE, Answer, Desk, Order, Task
+from compactor.whole.ports import Observer
+from compactor.whole.progress import RunProgress
+from compactor.whole.run import Ended, Given, run_whole
+from compactor_cli.installed import definition
+from tests.support.examples import LONG_AGO, NOW, settings
+from tests.support.memory_store import ManualClock, MemoryStore
+
+DAY = 86_400.0
+STARTED = "2027-01-15T08:00:00Z"
+
+
+class Forever:
+    def remaining_seconds(self) -> float:
+        return math.inf
+
+
+class Seconds:
+    """What a function says is left."""
+
+    def __init__(self, left: Callable[[], float]) -> None:
+        self.remaining_seconds = left
+
+
+class Seen(Observer):
+    def __init__(self) -> None:
+        self.found: Discovery | None = None
+        self.answers: list[tuple[str, str]] = []
+        self.progress: list[RunProgress] = []
+
+    def discovered(self, found: Discovery) -> None:
+        self.found = found
+
+    def answered(self, order: Order, answer: Answer) -> None:
+        self.answers.append((order.path, answer.error or answer.status))
+
+    def progressed(self, progress: RunProgress) -> None:
+        self.progress.append(progress)
+
+
+class Troubled:
+    """Workers that work, but for the trouble they are given: by path, one error a call.
+
+    An error is a name to answer with; ``KeyboardInterrupt`` is what a terminal does meanwhile.
+    """
+
+    own_time = True
+
+    def __init__(self, desk: Desk, slots: int, trouble: dict[str, list[str]]) -> None:
+        self.slots = slots
+        self.stopped = threading.Event()
+        self._desk = desk
+        self._trouble = trouble
+
+    def carry_out(self, order: Order) -> Answer:
+        if self.stopped.is_set():
+            return Answer(FAILED, STOPPED, "stopped")
+        if waiting := self._trouble.get(order.path):
+            error = waiting.pop(0)
+            if error == "wait for the end":
+                self.stopped.wait(30)
+                error = STOPPED
+            return Answer(FAILED, error, "told so")
+        return self._desk.carry_out(order, Forever())
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+class World:
+    """Some partitions of two sources each."""
+
+    def __init__(self, *paths: str, **given: Any) -> None:
+        self.clock = ManualClock(NOW)
+        self.store = MemoryStore(self.clock)
+        self.settings = settings(depth=1, **given)
+        for bucket in ("source", "lake"):
+            self.store.add_bucket(bucket)
+        for path in paths:
+            for n in range(2):
+                body = b'{"in":"%s","n":%d}\n' % (path.encode(), n)
+                self.store.seed("source", f"logs/{path}{n}.json", body, last_modified=LONG_AGO)
+        self.seen = Seen()
+        self.waits: list[float] = []
+        self.workers: Any = None
+        self.runs = 0
+
+    def run(
+        self,
+        workers: Callable[[Desk], Any] | None = None,
+        *,
+        deadline: Any = None,
+        run_id: str = "run-1",
+        **given: Any,
+    ) -> Ended:
+        deadline = deadline or Forever()
+
+        def make(store: ObjectStore) -> Any:
+            desk = Desk(self.settings, store, self.clock, run_id)
+            self.workers = workers(desk) if workers else ThisProcess(desk, deadline)
+            return self.workers
+
+        return run_whole(
+            Given(
+                settings=self.settings,
+                run_id=run_id,
+                started_at=STARTED,
+                store=self.store,
+                clock=self.clock,
+                deadline=deadline,
+                workers=make,
+                observer=self.seen,
+                pause=lambda stopped, longest: self.waits.append(longest),
+                **given,
+            )
+        )
+
+    def troubled(self, slots: int = 2, **trouble: list[str]) -> Ended:
+        named = {f"{name}/": errors for name, errors in trouble.items()}
+        return self.run(lambda desk: Troubled(desk, slots, named))
+
+    @property
+    def outputs(self) -> list[str]:
+        return sorted(key.split("/")[1] for key in self.store.contents("lake", "compacted/"))
+
+    def stored(self, name: str) -> Any:
+        return json.loads(self.store.get(*layout.run_key(self.settings, "run-1", name)))
+
+
+def test_a_run_leaves_what_the_workflow_leaves() -> None:
+    world = World("a/", "b/")
+    ended = world.run()
+    assert ended.report is not None
+    assert (ended.report.status, ended.report.totals.objects_in) == ("succeeded", 4)
+    assert (ended.left, ended.failed, ended.oversized) == ([], [], ())
+    assert world.outputs == ["a", "b"]
+    assert [item["path"] for item in world.stored("items.json")] == ["a/", "b/"]
+    assert (world.stored("oversized.json"), world.stored("settings.json")["depth"]) == ([], 1)
+    document = world.stored("report.json")
+    assert (document["started_at"], document["totals"]["objects_out"]) == (STARTED, 2)
+    receipts = world.store.contents("lake", "_compactor/compacted/runs/run-1/receipts/")
+    assert len(receipts) == 2
+    assert "report.html" in {key.rsplit("/", 1)[1] for key in world.store.contents("lake")}
+
+
+def test_receipts_that_workers_answered_with_are_not_read_again() -> None:
+    world = World("a/", "b/")
+    world.run()
+    assert world.store.count("get", prefix="_compactor/compacted/runs/run-1/receipts/") == 0
+
+
+def test_progress_counts_partitions_and_objects_as_they_are_done() -> None:
+    world = World("a/", "b/", "c/")
+    world.troubled(c=["IntegrityError"])
+    last = world.seen.progress[-1]
+    assert (last.partitions_total, last.partitions_done, last.partitions_failed) == (3, 2, 1)
+    assert last.objects_done == 4
+
+
+@pytest.mark.parametrize("error", ["SourceChanged", "TransientStoreError", LOST])
+def test_a_failure_that_may_pass_is_tried_again_until_it_has(error: str) -> None:
+    world = World("a/", "b/")
+    ended = world.troubled(a=[error, error])
+    assert ended.report is not None
+    assert ended.report.status == "succeeded"
+    assert world.outputs == ["a", "b"]
+    first = RETRIES[error].interval_seconds
+    assert world.waits == [first, 2 * first]
+
+
+def test_a_failure_that_does_not_pass_is_given_up_and_the_others_are_done() -> None:
+    world = World("a/", "b/")
+    ended = world.troubled(a=[LOST] * 100)
+    assert ended.failed == ["a/"]
+    assert world.outputs == ["b"]
+    assert world.seen.answers.count(("a/", LOST)) == 1 + RETRIES[LOST].attempts
+    assert ended.report is not None
+    assert "a/: WorkerLost no receipt" in ended.report.cause
+
+
+@pytest.mark.parametrize("error", ["IntegrityError", "InvalidInput", "KeyError"])
+def test_a_failure_that_cannot_pass_is_not_tried_again(error: str) -> None:
+    world = World("a/")
+    world.troubled(a=[error] * 100)
+    assert (world.seen.answers, world.waits) == ([("a/", error)], [])
+
+
+def test_a_run_here_tries_as_often_as_the_state_machine() -> None:
+    states = json.loads(definition().read_text("utf-8"))["States"]
+    branch = states["ProcessPartitions"]["Branches"][0]["States"]
+    retriers = branch["CompactPartitions"]["ItemProcessor"]["States"]["CompactPartition"]["Retry"]
+    found = {
+        name: (one["MaxAttempts"], one.get("IntervalSeconds"), one.get("MaxDelaySeconds"))
+        for one in retriers
+        for name in one["ErrorEquals"]
+    }
+    for name, mine in RETRIES.items():
+        theirs = found["Runtime.ExitError" if name == LOST else name]
+        assert theirs == (mine.attempts, mine.interval_seconds, mine.longest_seconds), name
+    assert SourceChanged.__name__ in RETRIES
+    assert TransientStoreError.__name__ in RETRIES
+
+
+def test_a_worker_that_ran_out_of_time_is_called_again_with_its_counts() -> None:
+    world = World("a/")
+
+    class OneGroupACall(Troubled):
+        calls = 0
+
+        def carry_out(self, order: Order) -> Answer:
+            self.calls += 1
+            assert order.before.calls == self.calls - 1
+            return self._desk.carry_out(order, Seconds(lambda: 0.0 if self.calls == 1 else 900.0))
+
+    ended = world.run(lambda desk: OneGroupACall(desk, 1, {}))
+    assert world.workers.calls == 2
+    assert ended.report is not None
+    assert (ended.report.totals.calls, ended.report.totals.objects_in) == (2, 2)
+
+
+def test_partitions_for_which_there_is_no_time_are_left_and_a_second_call_does_them() -> None:
+    world = World("a/", "b/")
+    first = world.run(deadline=Seconds(lambda: 59.0 if world.outputs else 900.0))
+    assert (first.report, first.left) == (None, ["b/"])
+    assert world.outputs == ["a"]
+    second = world.run()
+    assert second.report is not None
+    assert second.report.totals.objects_in == 4
+    # The partition that was done is not looked at again.
+    assert [path for path, _ in world.seen.answers] == ["a/", "b/"]
+
+
+def test_an_interrupt_stops_the_workers_and_is_passed_on() -> None:
+    world = World("a/", "b/", "c/")
+
+    class Interrupts(Observer):
+        def answered(self, order: Order, answer: Answer) -> None:
+            raise KeyboardInterrupt
+
+    trouble = {"b/": ["wait for the end"], "c/": ["wait for the end"]}
+    world.seen = Interrupts()  # type: ignore[assignment]  # only what is told of counts here
+    with pytest.raises(KeyboardInterrupt):
+        world.run(lambda desk: Troubled(desk, 2, trouble))
+    assert world.workers.stopped.is_set()
+    # No report: it would count what was never begun as lost.
+    assert not [key for key in world.store.contents("lake") if "report" in key]
+    world.seen = Seen()
+    again = world.run(run_id="run-2")
+    assert again.report is not None
+    assert again.report.status == "succeeded"
+    assert world.outputs == ["a", "b", "c"]
+
+
+class FakeSpark:
+    def __init__(self, failure: str = "") -> None:
+        self.failure = failure
+        self.asked: list[Sequence[str]] = []
+
+    def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
+        self.asked.append((run_id, run_uri))
+        on_line("half of it")
+        return self.failure
+
+    def stop(self) -> None:
+        raise AssertionError("nothing was to be stopped")
+
+
+def test_spark_is_asked_once_for_what_is_oversized_and_fails_the_run_with_its_reason() -> None:
+    world = World("a/", "b/", lambda_max_objects=1)
+    spark = FakeSpark("no Java here")
+    ended = world.run(spark=spark)
+    assert spark.asked == [("run-1", "s3://lake/_compactor/compacted/runs/run-1/")]
+    assert ended.report is not None
+    assert ended.report.cause == "Spark: no Java here"
+    assert ended.report.spark == ["a/", "b/"]
+    assert "half of it" in {one.spark for one in world.seen.progress}
+    assert world.seen.progress[-1].spark == ""
+
+
+def test_without_spark_oversized_partitions_are_left_and_named() -> None:
+    world = World("a/", "b/", lambda_max_objects=1, spark_engine="none")
+    spark = FakeSpark()
+    ended = world.run(spark=spark)
+    assert not spark.asked
+    assert [item.path for item in ended.oversized] == ["a/", "b/"]
+    assert ended.report is not None
+    assert (ended.report.status, ended.report.oversized) == ("succeeded", ["a/", "b/"])
+
+
+def test_what_is_past_retention_is_cleaned_up_by_the_same_workers() -> None:
+    world = World("a/", "b/", clean_up="delete", retention_days=1)
+    world.run()
+    world.clock.advance(2 * DAY)
+    ended = world.run(lambda desk: Troubled(desk, 2, {}), run_id="run-2")
+    assert ended.report is not None
+    assert ended.report.clean_up is not None
+    assert ended.report.clean_up.deleted == 4
+    assert not world.store.contents("source")
+    last = world.seen.progress[-1]
+    assert (last.clean_ups_total, last.clean_ups_done, last.deleted) == (2, 2, 4)
+
+
+def test_an_order_and_an_answer_pass_through_a_message_unchanged() -> None:
+    import msgspec
+
+    world = World("a/", "<b>/")
+    kept: list[Answer] = []
+
+    class Keeps(Troubled):
+        def carry_out(self, order: Order) -> Answer:
+            passed = msgspec.json.decode(msgspec.json.encode(order), type=Order)
+            assert passed == order
+            kept.append(super().carry_out(passed))
+            return msgspec.json.decode(msgspec.json.encode(kept[-1]), type=Answer)
+
+    ended = world.run(lambda desk: Keeps(desk, 1, {}))
+    assert ended.report is not None
+    assert [one.status for one in kept] == [DONE, DONE]
+    assert ended.report.totals.objects_in == 4
+    assert Answer(MORE).status not in {one.status for one in kept}
+    assert Task.COMPACT.value == "compact"
