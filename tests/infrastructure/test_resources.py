@@ -165,6 +165,18 @@ def test_alarms_reach_the_topic_and_the_topic_the_operator(
     assert subscribed == ([email] if email else [])
 
 
+def test_the_runbook_has_a_row_for_every_alarm(
+    configuration: str, synthesized: Synthesized, repo_root: Path
+) -> None:
+    alarms = synthesized(configuration).resources("AWS::CloudWatch::Alarm").values()
+    runbook = (repo_root / "docs" / "operations.md").read_text(encoding="utf-8")
+
+    names = {one["AlarmName"].rpartition("-")[2] for one in alarms}
+
+    assert "RunFailed" in names
+    assert {name for name in names if f"\n| `{name}`" not in runbook} == set()
+
+
 def _watched(template: Mapping[str, Any], kind: str) -> set[str]:
     """Names of the functions' own metrics that all resources of a type look at."""
     found = [one["Properties"] for one in template["Resources"].values() if one["Type"] == kind]

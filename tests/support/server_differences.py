@@ -27,7 +27,7 @@ class Condition(StrEnum):
     RACE = "of several such writes at once, one wins"
     COPY = "UploadPartCopy with CopySourceIfMatch copies only what was listed"
     PART_CHECKSUM = "a part with another CRC32 than announced is refused"
-    WHOLE_CHECKSUM = "so is an upload with another full-object CRC32, and HEAD tells it"
+    WHOLE_CHECKSUM = "so is an upload with another full-object CRC32, and HEAD returns it"
     COPIED_CHECKSUM = "the CRC32 kept of an output with copied parts is that of its bytes"
     PARTS = "parts out of order, unknown, changed or below 5 MiB are refused"
     GONE_UPLOAD = "an upload that is gone takes no part and cannot be completed"

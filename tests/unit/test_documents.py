@@ -102,6 +102,16 @@ def test_every_page_of_docs_is_linked_from_the_readme(repo_root):
     assert {name for name in NAMES if name.startswith("docs/")} <= linked
 
 
+@pytest.mark.parametrize("page", TYPED, ids=[page.name for page in TYPED])
+def test_a_page_activates_the_environment_before_its_first_command(page):
+    blocks = [
+        text for kind, text in _FENCED.findall(page.read_text(encoding="utf-8")) if kind == "sh"
+    ]
+    typed = "".join(blocks)
+    first = re.search("^compactor ", typed, re.MULTILINE)
+    assert first is None or "\n. .venv/bin/activate" in "\n" + typed[: first.start()]
+
+
 @pytest.mark.parametrize("line", lines_of("compactor"))
 def test_every_command_that_can_be_copied_is_one_the_parser_takes(line):
     assert accepted(arguments(line))
