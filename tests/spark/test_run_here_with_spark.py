@@ -1,0 +1,51 @@
+"""``compactor run`` by processes of its own, with partitions for them and for Spark in one run."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import make_client
+from compactor_cli.audit import Places, audit
+from compactor_cli.commands import main
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.spark_submit import SparkHere
+
+pytestmark = pytest.mark.slow
+
+
+def test_one_report_covers_small_and_oversized_partitions(
+    spark_here: SparkHere,
+    s3: EmbeddedS3,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    arrived = time.time() - 9 * 86_400
+    s3.create_bucket("here-lake")
+    s3.seed(
+        "here-source",
+        (
+            SeedObject(f"logs/{path}{n:03}.json", b'{"n":%d}\n' % n, arrived)
+            for path, count in (("small/", 3), ("large/", 20))
+            for n in range(count)
+        ),
+    )
+    places = ("s3://here-source/logs/", "s3://here-lake/compacted/")
+    words = ("--depth", "1", "--lambda-max-objects", "3", "--workers", "1", "--json")
+    code = main(["run", *places, "--endpoint-url", s3.endpoint_url, *words])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    summary = json.loads(out)["summary"]
+    assert summary["spark"] == ["large/"]
+    assert (summary["partitions"], summary["objects_before"]) == (2, 23)
+    assert (summary["objects_after"], summary["records"]) == (2, 23)
+    given = {"s3_source_uri": places[0], "s3_destination_uri": places[1]}
+    settings = Settings.from_input(given)
+    where = Places(settings.source.root, settings.destination, settings.state)
+    proof = audit(where, make_client(s3.endpoint_url))
+    assert proof.holds, proof.findings
