@@ -35,7 +35,7 @@ def directory(tmp_path: Path) -> Path:
     binaries = tmp_path / ".venv" / "bin"
     binaries.mkdir(parents=True)
     command = binaries / "compactor"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m compactor_cli.commands "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m compactor_cli "$@"\n')
     command.chmod(0o755)
     (binaries / "activate").write_text(f'PATH="{binaries}:$PATH"\n')
     return tmp_path

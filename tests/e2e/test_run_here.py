@@ -131,7 +131,7 @@ def test_an_interrupt_ends_a_run_and_its_processes_tells_what_stands_and_is_made
     lake, mark, log = Lake(s3), uuid.uuid4().hex, tmp_path / "log"
     words = ["--depth", "1", "--workers", "2", "--log", str(log)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "compactor_cli.commands", "run", *lake.uris, *lake.endpoint, *words],
+        [sys.executable, "-m", "compactor_cli", "run", *lake.uris, *lake.endpoint, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
