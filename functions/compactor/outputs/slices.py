@@ -69,12 +69,12 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
             md5.update(piece)
         yield piece
     if unread:
-        _equal(f"copied bytes of {row.source.key}", size, row.source.size)
+        require_equal(f"copied bytes of {row.source.key}", size, row.source.size)
         if not is_unproven(row, commit) and md5.hexdigest() != row.source.etag:
             raise IntegrityError(f"{row.source.key}: its copy does not have its MD5 sum")
         return
-    _equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
-    _equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
+    require_equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
+    require_equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
 
 
 def is_unproven(row: ManifestRow, commit: Commit) -> bool:
@@ -91,7 +91,8 @@ def is_as_stored(row: ManifestRow) -> bool:
     return row.facts is None or row.facts.records is None
 
 
-def _equal(what: str, found: int, expected: int | None) -> None:
+def require_equal(what: str, found: int | None, expected: int | None) -> None:
+    """Raise IntegrityError unless what was found is what was expected."""
     if found != expected:
         raise IntegrityError(f"{what}: {found}, expected {expected}")
 
