@@ -5,10 +5,10 @@ from __future__ import annotations
 from compactor.clean_up import receipts as clean_up_receipts
 from compactor.clean_up.partition import CleanUpRun, record_clean_up
 from compactor.clean_up.receipts import CleanUpReceipt
+from compactor.clock import NoDeadline
 from tests.simulation.processes import Process
 from tests.simulation.world import World
 from tests.support.examples import PARTITION
-from tests.support.world import NoDeadline
 
 
 def cleaner(world: World) -> Process:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -12,9 +11,7 @@ from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import restore_slice
-from compactor.model import Compression
-
-_MD5 = re.compile(r"[0-9a-f]{32}")
+from compactor.model import Compression, is_md5
 
 
 def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
@@ -82,8 +79,8 @@ def is_unproven(row: ManifestRow, commit: Commit) -> bool:
     if not is_as_stored(row):
         return False
     parts = commit.output.parts if commit.output is not None else ()
-    is_md5 = any(part.etag == row.source.etag for part in parts)
-    return not (is_md5 and _MD5.fullmatch(row.source.etag))
+    same = any(part.etag == row.source.etag for part in parts)
+    return not (same and is_md5(row.source.etag))
 
 
 def is_as_stored(row: ManifestRow) -> bool:

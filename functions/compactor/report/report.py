@@ -14,10 +14,11 @@ import msgspec
 from compactor import layout
 from compactor.clean_up.report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder
+from compactor.discovery.work import WorkItem
 from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up, headline
-from compactor.model import Partition, Skipped, SkipReason
+from compactor.model import Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.report.html import render
 from compactor.run import receipts
@@ -45,18 +46,8 @@ class SparkErrorLine(msgspec.Struct, frozen=True):
     cause: str
 
 
-class WorkLine(msgspec.Struct, frozen=True):
-    """One work item as discovery wrote it."""
-
-    path: str
-    bucket: str
-    prefix: str
-    objects: int
-    bytes: int
-
-
 _decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
-_decode_work = decoder(list[WorkLine])
+_decode_work = decoder(list[WorkItem])
 
 
 @dataclass(slots=True)
@@ -226,7 +217,7 @@ def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> 
     return f"Spark: {line.error}: {line.cause}"
 
 
-def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkLine]:
+def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkItem]:
     try:
         body = store.get(*layout.run_key(settings, run_id, name))
     except ObjectMissing:
@@ -235,10 +226,9 @@ def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Seq
     return _decode_work(body)
 
 
-def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
-    partition = Partition(item.bucket, item.prefix, item.path)
+def _receipt(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
     try:
-        receipt = receipts.decode(store.get(*layout.receipt_key(settings, run_id, partition)))
+        receipt = receipts.decode(store.get(*layout.receipt_key(settings, run_id, item.partition)))
     except ObjectMissing:
         cause = "no receipt: the worker was lost before it could write one"
         return Receipt(item.path, run_id, "failed", error="WorkerLost", cause=cause)

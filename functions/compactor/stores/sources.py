@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
-from compactor.model import SourceObject
+from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
 from compactor.sizes import MIB
 from compactor.stores.base import S3Base, told_of_source
@@ -31,7 +30,6 @@ WHOLE_SOURCE_BYTES = 8 * MIB
 RANGE_BYTES = 8 * MIB
 RANGES_AHEAD = 3
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
 # Of a source whose bytes are not those of its ETag, over plain HTTP.
 _MORE_READS = 3
 # From 2,048 bytes on hashlib lets go of the interpreter lock. With hundreds of reading threads,
@@ -164,7 +162,7 @@ class S3Sources(S3Base):
 
 def _is_as_listed(source: SourceObject, body: bytes) -> bool:
     """False when the ETag looks like the MD5 sum of the body, and is not."""
-    if _MD5.fullmatch(source.etag) is None:
+    if not is_md5(source.etag):
         return True
     # Against bytes that change on their way; an attacker could change the ETag as well.
     digest = hashlib.md5(usedforsecurity=False)
