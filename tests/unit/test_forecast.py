@@ -55,8 +55,8 @@ def test_a_run_makes_the_very_groups_that_plan_showed(seed: int, monkeypatch) ->
     chance = random.Random(seed)
     monkeypatch.setattr(listing, "LISTING_WINDOW", chance.choice([2, 3, 5, 8, 1000]))
     monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", chance.choice([2, 4, 1000]))
-    monkeypatch.setattr(packing, "target_bytes", lambda *_: chance_target)
-    chance_target = chance.choice([400, 2_000, 1 << 20])
+    target = chance.choice([400, 2_000, 1 << 20])
+    monkeypatch.setattr(packing, "target_bytes", lambda *_: target)
     world = World(min_objects=chance.choice([1, 2, 5]), small_object_bytes=1 << 20)
     # A second round meets what the first committed.
     for start in (0, 100):

@@ -107,7 +107,7 @@ class S3Listing(S3Base):
         bucket, prefix = arguments["Bucket"], arguments["Prefix"]
 
         def request(_: TimeIsUp) -> _Page:
-            answer: Any = self._client.list_objects_v2(**arguments)
+            answer: Any = self.client.list_objects_v2(**arguments)
             listed: ListedPage | None = answer.get(PAGE)
             if listed is None:
                 raise Again("an answer that is no listing")

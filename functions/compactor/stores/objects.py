@@ -37,7 +37,7 @@ class S3Objects(S3Base):
         wanted: Any = {"Range": byte_range(start, length)}
 
         def request(time_is_up: TimeIsUp) -> bytes:
-            answer = self._client.get_object(Bucket=bucket, Key=key, **wanted)
+            answer = self.client.get_object(Bucket=bucket, Key=key, **wanted)
             body = read_body(answer, time_is_up)
             require_range(answer, body, start, length)
             return body
@@ -50,14 +50,14 @@ class S3Objects(S3Base):
         return map(self._counted, resumed(begin(0, ""), begin))
 
     def _get(self, bucket: str, key: str, time_is_up: TimeIsUp) -> bytes:
-        return read_body(self._client.get_object(Bucket=bucket, Key=key), time_is_up)
+        return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
 
     def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
         # The rest of a body must be of the object that it began with.
         rest: Any = {"Range": f"bytes={start}-", "IfMatch": etag} if start else {}
 
         def request(_: TimeIsUp) -> Begun:
-            return begun(self._client.get_object(Bucket=bucket, Key=key, **rest), start)
+            return begun(self.client.get_object(Bucket=bucket, Key=key, **rest), start)
 
         try:
             return self._answer("GET", "get", bucket, key, request)
@@ -72,7 +72,7 @@ class S3Objects(S3Base):
         """See the port."""
 
         def request(_: TimeIsUp) -> Any:
-            return self._client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
+            return self.client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
 
         try:
             answer = self._answer("HEAD", "head", bucket, key, request)
@@ -109,7 +109,7 @@ class S3Objects(S3Base):
         def request(time_is_up: TimeIsUp) -> None:
             # Small ones as they are: a body that is read is first asked for by the server.
             sent = SentBody(body, time_is_up) if len(body) > PIECE_BYTES else body
-            self._client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
+            self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
 
         self._answer("PUT", "put", bucket, key, request)
 

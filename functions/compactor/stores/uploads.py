@@ -43,7 +43,7 @@ class S3Uploads(S3Base):
             extra["Metadata"] = dict(metadata)
 
         def request(_: TimeIsUp) -> str:
-            answer = self._client.create_multipart_upload(
+            answer = self.client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
                 ChecksumAlgorithm="CRC32",
@@ -62,7 +62,7 @@ class S3Uploads(S3Base):
         crc32 = isal_zlib.crc32(body)
 
         def request(time_is_up: TimeIsUp) -> str:
-            answer = self._client.upload_part(
+            answer = self.client.upload_part(
                 Bucket=bucket,
                 Key=key,
                 UploadId=upload_id,
@@ -89,7 +89,7 @@ class S3Uploads(S3Base):
 
         def request(_: TimeIsUp) -> Any:
             with told_of_source("copy part", source.bucket, source.key):
-                answer = self._client.upload_part_copy(
+                answer = self.client.upload_part_copy(
                     Bucket=bucket,
                     Key=key,
                     UploadId=upload_id,
@@ -143,7 +143,7 @@ class S3Uploads(S3Base):
         checksum: dict[str, Any],
     ) -> None:
         def request(_: TimeIsUp) -> None:
-            self._client.complete_multipart_upload(
+            self.client.complete_multipart_upload(
                 Bucket=bucket,
                 Key=key,
                 UploadId=upload_id,
@@ -191,7 +191,7 @@ class S3Uploads(S3Base):
         more: dict[str, Any] = {"PartNumberMarker": after} if after else {}
 
         def request(_: TimeIsUp) -> Any:
-            return self._client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, **more)
+            return self.client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, **more)
 
         return self._answer("LIST", "list parts", bucket, key, request)
 
@@ -199,7 +199,7 @@ class S3Uploads(S3Base):
         """See the port."""
 
         def request(_: TimeIsUp) -> None:
-            self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
+            self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
 
         try:
             self._answer("DELETE", "abort upload", bucket, key, request)
@@ -229,7 +229,7 @@ class S3Uploads(S3Base):
 
         def request(_: TimeIsUp) -> Any:
             # Control characters of a key cannot stand in XML as they are.
-            return self._client.list_multipart_uploads(
+            return self.client.list_multipart_uploads(
                 Bucket=bucket, Prefix=prefix, EncodingType="url", **more
             )
 
