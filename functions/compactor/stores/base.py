@@ -56,7 +56,6 @@ class S3Base:
 
     @property
     def endpoint_url(self) -> str:
-        """See the port."""
         return self.client.meta.endpoint_url
 
     def with_traits(self, traits: StoreTraits) -> Self:

@@ -54,7 +54,6 @@ class S3Deletes(S3Objects):
     """The deleting part of :class:`compactor.ports.ObjectStore`."""
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
-        """See the port."""
         refused: list[Refused] = []
         markers = 0
         if not self.traits.deletes_many:

@@ -27,13 +27,11 @@ class S3Objects(S3Base):
     """The single-object part of :class:`compactor.ports.ObjectStore`."""
 
     def get(self, bucket: str, key: str) -> bytes:
-        """See the port."""
         return self._counted(
             self._answer("GET", "get", bucket, key, partial(self._get, bucket, key))
         )
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
-        """See the port."""
         wanted: Any = {"Range": byte_range(start, length)}
 
         def request(time_is_up: TimeIsUp) -> bytes:
@@ -45,7 +43,6 @@ class S3Objects(S3Base):
         return self._counted(self._answer("GET", "get", bucket, key, request))
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
-        """See the port."""
         begin = partial(self._begin, bucket, key)
         return map(self._counted, resumed(begin(0, ""), begin))
 
@@ -69,8 +66,6 @@ class S3Objects(S3Base):
         return body
 
     def head(self, bucket: str, key: str) -> ObjectHead | None:
-        """See the port."""
-
         def request(_: TimeIsUp) -> Any:
             return self.client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
 
@@ -92,11 +87,9 @@ class S3Objects(S3Base):
         )
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
-        """See the port."""
         self._put(bucket, key, body, content_type, {})
 
     def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
-        """See the port."""
         self._put(bucket, key, body, content_type, {"IfNoneMatch": "*"})
 
     def _put(

@@ -73,11 +73,9 @@ class S3Store(S3Listing, S3Deletes, S3Uploads):
         )
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
-        """See the port."""
         return self._sources.read_sources(sources)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
-        """See the port."""
         return self._sources.read_range(source, start, length)
 
     def _twin(self) -> Self:

@@ -37,7 +37,6 @@ class S3Uploads(S3Base):
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """See the port."""
         extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
         if metadata:
             extra["Metadata"] = dict(metadata)
@@ -57,7 +56,6 @@ class S3Uploads(S3Base):
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> StoredPart:
-        """See the port."""
         self.requests.add("bytes_written", len(body))
         crc32 = isal_zlib.crc32(body)
 
@@ -85,8 +83,6 @@ class S3Uploads(S3Base):
         start: int,
         length: int,
     ) -> StoredPart:
-        """See the port."""
-
         def request(_: TimeIsUp) -> Any:
             with told_of_source("copy part", source.bucket, source.key):
                 answer = self.client.upload_part_copy(
@@ -119,7 +115,6 @@ class S3Uploads(S3Base):
         *,
         crc32: int | None,
     ) -> None:
-        """See the port."""
         checksum: dict[str, Any] = {}
         if crc32 is not None:
             checksum = {"ChecksumCRC32": encoded_crc32(crc32), "ChecksumType": "FULL_OBJECT"}
@@ -196,8 +191,6 @@ class S3Uploads(S3Base):
         return self._answer("LIST", "list parts", bucket, key, request)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        """See the port."""
-
         def request(_: TimeIsUp) -> None:
             self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
 
@@ -207,7 +200,6 @@ class S3Uploads(S3Base):
             return
 
     def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-        """See the port."""
         markers: tuple[str, str] | None = ("", "")
         seen: set[tuple[str, str]] = set()
         while markers is not None:
