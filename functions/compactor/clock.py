@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 
 
 class SystemClock:
@@ -11,3 +12,11 @@ class SystemClock:
     def now(self) -> float:
         """UNIX seconds."""
         return time.time()
+
+
+class NoDeadline:
+    """A deadline that never comes: nothing limits this process."""
+
+    def remaining_seconds(self) -> float:
+        """Infinitely many."""
+        return inf

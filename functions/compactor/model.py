@@ -6,9 +6,14 @@ Times are UNIX seconds (float, UTC). Sizes are bytes. ETags are kept without quo
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+#: Keys that are shown of objects that were skipped for one reason.
+SHOWN_EXAMPLES = 5
+_MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 class Format(StrEnum):
@@ -108,6 +113,11 @@ class SourceObject:
             # Asked for half a dozen times per source; the one field that may be filled in late.
             object.__setattr__(self, "_identity", digest.digest())
         return self._identity
+
+
+def is_md5(etag: str) -> bool:
+    """True for an ETag that looks like an MD5 sum; under SSE-KMS and SSE-C it is none."""
+    return _MD5.fullmatch(etag) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +220,14 @@ class Skipped:
         objects = self.objects - other.objects
         return Skipped(objects, self.bytes - other.bytes, self.examples if objects else ())
 
-    def plus(self, other: Skipped) -> Skipped:
-        """Both together, with the examples of the first that has any."""
-        examples = self.examples or other.examples
+    def plus(self, other: Skipped, shown: int = 0) -> Skipped:
+        """Both together.
+
+        Args:
+            other: objects that are not among these.
+            shown: examples of both, at most so many; 0 for those of the first that has any.
+        """
+        examples = (self.examples + other.examples)[:shown] or self.examples or other.examples
         return Skipped(self.objects + other.objects, self.bytes + other.bytes, examples)
 
 

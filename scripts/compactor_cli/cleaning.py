@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from math import inf
 from typing import Any
 
 from compactor.cleaning.partition import CleanUpRun, Decision, clean_up, decide
-from compactor.cleaning.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt
+from compactor.cleaning.receipts import (
+    SHOWN_REFUSALS,
+    CleanUpReceipt,
+    CleanUpSums,
+    add_sums,
+)
 from compactor.cleaning.work import find_due
+from compactor.clock import NoDeadline
 from compactor.conditions import traits_of
 from compactor.errors import CompactorError
 from compactor.ports import Clock, ObjectStore
@@ -25,24 +30,15 @@ _AT_ONCE = 4
 
 
 @dataclass(slots=True)
-class Done:
-    """What was done, over all partitions; bytes where the names say so.
+class Done(CleanUpSums):
+    """What was done, over all partitions.
 
     Attributes:
-        changed: sources that stay, because another object stands at their key.
-        refused: sources that the store did not delete.
-        refusals: the first of them, with the store's words.
+        refusals: the first of the sources that the store did not delete, with its words.
         unsafe: one line for each commit whose output did not check out after all.
         failures: one line for each partition whose clean-up ended with an error.
     """
 
-    commits: int = 0
-    deleted: int = 0
-    deleted_bytes: int = 0
-    changed: int = 0
-    refused: int = 0
-    markers: int = 0
-    uploads_aborted: int = 0
     refusals: list[str] = field(default_factory=list)
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -50,8 +46,7 @@ class Done:
 
     def add(self, receipt: CleanUpReceipt) -> None:
         """Take in what was done to one partition."""
-        for name in SUMMED:
-            setattr(self, name, getattr(self, name) + getattr(receipt.counts, name))
+        add_sums(self, receipt.counts)
         lines = [f"{one.key}: {one.reason}" for one in receipt.refusals]
         self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
         self.unsafe += receipt.unsafe
@@ -62,11 +57,6 @@ class Done:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
-
-
-class _NoDeadline:
-    def remaining_seconds(self) -> float:
-        return inf
 
 
 class _Stopped(Exception):
@@ -146,7 +136,7 @@ class Cleaning:
             settings=self._settings,
             store=self._store,
             clock=self._clock,
-            deadline=_NoDeadline(),
+            deadline=NoDeadline(),
             run_id=self._run_id,
             on_entry=on_entry,
         )

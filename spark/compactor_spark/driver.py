@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
-from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import SparkSession
 
-from compactor.clock import SystemClock
+from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work import WorkItem
 from compactor.runs.given import PartitionRun
@@ -40,14 +39,6 @@ class RunsGroups(Protocol):
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
         """Answers as they come, one for each task; often none, so that the caller may tell."""
         ...
-
-
-class NoDeadline:
-    """A deadline that never comes."""
-
-    def remaining_seconds(self) -> float:
-        """Spark sets no limit."""
-        return inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from compactor.clock import SystemClock
+from compactor.clock import NoDeadline, SystemClock
 from compactor.model import Partition
 from compactor.outputs.group import draft_of
 from compactor.runs.given import PartitionRun
@@ -32,7 +32,6 @@ from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
-from compactor_spark.driver import NoDeadline
 from compactor_spark.tasks import OpenStore
 
 _TURNS = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import FlexibleChecksumError
 
-from compactor.clock import SystemClock
+from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.errors import WrongCopies
 from compactor.log.log import CommitLog
@@ -18,7 +18,6 @@ from compactor.runs.partition import record_partition
 from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
 from tests.contract.benches import OnServer
-from tests.support.world import NoDeadline
 
 LINE = b'{"record": "%012d", "filler": "%b"}\n'
 SMALL = LINE % (0, b"")

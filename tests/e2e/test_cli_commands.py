@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import math
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import time
 
 import pytest
 
-from compactor.clock import SystemClock
+from compactor.clock import NoDeadline, SystemClock
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.runs.partition import PartitionRun, record_partition
@@ -26,11 +25,6 @@ from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 
 PARTITIONS, EACH, ROWS = 6, 4, 3
 _names = itertools.count(1)
-
-
-class NoDeadline:
-    def remaining_seconds(self) -> float:
-        return math.inf
 
 
 class Lake:

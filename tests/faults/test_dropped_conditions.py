@@ -125,8 +125,8 @@ def test_a_source_that_changed_is_not_read_where_if_match_is_dropped(
         safe, _ = asked(world, store)
         source = listed(safe, world.source)
         world.seed([("a.json", b"as it is\n.")])
-        for fast in (store._fast, None):
-            safe._fast = fast
+        for fast in (safe._sources._fast, None):
+            safe._sources._fast = fast
             (body,) = safe.read_sources([source])
             assert isinstance(body.error, SourceChanged)
         # What was there to be mended.

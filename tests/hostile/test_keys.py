@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compactor import layout
+from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.errors import TransientStoreError
 from compactor.log.encoding import decode_commit, encode_commit
@@ -20,7 +21,6 @@ from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.s3_requests import store_on
 from tests.support.scripted_s3 import Answer, scripted_s3
 from tests.support.sources import Sources, given_back
-from tests.support.world import NoDeadline
 
 LINE = b"2026-01-02T03:04:05Z record-%d\n"
 LONGEST = "\u65e5" * ((1024 - len(PARTITION.prefix)) // 3)

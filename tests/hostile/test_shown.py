@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.errors import IntegrityError
@@ -26,7 +27,6 @@ from tests.hostile.names import HOSTILE, RICH, TERMINAL
 from tests.support.desk import Page
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
-from tests.support.world import NoDeadline
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 

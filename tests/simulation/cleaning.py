@@ -5,10 +5,10 @@ from __future__ import annotations
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.clock import NoDeadline
 from tests.simulation.processes import Process
 from tests.simulation.world import World
 from tests.support.examples import PARTITION
-from tests.support.world import NoDeadline
 
 
 def cleaner(world: World) -> Process:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import count
 
+from compactor.clock import NoDeadline
 from compactor.outputs.group import store_group
 from compactor.runs.given import PartitionRun
 from compactor.runs.receipts import Receipt
@@ -12,7 +13,7 @@ from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup
 from compactor_spark.tasks import answer_for
 from tests.support.examples import PARTITION
-from tests.support.world import NoDeadline, World
+from tests.support.world import World
 
 _numbers = count(1)
 

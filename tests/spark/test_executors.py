@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compactor.clock import SystemClock
+from compactor.clock import NoDeadline, SystemClock
 from compactor.runs.given import PartitionRun
-from compactor_spark.driver import NoDeadline
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.cluster import Cluster, python_workers
 from tests.spark.gate import Gate, Request

@@ -44,8 +44,8 @@ _PLACES = {
     "make_group": ("compactor.planning.packing", "compactor.packing"),
     "publish": ("compactor.outputs.publish", "compactor.publish"),
     "ensure_asked": ("compactor.probe.probe", "compactor.probe"),
-    "Undoing": ("compactor.past.undo", "compactor.undo"),
-    "undo": ("compactor.past.undo", "compactor.undo"),
+    "Undoing": ("compactor.outputs.undo", "compactor.undo"),
+    "undo": ("compactor.outputs.undo", "compactor.undo"),
     "PassedRecord": ("compactor.log.passed", "compactor.passed_records"),
     "write_passed": ("compactor.log.passed", "compactor.passed_records"),
 }

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import inspect as msgspec_inspect
 from msgspec.inspect import Field
 
-from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt, Refusal
+from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt, Undeleted
 from compactor.cleaning.records import CleanUpRecord
 from compactor.cleaning.report import CleanUpReport
 from compactor.cleaning.work import DueWork
@@ -61,7 +61,7 @@ OBJECTS: dict[str, Any] = {
     "Counts": Counts,
     "CleanUpReceipt": CleanUpReceipt,
     "CleanUpCounts": CleanUpCounts,
-    "Refusal": Refusal,
+    "Undeleted": Undeleted,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
 }

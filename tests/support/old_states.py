@@ -20,6 +20,7 @@ import zstandard
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.cleaning.work import find_due, write_due
+from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.log.log import CommitLog
@@ -31,7 +32,6 @@ from compactor.settings.settings import Settings
 from tests.support.memory_bucket import Stored, stored
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.memory_upload import Upload
-from tests.support.world import NoDeadline
 
 STATES = Path(__file__).parents[1] / "state"
 STATE = "_compactor/compacted/"

@@ -10,11 +10,11 @@ import gzip
 import re
 from collections import Counter
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.clock import NoDeadline
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -34,13 +34,6 @@ def records_in(body: bytes) -> Counter[int]:
         except EOFError:
             return Counter()
     return Counter(int(match) for match in _RECORD.findall(body))
-
-
-class NoDeadline:
-    """A worker that has all the time it wants."""
-
-    def remaining_seconds(self) -> float:
-        return inf
 
 
 class World:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from compactor.clock import NoDeadline
 from compactor.conditions import Condition
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.log import CommitLog
@@ -22,7 +23,7 @@ from compactor_cli import commands as cli
 from compactor_cli.commands import adopt as command_module
 from tests.support.cleaning import DAY, LINE
 from tests.support.examples import NOW, PARTITION
-from tests.support.world import NoDeadline, World
+from tests.support.world import World
 
 STATE = "_compactor/compacted/"
 MARKER = f"{STATE}identity.json"

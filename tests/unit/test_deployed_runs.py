@@ -16,7 +16,7 @@ from compactor_cli.commands import deployment, status
 from compactor_cli.commands.failures import Failure
 from compactor_cli.deployed import executions, map_run, spark_tasks, stack
 from compactor_cli.deployed.aws import Aws
-from compactor_cli.deployed.progress import Follower, Progress
+from compactor_cli.deployed.progress import DeployedProgress, Follower
 from tests.support.deployed import INPUT
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
@@ -333,7 +333,7 @@ def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(s
         None,
         [all_done, {**counts(total=2, succeeded=2), **of_clean_up}],
     )
-    shown: list[Progress] = []
+    shown: list[DeployedProgress] = []
     pauses: list[float] = []
     first = executions.Execution(ARN, "RUNNING", NOON, None, INPUT)
     ended = Follower(script.aws, first).wait(shown.append, pauses.append)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from compactor.cleaning.work import find_due
+from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.errors import IntegrityError, InvalidInput
@@ -27,7 +28,7 @@ from compactor.settings.settings import CleanUpMode, Settings
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Crashed
-from tests.support.world import NoDeadline, World
+from tests.support.world import World
 
 STATE = "_compactor/compacted/"
 MARKER = f"{STATE}identity.json"

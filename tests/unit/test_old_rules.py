@@ -105,7 +105,7 @@ def test_rows_that_were_named_after_first_lines_are_doubtful_by_the_keys_of_thei
     commit = headed_commit(cleaning_world(), HEALTH, rules=rules)
     assert commit.output is not None
     output = replace(commit.output, columnar=Columnar(2, 2, "0", "0", "snappy", "{}"))
-    row = replace(commit.rows[0], source=replace(commit.rows[0].source, key=key))
+    row = commit.rows[0]._replace(source=replace(commit.rows[0].source, key=key))
     assert is_doubtful(replace(commit, output=output, rows=(row,))) is doubtful
 
 

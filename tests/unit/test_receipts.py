@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from compactor import layout
+from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.log.entries import SHOWN_QUARANTINED
 from compactor.model import Partition
@@ -18,7 +19,7 @@ from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt, counts_from
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import Call, MemoryStore
-from tests.support.world import NoDeadline, World
+from tests.support.world import World
 
 
 class Groups:

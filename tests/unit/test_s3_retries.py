@@ -134,7 +134,7 @@ def test_being_asked_to_slow_down_by_whatever_request_reaches_the_limiter(
     s3.always(refusal(503, "SlowDown"))
     with pytest.raises(TransientStoreError):
         REQUESTS[name][0](store)
-    assert store._limiter.limit == 4
+    assert store.limiter.limit == 4
 
 
 def test_a_try_may_hear_nothing_for_no_longer_than_the_invocation_lasts(s3: ScriptedS3) -> None:
@@ -247,7 +247,7 @@ def test_a_source_that_another_key_names_busy_is_not_asked_to_slow_down(s3: Scri
     source = SourceObject("bucket", "logs/503-SlowDown-429.json", ETAG, 5, 0.0)
     with pytest.raises(TransientStoreError):
         only(store.read_sources([source]))
-    assert store._limiter.limit == 8
+    assert store.limiter.limit == 8
 
 
 def test_a_source_refused_for_good_by_the_fast_client_is_read_once(s3: ScriptedS3) -> None:

@@ -87,7 +87,7 @@ Change = Callable[[PendingOutput], PendingOutput]
 
 def with_row(pending: PendingOutput, number: int, **changes: Any) -> PendingOutput:
     rows = list(pending.rows)
-    rows[number] = replace(rows[number], **changes)
+    rows[number] = rows[number]._replace(**changes)
     return replace(pending, rows=tuple(rows))
 
 
@@ -324,16 +324,16 @@ def test_an_output_that_is_gone_is_found() -> None:
 
 
 LIES: dict[str, Callable[[ManifestRow, ManifestRow], tuple[ManifestRow, ManifestRow]]] = {
-    "checksums swapped": lambda a, b: (replace(a, crc32=b.crc32), replace(b, crc32=a.crc32)),
-    "offsets swapped": lambda a, b: (replace(a, offset=b.offset), replace(b, offset=a.offset)),
-    "lengths swapped": lambda a, b: (replace(a, length=b.length), replace(b, length=a.length)),
-    "facts swapped": lambda a, b: (replace(a, facts=b.facts), replace(b, facts=a.facts)),
-    "a size too large": lambda a, b: (replace(a, plain_bytes=(a.plain_bytes or 0) + 1), b),
-    "a slice too short": lambda a, b: (replace(a, length=a.length - 1), b),
-    "a slice too long": lambda a, b: (replace(a, length=a.length + 1), b),
-    "a slice elsewhere": lambda a, b: (replace(a, offset=a.offset + 1), b),
-    "a slice behind the end": lambda a, b: (a, replace(b, offset=b.offset + 10_000)),
-    "an unknown checksum": lambda a, b: (replace(a, crc32=None), b),
+    "checksums swapped": lambda a, b: (a._replace(crc32=b.crc32), b._replace(crc32=a.crc32)),
+    "offsets swapped": lambda a, b: (a._replace(offset=b.offset), b._replace(offset=a.offset)),
+    "lengths swapped": lambda a, b: (a._replace(length=b.length), b._replace(length=a.length)),
+    "facts swapped": lambda a, b: (a._replace(facts=b.facts), b._replace(facts=a.facts)),
+    "a size too large": lambda a, b: (a._replace(plain_bytes=(a.plain_bytes or 0) + 1), b),
+    "a slice too short": lambda a, b: (a._replace(length=a.length - 1), b),
+    "a slice too long": lambda a, b: (a._replace(length=a.length + 1), b),
+    "a slice elsewhere": lambda a, b: (a._replace(offset=a.offset + 1), b),
+    "a slice behind the end": lambda a, b: (a, b._replace(offset=b.offset + 10_000)),
+    "an unknown checksum": lambda a, b: (a._replace(crc32=None), b),
 }
 
 
@@ -368,9 +368,9 @@ def test_a_copy_is_compared_with_the_size_and_the_md5_sum_of_its_source() -> Non
 def test_a_copy_of_a_multipart_source_has_no_md5_sum_to_be_compared_with() -> None:
     world, commit = committed(".json", JSON[:1], small_object_bytes=1)
     (row,) = commit.rows
-    multipart = replace(row, source=replace(row.source, etag="0123456789abcdef" * 2 + "-2"))
+    multipart = row._replace(source=replace(row.source, etag="0123456789abcdef" * 2 + "-2"))
     assert check_commit(replace(commit, rows=(multipart,)), world.store) == 0
-    longer = replace(multipart, source=replace(multipart.source, size=multipart.source.size + 1))
+    longer = multipart._replace(source=replace(multipart.source, size=multipart.source.size + 1))
     refuses(world, replace(commit, rows=(longer,)))
 
 
@@ -378,7 +378,7 @@ def test_an_etag_of_an_encrypted_source_is_not_taken_for_an_md5_sum() -> None:
     world, commit = committed(".json", JSON[:1], small_object_bytes=1)
     (row,) = commit.rows
     # SSE-KMS: 32 hex digits that are no MD5 sum, and other ones for the copied part.
-    encrypted = replace(row, source=replace(row.source, etag="0123456789abcdef" * 2))
+    encrypted = row._replace(source=replace(row.source, etag="0123456789abcdef" * 2))
     assert check_commit(replace(commit, rows=(encrypted,)), world.store) == 0
 
 

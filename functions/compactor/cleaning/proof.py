@@ -7,17 +7,14 @@ the committed parts. Otherwise the output is read. A size proves nothing.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 
 from compactor.errors import IntegrityError, ObjectArchived
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Commit, Output
-from compactor.model import StoredPart
+from compactor.model import StoredPart, is_md5
 from compactor.outputs import slices, verify
 from compactor.ports import ObjectHead, ObjectStore
-
-_MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 def prove(
@@ -80,7 +77,7 @@ def multipart_etag(parts: Sequence[StoredPart]) -> str:
     S3 gives MD5 of the parts' MD5 sums, and their number. Where a part's ETag is no MD5 sum,
     which is so with SSE-KMS, what comes out fits no object.
     """
-    if not parts or not all(_MD5.fullmatch(part.etag) for part in parts):
+    if not parts or not all(is_md5(part.etag) for part in parts):
         return ""
     # Only ever compared with what S3 says; no defence against an attacker.
     sums = b"".join(bytes.fromhex(part.etag) for part in parts)

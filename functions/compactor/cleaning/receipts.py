@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import msgspec
 
@@ -20,21 +21,11 @@ from compactor.settings.settings import Settings
 
 RECEIPT_VERSION = 1
 SHOWN_REFUSALS = 100
-#: The counts that add up over partitions.
-SUMMED = (
-    "commits",
-    "deleted",
-    "deleted_bytes",
-    "changed",
-    "refused",
-    "markers",
-    "uploads_aborted",
-)
 
 
 @dataclass(slots=True)
-class CleanUpCounts:
-    """Numbers of one partition's clean-up in one run.
+class CleanUpSums:
+    """What adds up over partitions.
 
     Attributes:
         commits: commits of which no source is left to delete.
@@ -43,9 +34,6 @@ class CleanUpCounts:
         refused: sources that the store did not delete; the next run tries them again.
         markers: deletes that only put a delete marker.
         uploads_aborted: orphans among the uploads.
-        held: commits of the version before that nobody has examined; their sources stay.
-        through: sequence of the last entry of the log that this run has dealt with.
-        requests: by kind, and bytes moved.
     """
 
     commits: int = 0
@@ -55,6 +43,28 @@ class CleanUpCounts:
     refused: int = 0
     markers: int = 0
     uploads_aborted: int = 0
+
+
+#: Names of what adds up.
+SUMMED = tuple(one.name for one in fields(CleanUpSums))
+
+
+def add_sums(sums: Any, more: CleanUpSums) -> None:
+    """Add one partition's numbers to what has attributes of the same names."""
+    for name in SUMMED:
+        setattr(sums, name, getattr(sums, name) + getattr(more, name))
+
+
+@dataclass(slots=True)
+class CleanUpCounts(CleanUpSums):
+    """Numbers of one partition's clean-up in one run.
+
+    Attributes:
+        held: commits of the version before that nobody has examined; their sources stay.
+        through: sequence of the last entry of the log that this run has dealt with.
+        requests: by kind, and bytes moved.
+    """
+
     held: int = 0
     through: int = 0
     calls: int = 0
@@ -62,7 +72,7 @@ class CleanUpCounts:
 
 
 @dataclass(slots=True)
-class Refusal:
+class Undeleted:
     """One source that the store did not delete, and its words."""
 
     key: str
@@ -88,7 +98,7 @@ class CleanUpReceipt:
     error: str = ""
     cause: str = ""
     unsafe: list[str] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[Undeleted] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def copy(self) -> CleanUpReceipt:
@@ -109,7 +119,7 @@ class CleanUpReceipt:
 
     def refuse(self, refused: Iterable[Refused]) -> None:
         """Count sources that were not deleted, and show the first."""
-        lines = [Refusal(one.key, one.reason) for one in refused]
+        lines = [Undeleted(one.key, one.reason) for one in refused]
         self.counts.refused += len(lines)
         self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
 

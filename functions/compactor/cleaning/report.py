@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 from compactor import layout
 from compactor.cleaning import receipts as clean_up_receipts
-from compactor.cleaning.receipts import SHOWN_REFUSALS, SUMMED, CleanUpReceipt, Refusal
+from compactor.cleaning.receipts import (
+    SHOWN_REFUSALS,
+    SUMMED,
+    CleanUpReceipt,
+    Undeleted,
+    add_sums,
+)
 from compactor.cleaning.work import DueWork, partition_at, read_due
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
@@ -48,7 +54,7 @@ class CleanUpReport:
     uploads_aborted: int = 0
     requests: dict[str, int] = field(default_factory=dict)
     unsafe: list[str] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[Undeleted] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -119,8 +125,7 @@ def _receipt(
 
 
 def _add(result: CleanUpReport, receipt: CleanUpReceipt) -> None:
-    for name in SUMMED:
-        setattr(result, name, getattr(result, name) + getattr(receipt.counts, name))
+    add_sums(result, receipt.counts)
     result.requests = dict(Counter(result.requests) + Counter(receipt.counts.requests))
     result.unsafe += receipt.unsafe
     result.warnings += receipt.warnings

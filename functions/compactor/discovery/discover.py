@@ -24,7 +24,7 @@ from compactor.discovery.work import (
     to_items_json,
     write_work,
 )
-from compactor.model import Partition, Skipped, SourceObject
+from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches
@@ -42,7 +42,6 @@ __all__ = [
 #: Gives the identities of the sources that a partition's commits name.
 Committed = Callable[[Partition], Container[bytes]]
 
-SHOWN_EXAMPLES = 5
 MAX_KEY_BYTES = 1024
 # What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
 # 34 of extension.
@@ -153,7 +152,7 @@ class _Search:
         """A partition whose outputs or commits would have keys that S3 does not take."""
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_objects(partition.bucket, partition.prefix):
-                self.unpartitioned = _sum(self.unpartitioned, _skipped(page))
+                self.unpartitioned = self.unpartitioned.plus(_skipped(page), SHOWN_EXAMPLES)
 
     def _parents(self) -> list[str]:
         """The prefixes that the source's wildcards match."""
@@ -172,7 +171,7 @@ class _Search:
             below: list[str] = []
             for prefixes, skipped in self._parallel.in_order(self._level, parents):
                 below.extend(prefixes)
-                self.unpartitioned = _sum(self.unpartitioned, skipped)
+                self.unpartitioned = self.unpartitioned.plus(skipped, SHOWN_EXAMPLES)
             parents = below
         return parents
 
@@ -186,7 +185,7 @@ class _Search:
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_level(self._source.root.bucket, parent):
                 prefixes.extend(page.prefixes)
-                skipped = _sum(skipped, _skipped(page.objects))
+                skipped = skipped.plus(_skipped(page.objects), SHOWN_EXAMPLES)
         return prefixes, skipped
 
 
@@ -195,11 +194,6 @@ def _skipped(objects: Iterable[SourceObject]) -> Skipped:
     data = [one for one in objects if one.size or not one.key.endswith("/")]
     examples = tuple(one.key for one in data[:SHOWN_EXAMPLES])
     return Skipped(len(data), sum(one.size for one in data), examples)
-
-
-def _sum(one: Skipped, two: Skipped) -> Skipped:
-    examples = (one.examples + two.examples)[:SHOWN_EXAMPLES]
-    return Skipped(one.objects + two.objects, one.bytes + two.bytes, examples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from compactor.decoding import require_version
-from compactor.destination import LOG_METADATA
+from compactor.destination import LOG_METADATA, like_output
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
 from compactor.layout import FIRST_SCHEME_NAME, IDENTITY_NAME, PARTITIONS, identity_key
 from compactor.log.stored import some_entries
@@ -228,6 +228,28 @@ def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
         # One object that may not be looked at stops nobody.
         return False
     return head is not None and LOG_METADATA in head.metadata
+
+
+def outputs_among(
+    sources: Sequence[SourceObject], store: ObjectStore, no_outputs: set[bytes]
+) -> list[SourceObject]:
+    """Those of a group that say of themselves that they are outputs of some run.
+
+    Of those that are called like outputs the first is looked at, and the others only where it is
+    one.
+
+    Args:
+        sources: of the group.
+        store: where they are.
+        no_outputs: identities of such first ones that are none; added to.
+    """
+    named = [one for one in sources if like_output(one.key)]
+    if not named or named[0].identity in no_outputs:
+        return []
+    if not is_output_of_a_run(store, named[0]):
+        no_outputs.add(named[0].identity)
+        return []
+    return [one for one in named if is_output_of_a_run(store, one)]
 
 
 def _refuse_states_below(settings: Settings, store: ObjectStore) -> None:

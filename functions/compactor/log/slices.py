@@ -29,15 +29,38 @@ class SliceFacts(NamedTuple):
 class Kept:
     """What the manifest of one output keeps to give its sources back; equal bytes only once.
 
-    Attributes:
-        bytes: of memory that it takes, about.
+    Args:
+        most_bytes: of memory that it may take, about; the first source may take more.
     """
 
-    def __init__(self) -> None:
-        self.bytes = 0
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._shared: dict[bytes, bytes] = {}
+        # Facts without edits: of many sources they are the same.
+        self._facts: dict[tuple[object, ...], SliceFacts] = {}
 
-    def cost(self, framed: Framed) -> int:
+    def has_room(self, framed: Framed) -> bool:
+        """True when this source may be kept, too."""
+        if not self._bytes or framed[2:] in self._facts:
+            return True
+        return self._bytes + self._cost(framed) <= self._most_bytes
+
+    def take(self, framed: Framed) -> SliceFacts:
+        """What must be remembered to undo the framing of one source."""
+        found = self._facts.get(framed[2:])
+        if found is not None:
+            return found
+        self._bytes += self._cost(framed)
+        prefix, suffix = framed.dropped_prefix, framed.dropped_suffix
+        prefix = self._shared.setdefault(prefix, prefix)
+        suffix = self._shared.setdefault(suffix, suffix)
+        facts = SliceFacts(framed.records, prefix, suffix, *framed[5:])
+        if not facts.edits:
+            self._facts[facts] = facts
+        return facts
+
+    def _cost(self, framed: Framed) -> int:
         """How many bytes more it would be with this source."""
         cost = 0
         for part in (framed.dropped_prefix, framed.dropped_suffix):
@@ -46,16 +69,6 @@ class Kept:
         if framed.edits:
             cost += sum(_EDIT_BYTES + len(edit.original) for edit in framed.edits)
         return cost
-
-    def take(self, framed: Framed) -> SliceFacts:
-        """What must be remembered to undo the framing of one source."""
-        prefix, suffix = framed.dropped_prefix, framed.dropped_suffix
-        if not (prefix or suffix or framed.edits):
-            return facts_of(framed)
-        self.bytes += self.cost(framed)
-        prefix = self._shared.setdefault(prefix, prefix)
-        suffix = self._shared.setdefault(suffix, suffix)
-        return SliceFacts(framed.records, prefix, suffix, *framed[5:])
 
 
 def facts_of(framed: Framed) -> SliceFacts:

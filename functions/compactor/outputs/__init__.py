@@ -1,6 +1,6 @@
 """One group of sources from its first GET to an output that readers see.
 
-compact     the verb: one group in, one pending output out
+compact     the verb: one group in, one pending output out; open_output: while it is written
 plain       the decompressed content of one source; detection: what format it is
 headers     whether what sources begin with is a header; first_lines: what decides that
 copies      sources whose bytes S3 copies; again: those whose content is committed already

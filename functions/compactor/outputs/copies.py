@@ -53,7 +53,7 @@ def copied_signature(
     settings name the format: they do not name the compression, and it may end within a line that
     must not be joined with another.
     """
-    if not store.traits.copies or source.size < COPY_SLICE_BYTES:
+    if source.size < COPY_SLICE_BYTES or not store.traits.copies:
         return None
     if settings.compression not in ("same", "none"):
         return None

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from isal import isal_zlib
 
+from compactor.codecs.codecs import Encoder
 from compactor.errors import CopyRefused, UnreadableSource
 from compactor.log.contents import overwritten
 from compactor.log.entries import Commit, Output
@@ -31,18 +32,6 @@ COPY_SLICE_BYTES = 16 * MIB
 _BLOCK_BYTES = MIB
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
-
-
-class Encoder(Protocol):
-    """Turns plain bytes into the encoded bytes of one object."""
-
-    def write(self, data: bytes | memoryview) -> bytes:
-        """Encoded bytes that are ready, perhaps none."""
-        ...
-
-    def finish(self) -> bytes:
-        """The rest."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -12,9 +11,7 @@ from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import restore_slice
-from compactor.model import Compression
-
-_MD5 = re.compile(r"[0-9a-f]{32}")
+from compactor.model import Compression, is_md5
 
 
 def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
@@ -69,12 +66,12 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
             md5.update(piece)
         yield piece
     if unread:
-        _equal(f"copied bytes of {row.source.key}", size, row.source.size)
+        require_equal(f"copied bytes of {row.source.key}", size, row.source.size)
         if not is_unproven(row, commit) and md5.hexdigest() != row.source.etag:
             raise IntegrityError(f"{row.source.key}: its copy does not have its MD5 sum")
         return
-    _equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
-    _equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
+    require_equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
+    require_equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
 
 
 def is_unproven(row: ManifestRow, commit: Commit) -> bool:
@@ -82,8 +79,8 @@ def is_unproven(row: ManifestRow, commit: Commit) -> bool:
     if not is_as_stored(row):
         return False
     parts = commit.output.parts if commit.output is not None else ()
-    is_md5 = any(part.etag == row.source.etag for part in parts)
-    return not (is_md5 and _MD5.fullmatch(row.source.etag))
+    same = any(part.etag == row.source.etag for part in parts)
+    return not (same and is_md5(row.source.etag))
 
 
 def is_as_stored(row: ManifestRow) -> bool:
@@ -91,7 +88,8 @@ def is_as_stored(row: ManifestRow) -> bool:
     return row.facts is None or row.facts.records is None
 
 
-def _equal(what: str, found: int, expected: int | None) -> None:
+def require_equal(what: str, found: int | None, expected: int | None) -> None:
+    """Raise IntegrityError unless what was found is what was expected."""
     if found != expected:
         raise IntegrityError(f"{what}: {found}, expected {expected}")
 

@@ -16,6 +16,7 @@ from compactor.log.slices import SliceFacts
 from compactor.model import Format
 from compactor.outputs import slices
 from compactor.outputs.pending import PendingOutput
+from compactor.outputs.slices import require_equal
 from compactor.ports import ObjectHead, ObjectStore
 
 _LINE_FORMATS = frozenset(
@@ -36,7 +37,7 @@ def check_pending(pending: PendingOutput) -> None:
     output = pending.output
     if output is None:
         return
-    _equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
+    require_equal("bytes of all parts", sum(part.size for part in output.parts), output.size)
     if output.copied:
         return
     if output.columnar is not None:
@@ -46,11 +47,12 @@ def check_pending(pending: PendingOutput) -> None:
     if end > pending.tally.plain_bytes:
         raise IntegrityError(f"a slice ends at {end}, behind the end of {output.key}")
     owned = sum(row.length for row in pending.rows)
-    _equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
-    _equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
+    require_equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
+    require_equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
     counted = all(row.facts is not None and row.facts.records is not None for row in pending.rows)
     if counted and output.format in _LINE_FORMATS:
-        _equal("records", pending.tally.newlines - pending.tally.frame_newlines, output.records)
+        newlines = pending.tally.newlines - pending.tally.frame_newlines
+        require_equal("records", newlines, output.records)
 
 
 def _check_sources(pending: PendingOutput) -> None:
@@ -75,7 +77,8 @@ def _check_slices(rows: Sequence[ManifestRow]) -> int:
             raise IntegrityError(f"{row.source.key}: its slice overlaps the one before")
         end = max(end, row.offset + row.length)
         expected = _expected_length(row.plain_bytes, row.facts)
-        _equal(f"bytes of {row.source.key}", row.length, expected)
+        if row.length != expected:
+            require_equal(f"bytes of {row.source.key}", row.length, expected)
     return end
 
 
@@ -84,24 +87,21 @@ def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
     columnar = output.columnar
     if columnar is None or columnar.fault:
         raise IntegrityError(f"{output.key}: {columnar.fault if columnar else 'no account'}")
-    _equal("rows of the output", output.records, columnar.rows_out)
+    require_equal("rows of the output", output.records, columnar.rows_out)
     counted = sum(row.facts.records or 0 for row in rows if row.facts is not None)
-    _equal("rows of all sources", counted, columnar.rows_in)
+    require_equal("rows of all sources", counted, columnar.rows_in)
 
 
 def _expected_length(plain_bytes: int, facts: SliceFacts) -> int:
     """Length of the slice that follows from the source and what was done to it."""
-    changed = sum(edit.inserted - len(edit.original) for edit in facts.edits)
+    changed = 0
+    if facts.edits:
+        changed = sum(edit.inserted - len(edit.original) for edit in facts.edits)
     if facts.newlines_stand_for is not None and facts.records is not None:
         # Each newline but the appended one stands between two records.
         changed += (facts.records - 1) * (1 - len(facts.newlines_stand_for))
     dropped = len(facts.dropped_prefix) + len(facts.dropped_suffix)
     return plain_bytes - dropped + facts.appended + changed
-
-
-def _equal(what: str, found: int | None, expected: int | None) -> None:
-    if found != expected:
-        raise IntegrityError(f"{what}: {found}, expected {expected}")
 
 
 def check_commit(commit: Commit, store: ObjectStore) -> int:
@@ -130,9 +130,9 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
         raise IntegrityError(f"{where} is gone") from None
     except UnreadableSource as error:
         raise IntegrityError(f"{where}: {error}") from error
-    _equal(f"stored bytes of {where}", stored.size, output.size)
+    require_equal(f"stored bytes of {where}", stored.size, output.size)
     if output.crc32 is not None:
-        _equal(f"CRC32 of {where}", stored.crc32, output.crc32)
+        require_equal(f"CRC32 of {where}", stored.crc32, output.crc32)
     _require_told(where, store.head(output.bucket, output.key), stored.crc32)
     return output.records or 0
 
@@ -161,10 +161,10 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     head = store.head(bucket, key)
     if head is None:
         raise IntegrityError(f"{where} is gone")
-    _equal(f"stored bytes of {where}", head.size, size)
+    require_equal(f"stored bytes of {where}", head.size, size)
     if head.crc32 is None or crc32 is None:
         return f"{where} ({head.storage_class}; size agrees, HEAD tells no CRC32 to compare)"
-    _equal(f"CRC32 of {where}", head.crc32, crc32)
+    require_equal(f"CRC32 of {where}", head.crc32, crc32)
     return f"{where} ({head.storage_class}; size and CRC32 agree)"
 
 
@@ -212,7 +212,7 @@ def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> i
         rows = read_footer(partial(store.get_range, output.bucket, output.key), output.size).rows
     except UnreadableSource as error:
         raise IntegrityError(f"{where}: {error}") from error
-    _equal(f"rows of {where}", rows, columnar.rows_out)
+    require_equal(f"rows of {where}", rows, columnar.rows_out)
     return rows
 
 
@@ -224,8 +224,8 @@ def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     """
     where = f"s3://{bucket}/{key}"
     stored = _read_whole(where, bucket, key, store)
-    _equal(f"stored bytes of {where}", stored.size, size)
-    _equal(f"CRC32 of {where}", stored.crc32, crc32)
+    require_equal(f"stored bytes of {where}", stored.size, size)
+    require_equal(f"CRC32 of {where}", stored.crc32, crc32)
 
 
 def _read_whole(where: str, bucket: str, key: str, store: ObjectStore) -> _Counted:

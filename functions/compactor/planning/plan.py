@@ -9,6 +9,7 @@ from fnmatch import translate
 
 from compactor.model import (
     ARCHIVED_CLASSES,
+    SHOWN_EXAMPLES,
     CompactionPlan,
     Listing,
     ObjectGroup,
@@ -22,7 +23,6 @@ from compactor.planning.packing import pack
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
-SHOWN_EXAMPLES = 5
 # What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
 # there are not rows of the data around it.
 _HIDDEN = re.compile(r"(?:^|/)[_.]")

@@ -15,11 +15,11 @@ import msgspec
 from compactor import layout
 from compactor.cleaning.report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder, numbered
-from compactor.discovery.work import require_known_run
+from compactor.discovery.work import WorkItem, require_known_run
 from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up, headline
-from compactor.model import Partition, Skipped, SkipReason
+from compactor.model import Skipped, SkipReason
 from compactor.ports import ObjectStore
 from compactor.report.html import render
 from compactor.report.shown import shown_run
@@ -49,18 +49,8 @@ class SparkErrorLine(msgspec.Struct, frozen=True):
     cause: str
 
 
-class WorkLine(msgspec.Struct, frozen=True):
-    """One work item as discovery wrote it."""
-
-    path: str
-    bucket: str
-    prefix: str
-    objects: int
-    bytes: int
-
-
 _decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
-_decode_work = decoder(list[WorkLine])
+_decode_work = decoder(list[WorkItem])
 
 
 @dataclass(slots=True)
@@ -259,7 +249,7 @@ def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> 
     return f"Spark: {line.error}: {line.cause}"
 
 
-def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkLine]:
+def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkItem]:
     try:
         body = store.get(*layout.run_key(settings, run_id, name))
     except ObjectMissing:
@@ -268,9 +258,8 @@ def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Seq
     return _decode_work(body)
 
 
-def _receipt(item: WorkLine, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
-    partition = Partition(item.bucket, item.prefix, item.path)
-    bucket, key = layout.receipt_key(settings, run_id, partition)
+def _receipt(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
+    bucket, key = layout.receipt_key(settings, run_id, item.partition)
     try:
         receipt = receipts.decode(store.get(bucket, key), f"s3://{bucket}/{key}")
     except ObjectMissing:

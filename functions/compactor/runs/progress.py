@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
-from compactor.destination import Destination, like_output
+from compactor.destination import Destination
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -28,7 +29,7 @@ from compactor.errors import (
 )
 from compactor.log.contents import Contents
 from compactor.log.entries import Commit, LogState
-from compactor.log.identity import is_output_of_a_run
+from compactor.log.identity import outputs_among
 from compactor.model import (
     CompactionPlan,
     ObjectGroup,
@@ -321,12 +322,9 @@ class Progress:
             self._whole = True
 
     def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
-        """Leave out sources that are outputs of some run; True where there are any.
-
-        Of those that are called like outputs one in each group is looked at, and the others only
-        where that one is.
-        """
-        found = [one for group in groups for one in self._outputs_in(group)]
+        """Leave out sources that are outputs of some run; True where there are any."""
+        look = partial(outputs_among, store=self.run.store, no_outputs=self._no_outputs)
+        found = [one for group in groups for one in look(group.sources)]
         self._aside |= {one.identity for one in found}
         if found:
             size = sum(one.size for one in found)
@@ -334,15 +332,6 @@ class Progress:
             before = self.result.skipped.get(SkipReason.OWN_STATE, Skipped(0, 0))
             self.result.skipped[SkipReason.OWN_STATE] = before.plus(left)
         return bool(found)
-
-    def _outputs_in(self, group: ObjectGroup) -> list[SourceObject]:
-        named = [one for one in group.sources if like_output(one.key)]
-        if not named or named[0].identity in self._no_outputs:
-            return []
-        if not is_output_of_a_run(self.run.store, named[0]):
-            self._no_outputs.add(named[0].identity)
-            return []
-        return [one for one in named if is_output_of_a_run(self.run.store, one)]
 
     def _count_skips(self, decision: CompactionPlan) -> None:
         skipped = self.result.skipped

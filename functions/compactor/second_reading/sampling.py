@@ -15,6 +15,9 @@ _STRETCH_SOURCES = 256
 # Of sources of a header alone, while none with rows has come.
 _MOST_BYTES = 32 << 20
 
+# What a Kept is made of: few of those that are placed are chosen.
+_Given = tuple[str, bytes, bytes, Sequence[bytes | memoryview]]
+
 
 class Sample:
     """The sources of one output that are read again, and those beside them.
@@ -36,9 +39,9 @@ class Sample:
         self._everything = everything
         # Sources by their place in the output, from 1.
         self._count = 0
-        self._first: dict[int, Kept] = {}
-        self._hashed: dict[int, Kept] = {}
-        self._last: deque[tuple[int, Kept]] = deque(maxlen=2)
+        self._first: dict[int, _Given] = {}
+        self._hashed: dict[int, _Given] = {}
+        self._last: deque[tuple[int, _Given]] = deque(maxlen=2)
         self._stretch: dict[int, Kept] = {}
         # The first with more than a header, which tells what is one; others may be empty.
         self._filled: dict[int, Kept] = {}
@@ -66,14 +69,14 @@ class Sample:
         self._count += 1
         if raw is None:
             return
-        size = sum(map(len, pieces))
+        size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if not self._everything and (len(raw) > SAMPLED_BYTES or size > SAMPLED_BYTES):
             return
-        one = Kept(name, raw, separator, pieces)
+        one = (name, raw, separator, pieces)
         if size and not self._filled:
-            self._filled[self._count] = one
+            self._filled[self._count] = Kept(*one)
         if self._everything:
-            self._follow(one, size)
+            self._follow(Kept(*one), size)
         else:
             self._choose(one, identity)
 
@@ -87,16 +90,17 @@ class Sample:
             self._compare(self._stretch)
         else:
             # Two that do not follow each other are one that was last before a gap, and the last.
-            self._compare({**self._first, **self._hashed, **dict(self._last)})
+            chosen = {**self._first, **self._hashed, **dict(self._last)}
+            self._compare({place: Kept(*one) for place, one in chosen.items()})
         return self._found
 
-    def _choose(self, one: Kept, identity: bytes) -> None:
+    def _choose(self, one: _Given, identity: bytes) -> None:
         place = self._count
         if place <= 2:
             self._first[place] = one
         if not self._least or identity < self._least:
             self._least, self._hashed = identity, {place: one}
-        elif place - 1 in self._hashed and len(self._hashed) == 1:
+        elif len(self._hashed) == 1 and place - 1 in self._hashed:
             self._hashed[place] = one
         self._last.append((place, one))
 

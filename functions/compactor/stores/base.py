@@ -37,25 +37,30 @@ Answer = TypeVar("Answer")
 
 
 class S3Base:
-    """A boto3 client, which tries once, and what stands around its requests."""
+    """A boto3 client, which tries once, and what stands around its requests.
+
+    Attributes:
+        client: of boto3.
+        limiter: how many requests are made at once.
+        retries: how a request is asked again.
+    """
 
     def __init__(self, client: S3Client, most_at_once: int, patience: Patience) -> None:
         install(client)
         limit_silence(client)
-        self._client = client
-        self._limiter = Limiter(most_at_once, clock=patience.clock)
-        self._retries = Retries(self._limiter, patience)
+        self.client = client
+        self.limiter = Limiter(most_at_once, clock=patience.clock)
+        self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
 
     @property
     def endpoint_url(self) -> str:
-        """See the port."""
-        return self._client.meta.endpoint_url
+        return self.client.meta.endpoint_url
 
     def with_traits(self, traits: StoreTraits) -> Self:
         """See the port; connections, counts, and what was learned of S3's patience are shared."""
-        store = copy.copy(self)
+        store = self._twin()
         store.traits = traits
         return store
 
@@ -64,9 +69,13 @@ class S3Base:
 
         Connections, counts, and what was learned of S3's patience are shared.
         """
-        store = copy.copy(self)
-        store._retries = self._retries.within(deadline)
+        store = self._twin()
+        store.retries = self.retries.within(deadline)
         return store
+
+    def _twin(self) -> Self:
+        """A store beside this one, on the same connections."""
+        return copy.copy(self)
 
     def _answer(
         self,
@@ -88,10 +97,10 @@ class S3Base:
                 function whether the time for that is up.
             stopped: set when nobody wants the answer any more.
         """
-        with self._limiter.beside():
-            return self._asked(kind, operation, bucket, key, request, stopped)
+        with self.limiter.beside():
+            return self.asked(kind, operation, bucket, key, request, stopped)
 
-    def _asked(
+    def asked(
         self,
         kind: str,
         operation: str,
@@ -104,13 +113,13 @@ class S3Base:
 
         def once(seconds: float) -> Answer:
             self.requests.add(kind)
-            clock = self._retries.patience.clock
+            clock = self.retries.patience.clock
             seconds = max(LEAST_SECONDS, seconds)
             until = clock() + seconds
             with sent_within(seconds), translated(operation, bucket, key):
                 return request(lambda: clock() >= until)
 
-        return self._retries.ask(operation, bucket, key, once, stopped)
+        return self.retries.ask(operation, bucket, key, once, stopped)
 
 
 def encoded_crc32(value: int) -> str:

@@ -54,7 +54,6 @@ class S3Deletes(S3Objects):
     """The deleting part of :class:`compactor.ports.ObjectStore`."""
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
-        """See the port."""
         refused: list[Refused] = []
         markers = 0
         if not self.traits.deletes_many:
@@ -86,8 +85,8 @@ class S3Deletes(S3Objects):
             busy = [one for one in batch if _code(errors.get(one.key)) in _BUSY]
             if not busy:
                 break
-            self._limiter.slow_down()
-            if not self._retries.pause(longest):
+            self.limiter.slow_down()
+            if not self.retries.pause(longest):
                 break
             again, more = self._ask(busy)
             others = {key: error for key, error in errors.items() if _code(error) not in _BUSY}
@@ -113,7 +112,7 @@ class S3Deletes(S3Objects):
             return self._request_one(first)
         objects: Any = [{"Key": one.key, "ETag": f'"{one.etag}"'} for one in batch]
         # Not Quiet: the answer tells which deletes only put a marker.
-        answer = self._client.delete_objects(Bucket=first.bucket, Delete={"Objects": objects})
+        answer = self.client.delete_objects(Bucket=first.bucket, Delete={"Objects": objects})
         deleted = {one.get("Key", ""): one for one in answer.get("Deleted", ())}
         errors: dict[str, _Error] = {one.get("Key", ""): one for one in answer.get("Errors", ())}
         untold = [one.key for one in batch if one.key not in deleted and one.key not in errors]
@@ -125,10 +124,10 @@ class S3Deletes(S3Objects):
         if not self.traits.deletes_one:
             # As near as it gets: what is written between this look and the delete is lost.
             self.requests.add("HEAD")
-            head = self._client.head_object(Bucket=source.bucket, Key=source.key)
+            head = self.client.head_object(Bucket=source.bucket, Key=source.key)
             if head["ETag"].strip('"') != source.etag:
                 return {source.key: _CHANGED}, 0
-        answer = self._client.delete_object(Bucket=source.bucket, Key=source.key, **condition)
+        answer = self.client.delete_object(Bucket=source.bucket, Key=source.key, **condition)
         return {}, int(bool(answer.get("DeleteMarker")))
 
     def _judged(

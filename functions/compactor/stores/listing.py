@@ -49,7 +49,6 @@ class S3Listing(S3Base):
     """The listing part of :class:`compactor.ports.ObjectStore`."""
 
     def list_objects(self, bucket: str, prefix: str, *, start_after: str = "") -> Iterator[Objects]:
-        """See the port."""
         stopped, wants_restores = threading.Event(), threading.Event()
 
         def list_page(place: _Place) -> tuple[Objects, str]:
@@ -68,7 +67,6 @@ class S3Listing(S3Base):
             yield from ranges.behind(objects, token)
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """See the port."""
         arguments = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
         page = self._page(arguments)
         repeated = 0
@@ -107,7 +105,7 @@ class S3Listing(S3Base):
         bucket, prefix = arguments["Bucket"], arguments["Prefix"]
 
         def request(_: TimeIsUp) -> _Page:
-            answer: Any = self._client.list_objects_v2(**arguments)
+            answer: Any = self.client.list_objects_v2(**arguments)
             listed: ListedPage | None = answer.get(PAGE)
             if listed is None:
                 raise Again("an answer that is no listing")

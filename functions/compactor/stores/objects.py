@@ -27,17 +27,15 @@ class S3Objects(S3Base):
     """The single-object part of :class:`compactor.ports.ObjectStore`."""
 
     def get(self, bucket: str, key: str) -> bytes:
-        """See the port."""
         return self._counted(
             self._answer("GET", "get", bucket, key, partial(self._get, bucket, key))
         )
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
-        """See the port."""
         wanted: Any = {"Range": byte_range(start, length)}
 
         def request(time_is_up: TimeIsUp) -> bytes:
-            answer = self._client.get_object(Bucket=bucket, Key=key, **wanted)
+            answer = self.client.get_object(Bucket=bucket, Key=key, **wanted)
             body = read_body(answer, time_is_up)
             require_range(answer, body, start, length)
             return body
@@ -45,19 +43,18 @@ class S3Objects(S3Base):
         return self._counted(self._answer("GET", "get", bucket, key, request))
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
-        """See the port."""
         begin = partial(self._begin, bucket, key)
         return map(self._counted, resumed(begin(0, ""), begin))
 
     def _get(self, bucket: str, key: str, time_is_up: TimeIsUp) -> bytes:
-        return read_body(self._client.get_object(Bucket=bucket, Key=key), time_is_up)
+        return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
 
     def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
         # The rest of a body must be of the object that it began with.
         rest: Any = {"Range": f"bytes={start}-", "IfMatch": etag} if start else {}
 
         def request(_: TimeIsUp) -> Begun:
-            return begun(self._client.get_object(Bucket=bucket, Key=key, **rest), start)
+            return begun(self.client.get_object(Bucket=bucket, Key=key, **rest), start)
 
         try:
             return self._answer("GET", "get", bucket, key, request)
@@ -69,10 +66,8 @@ class S3Objects(S3Base):
         return body
 
     def head(self, bucket: str, key: str) -> ObjectHead | None:
-        """See the port."""
-
         def request(_: TimeIsUp) -> Any:
-            return self._client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
+            return self.client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
 
         try:
             answer = self._answer("HEAD", "head", bucket, key, request)
@@ -92,11 +87,9 @@ class S3Objects(S3Base):
         )
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
-        """See the port."""
         self._put(bucket, key, body, content_type, {})
 
     def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
-        """See the port."""
         self._put(bucket, key, body, content_type, {"IfNoneMatch": "*"})
 
     def _put(
@@ -109,7 +102,7 @@ class S3Objects(S3Base):
         def request(time_is_up: TimeIsUp) -> None:
             # Small ones as they are: a body that is read is first asked for by the server.
             sent = SentBody(body, time_is_up) if len(body) > PIECE_BYTES else body
-            self._client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
+            self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
 
         self._answer("PUT", "put", bucket, key, request)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Self, cast
 
 import botocore.session
 from botocore.config import Config
 
+from compactor.model import SourceObject
+from compactor.ports import SourceBody
 from compactor.sizes import MIB
 from compactor.stores.deletes import S3Deletes
 from compactor.stores.fast_get import FastGet
 from compactor.stores.listing import S3Listing
 from compactor.stores.retries import PATIENCE, SILENCE_SECONDS, Patience
-from compactor.stores.sources import S3Sources
+from compactor.stores.sources import SourceReader
 from compactor.stores.uploads import S3Uploads
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
     return cast("S3Client", client)
 
 
-class S3Store(S3Listing, S3Sources, S3Deletes, S3Uploads):
+class S3Store(S3Listing, S3Deletes, S3Uploads):
     """Implements :class:`compactor.ports.ObjectStore`.
 
     Args:
@@ -61,7 +64,21 @@ class S3Store(S3Listing, S3Sources, S3Deletes, S3Uploads):
         patience: Patience = PATIENCE,
     ) -> None:
         super().__init__(client, threads, patience)
-        self._threads = threads
-        self._budget_bytes = budget_bytes
-        self._fast = FastGet(client) if fast else None
-        self._compares_etags = client.meta.endpoint_url.startswith("http://")
+        self._sources = SourceReader(
+            self,
+            threads=threads,
+            budget_bytes=budget_bytes,
+            fast=FastGet(client) if fast else None,
+            compares_etags=client.meta.endpoint_url.startswith("http://"),
+        )
+
+    def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
+        return self._sources.read_sources(sources)
+
+    def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
+        return self._sources.read_range(source, start, length)
+
+    def _twin(self) -> Self:
+        store = super()._twin()
+        store._sources = self._sources.of(store)
+        return store

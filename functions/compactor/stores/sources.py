@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
-from compactor.model import SourceObject
+from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
 from compactor.sizes import MIB
 from compactor.stores.base import S3Base, told_of_source
@@ -31,7 +30,6 @@ WHOLE_SOURCE_BYTES = 8 * MIB
 RANGE_BYTES = 8 * MIB
 RANGES_AHEAD = 3
 
-_MD5 = re.compile(r"[0-9a-f]{32}")
 # Of a source whose bytes are not those of its ETag, over plain HTTP.
 _MORE_READS = 3
 # From 2,048 bytes on hashlib lets go of the interpreter lock. With hundreds of reading threads,
@@ -40,17 +38,45 @@ _HELD_BYTES = 2_047
 _HASHED_ALONE_BYTES = 32 * 1024
 
 
-class S3Sources(S3Base):
-    """The source-reading part of :class:`compactor.ports.ObjectStore`."""
+class SourceReader:
+    """Reads sources over the connections of a store.
 
-    _threads: int
-    _budget_bytes: int
-    _fast: FastGet | None
-    # Over TLS no byte changes on its way; over plain HTTP the ETag tells, where it is an MD5 sum.
-    _compares_etags: bool
+    Args:
+        store: whose client, limits and counts these reads share.
+        threads: sources read at the same time, at most.
+        budget_bytes: bytes of sources fetched or waiting at the same time.
+        fast: reads whole sources; None where boto3 is to do it.
+        compares_etags: compare bodies with their ETags, where these are MD5 sums: over TLS no
+            byte changes on its way, over plain HTTP one may.
+    """
+
+    def __init__(
+        self,
+        store: S3Base,
+        *,
+        threads: int,
+        budget_bytes: int,
+        fast: FastGet | None,
+        compares_etags: bool,
+    ) -> None:
+        self._store = store
+        self._threads = threads
+        self._budget_bytes = budget_bytes
+        self._fast = fast
+        self._compares_etags = compares_etags
+
+    def of(self, store: S3Base) -> SourceReader:
+        """The same for another store on these connections."""
+        return SourceReader(
+            store,
+            threads=self._threads,
+            budget_bytes=self._budget_bytes,
+            fast=self._fast,
+            compares_etags=self._compares_etags,
+        )
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
-        """See the port."""
+        """Bodies in the order of the sources, as the port promises."""
         stopped = threading.Event()
         bodies = read_ahead(
             sources,
@@ -84,9 +110,12 @@ class S3Sources(S3Base):
     @contextmanager
     def permit(self, requests: int) -> Iterator[None]:
         """One run of reads: waits its turn, and is counted as one."""
-        if self._retries.over:
+        if self._store.retries.over:
             raise TransientStoreError("the invocation ends, and not all sources are read")
-        with self._limiter.permit(requests, self._retries.ends_at), self.requests.together():
+        with (
+            self._store.limiter.permit(requests, self._store.retries.ends_at),
+            self._store.requests.together(),
+        ):
             yield
 
     def _fetch(self, stopped: threading.Event, source: SourceObject) -> SourceBody:
@@ -100,15 +129,15 @@ class S3Sources(S3Base):
             return SourceBody(source, error=error)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
-        """See the port."""
-        with self._limiter.beside():
+        """A range of one source, as the port promises."""
+        with self._store.limiter.beside():
             return self._read(source, start, length, NEVER)
 
     def _ranges(self, source: SourceObject) -> Iterator[bytes]:
         stopped = threading.Event()
 
         def read(start: int) -> bytes:
-            with self._limiter.beside():
+            with self._store.limiter.beside():
                 return self._read(source, start, min(RANGE_BYTES, source.size - start), stopped)
 
         reads = (partial(read, start) for start in range(0, source.size, RANGE_BYTES))
@@ -122,31 +151,33 @@ class S3Sources(S3Base):
             body = self._fast_read(self._fast, source, stopped)
         else:
             body = self._slow_read(source, None if whole else start, length, stopped)
-        self.requests.add("bytes_read", len(body))
+        self._store.requests.add("bytes_read", len(body))
         if len(body) != length:
             raise SourceChanged(source.key, source.etag, f"{len(body)} bytes, not {length}")
         return body
 
     def _fast_read(self, fast: FastGet, source: SourceObject, stopped: threading.Event) -> bytes:
         def once(seconds: float) -> bytes:
-            self.requests.add("GET")
+            self._store.requests.add("GET")
             asked = fast if seconds >= fast.timeout_seconds else fast.hurried
-            return asked.get(source, compare=not self.traits.reads_if_match)
+            return asked.get(source, compare=not self._store.traits.reads_if_match)
 
-        return self._retries.ask("get", source.bucket, source.key, once, stopped)
+        return self._store.retries.ask("get", source.bucket, source.key, once, stopped)
 
     def _slow_read(
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
     ) -> bytes:
         """One range; from no start, the whole object."""
         wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
-        compares = not self.traits.reads_if_match
+        compares = not self._store.traits.reads_if_match
         if not compares:
             wanted["IfMatch"] = f'"{source.etag}"'
 
         def request(time_is_up: TimeIsUp) -> bytes:
             with told_of_source("get", source.bucket, source.key):
-                answer = self._client.get_object(Bucket=source.bucket, Key=source.key, **wanted)
+                answer = self._store.client.get_object(
+                    Bucket=source.bucket, Key=source.key, **wanted
+                )
             if compares:
                 require_etag(source, answer.get("ETag"))
             body = read_body(answer, time_is_up)
@@ -155,7 +186,7 @@ class S3Sources(S3Base):
             return body
 
         try:
-            return self._asked("GET", "get", source.bucket, source.key, request, stopped)
+            return self._store.asked("GET", "get", source.bucket, source.key, request, stopped)
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
@@ -164,7 +195,7 @@ class S3Sources(S3Base):
 
 def _is_as_listed(source: SourceObject, body: bytes) -> bool:
     """False when the ETag looks like the MD5 sum of the body, and is not."""
-    if _MD5.fullmatch(source.etag) is None:
+    if not is_md5(source.etag):
         return True
     # Against bytes that change on their way; an attacker could change the ETag as well.
     digest = hashlib.md5(usedforsecurity=False)

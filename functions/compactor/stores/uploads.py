@@ -37,13 +37,12 @@ class S3Uploads(S3Base):
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """See the port."""
         extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
         if metadata:
             extra["Metadata"] = dict(metadata)
 
         def request(_: TimeIsUp) -> str:
-            answer = self._client.create_multipart_upload(
+            answer = self.client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
                 ChecksumAlgorithm="CRC32",
@@ -57,12 +56,11 @@ class S3Uploads(S3Base):
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
     ) -> StoredPart:
-        """See the port."""
         self.requests.add("bytes_written", len(body))
         crc32 = isal_zlib.crc32(body)
 
         def request(time_is_up: TimeIsUp) -> str:
-            answer = self._client.upload_part(
+            answer = self.client.upload_part(
                 Bucket=bucket,
                 Key=key,
                 UploadId=upload_id,
@@ -85,11 +83,9 @@ class S3Uploads(S3Base):
         start: int,
         length: int,
     ) -> StoredPart:
-        """See the port."""
-
         def request(_: TimeIsUp) -> Any:
             with told_of_source("copy part", source.bucket, source.key):
-                answer = self._client.upload_part_copy(
+                answer = self.client.upload_part_copy(
                     Bucket=bucket,
                     Key=key,
                     UploadId=upload_id,
@@ -119,7 +115,6 @@ class S3Uploads(S3Base):
         *,
         crc32: int | None,
     ) -> None:
-        """See the port."""
         checksum: dict[str, Any] = {}
         if crc32 is not None:
             checksum = {"ChecksumCRC32": encoded_crc32(crc32), "ChecksumType": "FULL_OBJECT"}
@@ -143,7 +138,7 @@ class S3Uploads(S3Base):
         checksum: dict[str, Any],
     ) -> None:
         def request(_: TimeIsUp) -> None:
-            self._client.complete_multipart_upload(
+            self.client.complete_multipart_upload(
                 Bucket=bucket,
                 Key=key,
                 UploadId=upload_id,
@@ -191,15 +186,13 @@ class S3Uploads(S3Base):
         more: dict[str, Any] = {"PartNumberMarker": after} if after else {}
 
         def request(_: TimeIsUp) -> Any:
-            return self._client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, **more)
+            return self.client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, **more)
 
         return self._answer("LIST", "list parts", bucket, key, request)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        """See the port."""
-
         def request(_: TimeIsUp) -> None:
-            self._client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
+            self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
 
         try:
             self._answer("DELETE", "abort upload", bucket, key, request)
@@ -207,7 +200,6 @@ class S3Uploads(S3Base):
             return
 
     def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-        """See the port."""
         markers: tuple[str, str] | None = ("", "")
         seen: set[tuple[str, str]] = set()
         while markers is not None:
@@ -229,7 +221,7 @@ class S3Uploads(S3Base):
 
         def request(_: TimeIsUp) -> Any:
             # Control characters of a key cannot stand in XML as they are.
-            return self._client.list_multipart_uploads(
+            return self.client.list_multipart_uploads(
                 Bucket=bucket, Prefix=prefix, EncodingType="url", **more
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -69,11 +68,6 @@ def fields_from(args: argparse.Namespace) -> dict[str, Any]:
         if value is not None:
             given[name] = _value(spec, value) if isinstance(value, str) else value
     return given
-
-
-def progress_shown() -> bool:
-    """True when progress can be seen and disturbs nobody."""
-    return sys.stderr.isatty()
 
 
 def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:

@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.log.log import CommitLog
-from compactor.model import CompactionPlan, Listing, Partition, SourceObject
+from compactor.model import CompactionPlan, Partition
 from compactor.outputs.detection import decided_by
-from compactor.planning.plan import Knowledge, plan
+from compactor.planning.plan import Knowledge
+from compactor.ports import ObjectStore
 from compactor.report.html import human_bytes
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
@@ -93,40 +95,25 @@ def find(settings: Settings, store: S3Store) -> Discovery:
         return discover(settings, store, time.time(), committed=committed)
 
 
-def forecast(items: Sequence[WorkItem], settings: Settings, store: S3Store) -> list[Forecast]:
+def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) -> list[Forecast]:
     """The plan of every partition, in the order given.
 
-    Unlike a worker, which plans in windows to bound its memory, this looks at each partition
-    as a whole (about 0.5 KB for every object that no commit names).
+    A worker plans a window of a partition at a time, to bound its memory; here the same windows
+    take about 0.5 KB for every object that no commit names.
     """
 
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
-        listing = _listing(item.partition, state.committed, store)
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
-        return Forecast(item, plan(listing, settings, known, time.time()))
+        expected = forecasts.Forecast(settings, store, known, state.written_at)
+        return Forecast(item, expected.of(item.partition, time.time()))
 
-    forecasts: list[Forecast] = []
+    found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
         for done in pool.map(one, items):
-            forecasts.append(done)
+            found.append(done)
             bar.advance()
-    return forecasts
-
-
-def _listing(partition: Partition, committed: set[bytes], store: S3Store) -> Listing:
-    fresh: list[SourceObject] = []
-    committed_objects = committed_bytes = 0
-    newest = 0.0
-    for page in store.list_objects(partition.bucket, partition.prefix):
-        for source in page:
-            newest = max(newest, source.last_modified)
-            if committed and source.identity in committed:
-                committed_objects += 1
-                committed_bytes += source.size
-            else:
-                fresh.append(source)
-    return Listing(partition, tuple(fresh), committed_objects, committed_bytes, newest)
+    return found
 
 
 def _document(

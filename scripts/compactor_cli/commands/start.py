@@ -17,7 +17,7 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
-from compactor_cli.deployed.progress import Follower, Progress
+from compactor_cli.deployed.progress import DeployedProgress, Follower
 from compactor_cli.deployed.reports import report_of
 from compactor_cli.runs import new_run_id
 
@@ -89,7 +89,7 @@ def _wait(found: Deployment, execution: Execution) -> Execution:
     try:
         with progress(f"run {execution.run_id}") as bar:
 
-            def show(at: Progress) -> None:
+            def show(at: DeployedProgress) -> None:
                 counts = at.clean_up or at.counts
                 done, total = (counts.ended, counts.total) if counts else (0, None)
                 bar.show(done, total, at.line)

@@ -18,7 +18,7 @@ _CLEANING = "CleanUpPartitions"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DeployedProgress:
     """Where a run stands.
 
     Attributes:
@@ -56,7 +56,7 @@ class Follower:
         self._map_runs: dict[str, str] = {}
 
     def wait(
-        self, show: Callable[[Progress], None], pause: Callable[[float], None] = time.sleep
+        self, show: Callable[[DeployedProgress], None], pause: Callable[[float], None] = time.sleep
     ) -> Execution:
         """Return the run when it has ended, however it did.
 
@@ -77,7 +77,7 @@ class Follower:
             pause(seconds)
             seconds = min(seconds * 1.5, _LAST_POLL_SECONDS)
 
-    def progress(self) -> Progress:
+    def progress(self) -> DeployedProgress:
         """Where it stands now.
 
         Raises:
@@ -87,7 +87,7 @@ class Follower:
         unknown = CLEAN_UPS_LABEL not in self._map_runs and _CLEANING in history.states
         if unknown or not self._map_runs:
             self._map_runs = find_map_runs(self._aws, self._arn)
-        return Progress(
+        return DeployedProgress(
             self._count(PARTITIONS_LABEL),
             history.states,
             history.spark_line,

@@ -1,0 +1,83 @@
+"""What a run would do to one partition now, window by window, as its worker would; reads only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from compactor.log.identity import outputs_among
+from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
+from compactor.planning.listing import take_listing
+from compactor.planning.plan import Knowledge, plan
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+
+class Forecast:
+    """Plans a partition that nobody works on.
+
+    Args:
+        settings: of the run.
+        store: where the partition is.
+        known: what its log says of its sources.
+        written_at: when the newest commit was written, by the store's clock; UNIX seconds.
+    """
+
+    def __init__(
+        self, settings: Settings, store: ObjectStore, known: Knowledge, written_at: float = inf
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._known = known
+        self._written_at = written_at
+        self._no_outputs: set[bytes] = set()
+        self._skipped: dict[SkipReason, Skipped] = {}
+
+    def of(self, partition: Partition, now: float) -> CompactionPlan:
+        """The groups of all windows in order, and what is left alone.
+
+        What the content of sources shows (another format than their keys promise, or that they
+        cannot be read) divides some groups further when they are read.
+        """
+        groups: list[ObjectGroup] = []
+        self._skipped = {}
+        start_after = ""
+        # Ends: each window begins behind the one before.
+        while True:
+            listing = take_listing(
+                self._store,
+                partition,
+                self._known.committed,
+                start_after,
+                written_at=self._written_at,
+            )
+            if listing.returned:
+                keys = tuple(one.key for one in listing.returned[:1])
+                size = sum(one.size for one in listing.returned)
+                self._skip(SkipReason.AGAIN, Skipped(len(listing.returned), size, keys))
+            groups += self._window(listing, now)
+            if listing.complete:
+                return CompactionPlan(partition, tuple(groups), self._skipped)
+            start_after = listing.last_key
+
+    def _window(self, listing: Listing, now: float) -> tuple[ObjectGroup, ...]:
+        while True:
+            decision = plan(listing, self._settings, self._known, now)
+            found = {
+                one.identity: one
+                for group in decision.groups
+                for one in outputs_among(group.sources, self._store, self._no_outputs)
+            }
+            if not found:
+                break
+            first = next(iter(found.values())).key
+            size = sum(one.size for one in found.values())
+            self._skip(SkipReason.OWN_STATE, Skipped(len(found), size, (first,)))
+            left = (one for one in listing.objects if one.identity not in found)
+            listing = replace(listing, objects=tuple(left))
+        for reason, one in decision.skipped.items():
+            self._skip(reason, one)
+        return decision.groups
+
+    def _skip(self, reason: SkipReason, skipped: Skipped) -> None:
+        self._skipped[reason] = self._skipped.get(reason, Skipped(0, 0)).plus(skipped)

@@ -1,0 +1,197 @@
+"""An output while sources are put into it: what is written, and what each of them became."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from compactor.formats.framing import Framed, Framer, StreamFraming
+from compactor.log.entries import Output
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import Kept, SliceFacts
+from compactor.model import Signature, SourceObject
+from compactor.outputs import plain
+from compactor.outputs.detection import passing_check
+from compactor.outputs.pending import OutputWriter, Tally
+from compactor.planning.packing import output_compression
+from compactor.second_reading import Sample
+from compactor.settings.settings import Settings
+
+
+class ManifestFull(Exception):
+    """The manifest cannot keep what gives this source back: nothing of it was written."""
+
+
+class _Copied(NamedTuple):
+    """A source that S3 copied last, its place, and whether it ends with a newline."""
+
+    source: SourceObject
+    offset: int
+    ended: bool
+
+
+class OpenOutput:
+    """One output, from the first source with content to the last.
+
+    Args:
+        signature: of every source in it.
+        framer: joins them.
+        writer: stores it.
+        sample: what is read a second time; None where nothing is.
+        kept: what its manifest keeps of its sources.
+        rows: of its manifest, to be added to.
+        settings: of the run.
+
+    Attributes:
+        signature, sample: as given.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        framer: Framer,
+        writer: OutputWriter,
+        sample: Sample | None,
+        *,
+        kept: Kept,
+        rows: list[ManifestRow],
+        settings: Settings,
+    ) -> None:
+        self.signature = signature
+        self.sample = sample
+        self._framer = framer
+        self._writer = writer
+        self._kept = kept
+        self._rows = rows
+        self._settings = settings
+        self._begun = False
+        self._frame_bytes = 0
+        self._frame_newlines = 0
+        # Whether a copied source needs a newline is known once bytes follow.
+        self._unended: _Copied | None = None
+
+    @property
+    def plain_bytes(self) -> int:
+        """Bytes written so far."""
+        return self._writer.plain_bytes
+
+    def place(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
+        """Write one source.
+
+        Args:
+            source: which.
+            content: its plain bytes.
+            raw: its bytes as stored; None where they are not at hand.
+
+        Raises:
+            ManifestFull: it begins another output.
+            UnreadableSource: it is not what its head promised; nothing of it was written, unless
+                :attr:`plain_bytes` says otherwise.
+        """
+        stream = None if content.complete else self._framer.stream()
+        if stream is not None:
+            self._begin()
+            self._place_stream(source, content, stream)
+            return
+        framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
+        if not self._kept.has_room(framed):
+            raise ManifestFull
+        self._begin()
+        start = self._writer.plain_bytes
+        if framed.separator:
+            self._writer.write(framed.separator)
+        self._place_slice(source, content, framed, start, raw)
+
+    def copy(self, source: SourceObject, *, ended: bool) -> None:
+        """Let S3 copy one source; ``ended`` says whether its last byte is a newline."""
+        self._begin()
+        self._unended = _Copied(source, self._writer.plain_bytes, ended)
+        self._writer.copy(source)
+        if self.sample is not None:
+            self.sample.pass_over()
+
+    def end_copied(self, *, last: bool = False) -> None:
+        """Add the newline that a copied source lacks, unless it is the output's last."""
+        if self._unended is None:
+            return
+        (source, offset, ended), self._unended = self._unended, None
+        appended = 0 if last else int(not ended)
+        self._writer.write(b"\n" * appended)
+        facts = SliceFacts(None, appended=appended)
+        length = source.size + appended
+        self._rows.append(ManifestRow(source, offset, length, source.size, None, facts))
+
+    def finish(self) -> Output | None:
+        """Store what is left; None, and nothing stored, where no source could be placed."""
+        if not self._begun:
+            self._writer.abort()
+            return None
+        self.end_copied(last=True)
+        self._write_frame(self._framer.closing())
+        writer = self._writer
+        upload_id, parts = writer.finish()
+        return Output(
+            bucket=writer.bucket,
+            key=writer.key,
+            upload_id=upload_id,
+            parts=parts,
+            size=writer.size,
+            crc32=writer.crc32,
+            plain_bytes=writer.plain_bytes,
+            records=sum(row.facts.records or 0 for row in self._rows if row.facts is not None),
+            format=self.signature.format,
+            compression=output_compression(self._settings, self.signature.compression),
+        )
+
+    def tally(self) -> Tally:
+        """What was counted while it was written; complete once it is finished."""
+        writer = self._writer
+        return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
+
+    def abort(self) -> None:
+        """Drop what was stored of it."""
+        self._writer.abort()
+
+    def _begin(self) -> None:
+        """What stands before the next source."""
+        if not self._begun:
+            self._begun = True
+            self._write_frame(self._framer.opening())
+        if self._unended is not None:
+            self.end_copied()
+
+    def _place_stream(
+        self, source: SourceObject, content: plain.PlainContent, stream: StreamFraming
+    ) -> None:
+        start = self._writer.plain_bytes
+        check = passing_check(self.signature, self._settings)
+        for chunk in content.chunks():
+            check.feed(chunk)
+            for piece in stream.feed(chunk):
+                self._writer.write(piece)
+        check.finish()
+        self._place_slice(source, content, stream.finish(), start, None)
+
+    def _place_slice(
+        self,
+        source: SourceObject,
+        content: plain.PlainContent,
+        framed: Framed,
+        start: int,
+        raw: bytes | None,
+    ) -> None:
+        """Write a slice, or what is left of it, and the row that tells of it."""
+        writer, separator = self._writer, framed.separator
+        for piece in framed.slice:
+            writer.write(piece)
+        offset = start + len(separator)
+        length = writer.plain_bytes - offset
+        self._frame_bytes += len(separator)
+        facts = self._kept.take(framed)
+        self._rows.append(ManifestRow(source, offset, length, content.size, content.crc32, facts))
+        if self.sample is not None:
+            self.sample.place(source.key, source.identity, raw, separator, framed.slice)
+
+    def _write_frame(self, data: bytes) -> None:
+        self._writer.write(data)
+        self._frame_bytes += len(data)
+        self._frame_newlines += data.count(b"\n")

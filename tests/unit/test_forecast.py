@@ -1,0 +1,105 @@
+"""``compactor plan`` shows exactly what a run then does: windows, borders of groups, outputs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+
+from compactor.destination import LOG_METADATA
+from compactor.discovery.work import WorkItem
+from compactor.log.log import CommitLog
+from compactor.model import SkipReason
+from compactor.planning import listing, packing
+from compactor_cli.commands.plan import Forecast, forecast
+from tests.support.examples import NOW, PARTITION
+from tests.support.world import LOG_LINE, World
+
+ITEM = WorkItem(PARTITION.path, PARTITION.bucket, PARTITION.prefix, 1, 1)
+
+
+def forecast_of(world: World) -> Forecast:
+    with patch("time.time", world.clock.now):
+        (found,) = forecast([ITEM], world.settings, world.store)
+    return found
+
+
+def committed_by(world: World, run_id: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Groups that a run committed, and the keys of their sources, in order."""
+    log = CommitLog(world.store, world.settings, PARTITION)
+    commits = [one for one in log.every_commit() if one.run_id == run_id]
+    return [(one.group_id, tuple(row.source.key for row in one.rows)) for one in reversed(commits)]
+
+
+def planned(found: Forecast) -> list[tuple[str, tuple[str, ...]]]:
+    return [(one.id, tuple(s.key for s in one.sources)) for one in found.plan.groups]
+
+
+def put_some(world: World, chance: random.Random, start: int) -> None:
+    for number in range(start, start + chance.randrange(1, 25)):
+        kind = chance.choice(["json", "log", "log.gz", "csv"])
+        name = f"{chance.randrange(1000):03}-{number:03}.{kind}"
+        if kind == "json":
+            world.add(name, '{{"id": "{}"}}', chance.randrange(1, 30))
+        elif kind == "csv":
+            rows = "".join(f"record-{number}{row},{row}\n" for row in range(9))
+            world.put(name, f"id,count\n{rows}".encode())
+        else:
+            world.add(name, LOG_LINE, chance.randrange(1, 30), packed=kind == "log.gz")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_run_makes_the_very_groups_that_plan_showed(seed: int, monkeypatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(listing, "LISTING_WINDOW", chance.choice([2, 3, 5, 8, 1000]))
+    monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", chance.choice([2, 4, 1000]))
+    target = chance.choice([400, 2_000, 1 << 20])
+    monkeypatch.setattr(packing, "target_bytes", lambda *_: target)
+    world = World(min_objects=chance.choice([1, 2, 5]), small_object_bytes=1 << 20)
+    # A second round meets what the first committed.
+    for start in (0, 100):
+        put_some(world, chance, start)
+        found = forecast_of(world)
+        receipt = world.run()
+        assert receipt.status == "done"
+        assert planned(found) == committed_by(world, f"run-{world.runs}")
+        assert len(found.plan.groups) == receipt.counts.objects_out
+        assert found.objects == receipt.counts.objects_in
+        told = {reason.value: one for reason, one in found.plan.skipped.items()}
+        assert told == receipt.skipped
+
+
+def test_plan_leaves_out_what_a_run_finds_to_be_outputs(monkeypatch) -> None:
+    monkeypatch.setattr(listing, "LISTING_WINDOW", 3)
+    world = World()
+    world.add("a.json", '{{"id": "{}"}}')
+    world.add("c.json", '{{"id": "{}"}}')
+    world.add("d.json", '{{"id": "{}"}}')
+    name = PARTITION.prefix + f"b-{'0' * 32}.json"
+    body = b'{"id": "record-99"}\n'
+    world.store.seed("source", name, body, last_modified=NOW - 86_400)
+    objects = world.store._buckets["source"].objects
+    objects[name] = replace(objects[name], metadata={LOG_METADATA: "of-another-run"})
+    found = forecast_of(world)
+    receipt = world.run()
+    assert planned(found) == committed_by(world, "run-1")
+    assert found.plan.skipped[SkipReason.OWN_STATE] == receipt.skipped["own_state_or_output"]
+    assert found.plan.skipped[SkipReason.OWN_STATE].examples == (name,)
+    assert found.objects == 3
+
+
+def test_plan_tells_of_what_was_put_again_after_its_commit() -> None:
+    world = World()
+    for name in ("a.json", "b.json"):
+        world.add(name, '{{"id": "{}"}}')
+    world.run()
+    world.clock.advance(10)
+    key = f"{PARTITION.prefix}a.json"
+    body = world.store.contents("source", key)[key]
+    world.store.seed("source", key, body, last_modified=world.clock.now() + 5)
+    found = forecast_of(world)
+    assert found.plan.skipped[SkipReason.AGAIN].objects == 1
+    assert not found.plan.groups
+    assert world.run().skipped["delivered_again"].objects == 1
