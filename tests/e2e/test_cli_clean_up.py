@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from compactor_cli.local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
@@ -31,7 +30,7 @@ def clean_up(lake: Lake, *words: str) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=120,
         cwd=REPO_ROOT,
-        env={**os.environ, "PYTHONPATH": f"{Path('functions')}:."},
+        env={**os.environ, "PYTHONPATH": "functions:scripts:spark:."},
     )
 
 
