@@ -9,21 +9,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
-from compactor.formats import columns, detect, json_lines, log_lines
+from compactor.formats import cloudfront, columns, json_lines, log_lines
 from compactor.formats.first_record import FirstRecord
 from compactor.outputs.headers import HeaderCase
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
-# The package has a function of the module's name.
-_DETECT = sys.modules[detect.__module__]
 
 
 def rows(body: bytes) -> list[Any]:
@@ -69,7 +66,7 @@ def _first_line_is_a_header(patch: pytest.MonkeyPatch) -> None:
     def header(head: bytes, *_: object, **__: object) -> FirstRecord:
         return FirstRecord(head.partition(b"\n")[0])
 
-    patch.setattr(_DETECT, "first_record", header)
+    patch.setattr(columns, "first_record", header)
 
 
 def _nothing_is_confirmed(patch: pytest.MonkeyPatch) -> None:
@@ -99,7 +96,7 @@ def _no_json_is_a_document(patch: pytest.MonkeyPatch) -> None:
 
 
 def _fields_may_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_DETECT, "_refuse_other_comments", lambda *_: None)
+    patch.setattr(cloudfront, "_refuse_other_comments", lambda *_: None)
 
 
 GUARDS = (

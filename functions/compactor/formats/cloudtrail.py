@@ -15,10 +15,12 @@ import msgspec
 from compactor.errors import UnreadableSource
 from compactor.formats.characters import is_utf8
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
-from compactor.formats.json_text import open_state
+from compactor.formats.json_text import is_object, open_state
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
-from compactor.model import QuarantineReason
+from compactor.formats.spec import Choice, Detected, FormatSpec, Look
+from compactor.formats.undelimited import is_undelimited
+from compactor.model import Format, QuarantineReason
 
 OPENING = re.compile(rb'(?:\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
 _BLANKS = b" \t\r\n"
@@ -232,3 +234,38 @@ def _edited(
 
 def _malformed(detail: str) -> UnreadableSource:
     return UnreadableSource(QuarantineReason.MALFORMED, detail)
+
+
+_TRAIL = Detected(Format.CLOUDTRAIL)
+
+
+def _recognise(look: Look) -> Detected | None:
+    if OPENING.match(look.head) is None:
+        return None
+    return _TRAIL if "_CloudTrail_" in look.key or _is_one_document(look.head) else None
+
+
+def _is_one_document(head: bytes) -> bool:
+    """Whether there is but one line, or the first one is no whole object nor several."""
+    line, _, rest = head.lstrip(_BLANKS).partition(b"\n")
+    if is_undelimited(line):
+        return False
+    return not (rest.strip(_BLANKS) and is_object(line))
+
+
+SPEC = FormatSpec(
+    format=Format.CLOUDTRAIL,
+    extension="json",
+    media_type="application/json",
+    framer=lambda _, other: CloudTrailFramer(lines=other),
+    recognise=_recognise,
+    begins=b"{",
+    choice=Choice("cloudtrail_output", "document", "lines", uncopied="lines"),
+    proven=True,
+    rows="json",
+    records=lambda: CloudTrailFramer(lines=True),
+    hint="cloudtrail",
+    named=r"_CloudTrail_[^/]*$",
+    whole=True,
+    validated=True,
+)

@@ -30,7 +30,7 @@ from compactor.outputs.detection import detect_source, passing_check
 from compactor.outputs.headers import HeaderCase
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.twice import sample_for
-from compactor.planning.packing import as_learned, output_compression
+from compactor.planning.packing import as_learned, output_choices, output_compression
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame, Sample
 from compactor.settings.settings import Settings
@@ -247,11 +247,7 @@ class _Attempt:
         extension = extension_for(signature.format, compression)
         key = self._destination.key(self._group, f".{extension}")
         self._signature = signature
-        self._framer = framer_for(
-            signature,
-            cloudtrail_output=settings.cloudtrail_output,
-            undelimited_output=settings.undelimited_output,
-        )
+        self._framer = framer_for(signature, **output_choices(settings))
         if isinstance(self._framer, ColumnsFramer):
             self._headers.framer = self._framer
         frame = Frame(self._framer.opening(), self._framer.closing())

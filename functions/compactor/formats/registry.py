@@ -1,0 +1,59 @@
+"""All formats, in the order in which they are tried: a new one is a file and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from compactor.formats import (
+    cloudfront,
+    cloudtrail,
+    columns,
+    json_lines,
+    parquet,
+    text,
+    undelimited,
+    vpc_flow,
+)
+from compactor.formats.spec import Choice, FormatSpec, Recognise
+from compactor.model import Format
+
+SPECS: tuple[FormatSpec, ...] = (
+    cloudtrail.SPEC,
+    json_lines.SPEC,
+    undelimited.SPEC,
+    cloudfront.SPEC,
+    vpc_flow.SPEC,
+    columns.CSV,
+    columns.TSV,
+    text.SPEC,
+    parquet.SPEC,
+)
+_OF: Mapping[Format, FormatSpec] = MappingProxyType({spec.format: spec for spec in SPECS})
+#: The settings that say how outputs of a format are written, by name.
+CHOICES: Mapping[str, Choice] = MappingProxyType(
+    {spec.choice.field: spec.choice for spec in SPECS if spec.choice is not None}
+)
+
+
+def spec_of(format: Format) -> FormatSpec:
+    """What is known of a format."""
+    return _OF[format]
+
+
+def _begun_by(*begins: bytes) -> tuple[Recognise, ...]:
+    return tuple(one.recognise for one in SPECS if one.recognise and one.begins in begins)
+
+
+#: Asked of what begins with a brace, which is JSON or nothing.
+OF_OBJECTS = _begun_by(b"{")
+#: Asked of anything else, by the first byte that is no blank.
+OF_OTHERS: Mapping[int, tuple[Recognise, ...]] = MappingProxyType(
+    {
+        spec.begins[0]: _begun_by(b"", spec.begins)
+        for spec in SPECS
+        if spec.begins not in {b"", b"{"}
+    }
+)
+#: Asked where that byte begins no format of its own.
+OF_ANY = _begun_by(b"")
