@@ -22,6 +22,7 @@ class Format(StrEnum):
     CLOUDFRONT = "cloudfront"
     CLOUDTRAIL = "cloudtrail"
     UNDELIMITED_JSON = "undelimited_json"
+    JSON_ARRAY = "json_array"
     PARQUET = "parquet"
 
 

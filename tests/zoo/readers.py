@@ -69,6 +69,15 @@ def json_document(body: bytes) -> Records:
     return Counter(("json", canonical(one)) for one in values)
 
 
+def json_elements(body: bytes) -> Records:
+    """Elements of arrays and values on lines alike."""
+    try:
+        json.loads(body.removeprefix(BOM))
+    except (ValueError, RecursionError):
+        return json_stream(body)
+    return json_document(body)
+
+
 def records_document(body: bytes) -> Records:
     """One document whose array ``Records`` holds the records; any other member is one, too."""
     try:

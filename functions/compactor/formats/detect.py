@@ -18,7 +18,8 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 9 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
 | 10 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
 | 11 | lines of a log (``log_lines``) | any | TEXT | |
-| 12 | anything else | any | refused: UNKNOWN_FORMAT | |
+| 12 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
+| 13 | anything else | any | refused: UNKNOWN_FORMAT | |
 
 Rule 4 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
 refused as ENCODING, but for access logs (their structure tells, and clients send such bytes) and

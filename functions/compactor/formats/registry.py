@@ -9,6 +9,7 @@ from compactor.formats import (
     cloudfront,
     cloudtrail,
     columns,
+    json_arrays,
     json_lines,
     parquet,
     text,
@@ -27,6 +28,7 @@ SPECS: tuple[FormatSpec, ...] = (
     columns.CSV,
     columns.TSV,
     text.SPEC,
+    json_arrays.SPEC,
     parquet.SPEC,
 )
 _OF: Mapping[Format, FormatSpec] = MappingProxyType({spec.format: spec for spec in SPECS})

@@ -169,7 +169,9 @@ class _Comparison:
         for number, source in enumerate(sources):
             pieces += [source.separator if number else b"", source.slice]
         reading = self._reading.as_output(
-            trail_lines=self._declared.trail_lines, stream_as_is=self._declared.stream_as_is
+            trail_lines=self._declared.trail_lines,
+            stream_as_is=self._declared.stream_as_is,
+            array_lines=self._declared.array_lines,
         )
         found = read(reading, (*pieces, self._frame.closing))
         records = found.without(header)

@@ -63,6 +63,14 @@ def _are_lax_records(text: bytes) -> bool:
     return True
 
 
+def are_elements_objects(text: bytes) -> bool:
+    """True for an array in which every element is an object; the empty one is as well."""
+    try:
+        return all(one.startswith(b"{") for one in elements((text,), records=False))
+    except NotJson:
+        return False
+
+
 def looks_open(text: bytes) -> bool:
     """True where a string, an object or an array begins that does not end."""
     bare = _STRING.sub(b"", text)

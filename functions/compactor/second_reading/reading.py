@@ -144,7 +144,7 @@ def _json_lines(reading: Reading, pieces: Iterable[bytes]) -> Seen:
     seen = Seen()
     last: list[bytes] = []
     strict = reading.kind is Kind.STRICT_JSON_LINES
-    squeeze = reading.kind is Kind.TRAIL_LINES
+    squeeze = reading.kind in {Kind.TRAIL_LINES, Kind.ARRAY_LINES}
     for last in _lines(pieces):
         records: list[object] = []
         for line in last:
@@ -202,6 +202,16 @@ def _trail(_: Reading, pieces: Iterable[bytes]) -> Seen:
     if not head.strip():
         return Seen()
     return _counted(map(squeezed, elements(chain((head,), whole), records=True)))
+
+
+def _array(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    whole = iter(pieces)
+    head = b""
+    while not head.strip() and (piece := next(whole, None)) is not None:
+        head += piece
+    if not head.strip():
+        return Seen()
+    return _counted(map(squeezed, elements(chain((head,), whole), records=False)))
 
 
 def _counted(records: Iterator[bytes]) -> Seen:
@@ -279,6 +289,8 @@ _READERS: Mapping[Kind, Callable[[Reading, Iterable[bytes]], Seen]] = {
     Kind.JSON_STREAM: _json_stream,
     Kind.JSON_DOCUMENT: _json_document,
     Kind.TRAIL: _trail,
+    Kind.ARRAY: _array,
+    Kind.ARRAY_LINES: _json_lines,
     Kind.TABLE: _table,
     Kind.FLOW: _flow,
     Kind.W3C: _w3c,
