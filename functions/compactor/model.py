@@ -23,6 +23,7 @@ class Format(StrEnum):
     CLOUDTRAIL = "cloudtrail"
     UNDELIMITED_JSON = "undelimited_json"
     JSON_ARRAY = "json_array"
+    JSON_LIST = "json_list"
     PARQUET = "parquet"
 
 

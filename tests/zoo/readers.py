@@ -92,6 +92,25 @@ def records_document(body: bytes) -> Records:
     return found
 
 
+@cache
+def listed_document(name: str) -> Reader:
+    """A record is an element of one member, with all that stands beside it in the document."""
+
+    def read(body: bytes) -> Records:
+        try:
+            value = json.loads(body.removeprefix(BOM))
+            records = value.pop(name)
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            return document(body)
+        if not isinstance(records, list):
+            return document(body)
+        beside = canonical(value)
+        return Counter(("json", beside, canonical(one)) for one in records)
+
+    read.__name__ = f"listed_document({name!r})"
+    return read
+
+
 def json_sequence(body: bytes) -> Records:
     """RFC 7464: each value stands between a record separator and a line feed."""
     texts = body.split(b"\x1e")

@@ -8,20 +8,21 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 |---|---|---|---|---|
 | 0 | nothing (or a BOM alone) | any | None: fits any group | |
 | 1 | the BOM of UTF-16 or UTF-32 | any | refused: ENCODING | |
-| 2 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL, proven by its framer | |
-| 3 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
-| 4 | ``{``, and every line that is not blank is one whole JSON object | any | JSON_LINES | |
-| 5 | ``{``, and the first line that is not begins with a whole object and ``{`` behind it | any | UNDELIMITED_JSON, proven by its framer | |
-| 6 | any other ``{`` | any | refused: OPEN_END, UNKNOWN_FORMAT | |
-| 7 | the magic of a known binary format, NUL, more than 1 in 100 control characters | any | refused: BINARY, or ENCODING for UTF-16 and UTF-32 | |
-| 8 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
-| 9 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
-| 10 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
-| 11 | lines of a log (``log_lines``) | any | TEXT | |
-| 12 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
-| 13 | anything else | any | refused: UNKNOWN_FORMAT | |
+| 2 | ``{`` and a line break or ``"Records"``, and one whole document of a known list and known fields (``listed``) | no ``_CloudTrail_`` | JSON_LIST | its fields |
+| 3 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL, proven by its framer | |
+| 4 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
+| 5 | ``{``, and every line that is not blank is one whole JSON object | any | JSON_LINES | |
+| 6 | ``{``, and the first line that is not begins with a whole object and ``{`` behind it | any | UNDELIMITED_JSON, proven by its framer | |
+| 7 | any other ``{`` | any | refused: OPEN_END, UNKNOWN_FORMAT | |
+| 8 | the magic of a known binary format, NUL, more than 1 in 100 control characters | any | refused: BINARY, or ENCODING for UTF-16 and UTF-32 | |
+| 9 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
+| 10 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
+| 11 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
+| 12 | lines of a log (``log_lines``) | any | TEXT | |
+| 13 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
+| 14 | anything else | any | refused: UNKNOWN_FORMAT | |
 
-Rule 4 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
+Rule 5 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
 refused as ENCODING, but for access logs (their structure tells, and clients send such bytes) and
 with ``encoding: "single_byte"``. A source that ends within a character, or between ``\r`` and
 ``\n``, is refused as OPEN_END, one that ends within quotes as OPEN_QUOTE.

@@ -11,6 +11,7 @@ from compactor.formats import (
     columns,
     json_arrays,
     json_lines,
+    listed,
     parquet,
     text,
     undelimited,
@@ -20,6 +21,8 @@ from compactor.formats.spec import Choice, FormatSpec, Recognise
 from compactor.model import Format
 
 SPECS: tuple[FormatSpec, ...] = (
+    # Before CloudTrail, whose documents begin alike and have one field.
+    listed.SPEC,
     cloudtrail.SPEC,
     json_lines.SPEC,
     undelimited.SPEC,

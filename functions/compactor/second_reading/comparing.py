@@ -202,6 +202,10 @@ def header_of(seen: Sequence[Seen], reading: Reading, declared: Declared) -> tup
     """The first row that is no record, as declared or because it is certain."""
     if reading.kind not in HEADED:
         return None
+    if reading.kind is Kind.LIST:
+        # They share an output only where it is the same in all of them.
+        found = {one.first for one in seen if one.first is not None}
+        return found.pop() if len(found) == 1 else None
     if reading.kind is Kind.TABLE and declared.csv_header != "auto":
         first = next((one.first for one in seen if one.first is not None), None)
         return first if declared.csv_header == "present" else None

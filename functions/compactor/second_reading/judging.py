@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from compactor.second_reading.cells import names_flow_fields
 from compactor.second_reading.json_text import (
     are_elements_objects,
+    is_listed,
     is_records_alone,
     is_value,
     starts_with_value,
@@ -34,6 +35,11 @@ _ASSIGNMENT = re.compile(rb"(?:[\w.\- ]+\s*[=:].*|[;#].*|\[[^\]]+\]\s*|\s*)\Z", 
 _TRAIL_START = re.compile(rb'\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
 _JSON_START = re.compile(rb'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[{"\]]')
 _ARRAY_START = re.compile(rb"\[[ \t\r\n]*\{")
+# A document on many lines, with nothing but short fields before its list.
+_LIST_START = re.compile(
+    rb'\{[ \t\r]*\n[^{}]{,4096}?"(?:configurationItems|Records|logEvents|[Ff]indings)"'
+    rb"[ \t\r\n]*:[ \t\r\n]*\["
+)
 _SPREAD_START = re.compile(rb"\{[ \t\r]*\n")
 _FLOW_LINE = re.compile(rb"[a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)+")
 _YAML = re.compile(rb"%YAML|---[ \t]*\r?\n[\w\"'-]+:\s")
@@ -48,6 +54,7 @@ _DECLARED: Mapping[str, Kind] = {
     "cloudtrail": Kind.TRAIL,
     "undelimited_json": Kind.JSON_STREAM,
     "json_array": Kind.ARRAY,
+    "json_list": Kind.LIST,
 }
 
 
@@ -143,6 +150,8 @@ def _document_kind(text: bytes) -> Kind:
     if text.startswith(b"{"):
         if is_records_alone(text):
             return Kind.TRAIL
+        if (b"\n" in text or _TRAIL_START.match(text)) and is_listed(text):
+            return Kind.LIST
         if b"\n" not in text:
             return Kind.JSON_LINES
     elif are_elements_objects(text):
@@ -154,6 +163,8 @@ def _unfinished_kind(text: bytes, *, complete: bool) -> Kind | None:
     """Of JSON that is cut off, or broken, or longer than what is at hand; None for other text."""
     if _TRAIL_START.match(text):
         return Kind.TRAIL
+    if not complete and _LIST_START.match(text):
+        return Kind.LIST
     if not _JSON_START.match(text):
         return None
     if not complete and _ARRAY_START.match(text):

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     JSON_DOCUMENT = "a JSON document"
     TRAIL = "a document of Records"
     TRAIL_LINES = "CloudTrail records on lines"
+    LIST = "a document of one list and its fields"
     ARRAY = "a JSON array"
     ARRAY_LINES = "elements of JSON arrays on lines"
     TABLE = "a table"
@@ -36,8 +37,8 @@ class Kind(StrEnum):
 
 #: Readings of an object as a whole, of which two cannot follow each other.
 WHOLE = frozenset({Kind.JSON_DOCUMENT, Kind.DOCUMENT, Kind.BINARY})
-#: Readings in which a first row may be a header.
-HEADED = frozenset({Kind.TABLE, Kind.FLOW})
+#: Readings in which a first row may be a header, or what stands beside the records.
+HEADED = frozenset({Kind.TABLE, Kind.FLOW, Kind.LIST})
 
 
 @dataclass(frozen=True, slots=True)
