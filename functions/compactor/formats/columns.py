@@ -211,8 +211,6 @@ def _open(reason: QuarantineReason, seen: str, text: bytes) -> UnreadableSource:
 def _format_by_name(key: str) -> Format | None:
     """No bytes tell CSV for certain: its readers go by the name, too."""
     name = key.lower()
-    if ".csv" not in name and ".tsv" not in name:
-        return None
     for encoding in _ENCODINGS:
         name = name.removesuffix(encoding)
     if name.endswith(".csv"):
@@ -221,6 +219,9 @@ def _format_by_name(key: str) -> Format | None:
 
 
 def _recognise(look: Look) -> Detected | None:
+    name = look.key.lower()
+    if ".csv" not in name and ".tsv" not in name:
+        return None
     format = _format_by_name(look.key)
     if format is None:
         return None

@@ -44,7 +44,7 @@ from compactor.formats.characters import Reading
 from compactor.formats.ends import refuse_end
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
-from compactor.formats.registry import OF_ANY, OF_OBJECTS, OF_OTHERS, spec_of
+from compactor.formats.registry import BY_FIRST_BYTE, spec_of
 from compactor.formats.spec import Detected, Look
 from compactor.model import Format, QuarantineReason
 
@@ -106,35 +106,23 @@ def _declared(forced: Format, look: Look) -> Detected:
 
 
 def _certain(look: Look) -> Detected:
-    first = _first_byte(look.head)
-    if first == _BRACE:
-        for recognise in OF_OBJECTS:
-            found = recognise(look)
-            if found is not None:
-                return found
-        raise json_lines.no_lines(look.head, complete=look.complete)
-    _refuse_no_text(look)
-    for recognise in OF_OTHERS.get(first, OF_ANY):
+    head = look.head
+    first = head[0]
+    if first in _BLANK:
+        behind = _FIRST.match(head)
+        if behind is not None:
+            first = behind[1][0]
+    if first != _BRACE:
+        characters.refuse_binary(head, keep_nuls=look.reading.keep_nuls)
+        if b"\n" not in head and b"\r" in head[:-1]:
+            seen = "its lines end with CR alone"
+            raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, "")
+    for recognise in BY_FIRST_BYTE[first]:
         found = recognise(look)
         if found is not None:
             return found
-    text = characters.ascii_of(look.head, keep_nuls=look.reading.keep_nuls)
-    json_lines.refuse_other_json(text)
+    if first == _BRACE:
+        raise json_lines.no_lines(head, complete=look.complete)
+    json_lines.refuse_other_json(characters.ascii_of(head, keep_nuls=look.reading.keep_nuls))
     seen = "its first line is not known as a line of a log"
-    raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, look.head)
-
-
-def _first_byte(head: bytes) -> int:
-    """The first that is no blank; the first of all where all are blank."""
-    if head[0] in _BLANK:
-        behind = _FIRST.match(head)
-        if behind is not None:
-            return behind[1][0]
-    return head[0]
-
-
-def _refuse_no_text(look: Look) -> None:
-    head = look.head
-    characters.refuse_binary(head, keep_nuls=look.reading.keep_nuls)
-    if b"\n" not in head and b"\r" in head[:-1]:
-        raise refused(QuarantineReason.UNKNOWN_FORMAT, "its lines end with CR alone", head, "")
+    raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head)

@@ -21,10 +21,12 @@ def refuse_end(end: bytes, format: Format, *, forced: bool, reading: Reading) ->
         forced: the caller insists on the format, so that the lines are not proven.
         reading: what the caller takes for
     """
+    last = end[-1]
+    if last < _ABOVE_ASCII and last != _CR and not forced:
+        return
     spec = spec_of(format)
     if spec.proven:
         return
-    last = end[-1]
     if last == _CR:
         raise refused(QuarantineReason.OPEN_END, "it ends between CR and LF", end[-_SHOWN_END:])
     if last >= _ABOVE_ASCII and not reading.single_byte and ends_within_character(end):

@@ -172,6 +172,9 @@ class ListFramer:
 
 def _recognise(look: Look) -> Detected | None:
     head = look.head
+    if head[:2] == b'{"' and (head[2:3] != b"R" or head.endswith(b"]}")):
+        # Most JSON: another field stands first, or Records and nothing else.
+        return None
     if not look.complete or "_CloudTrail_" in look.key or not _BEGINS.match(head):
         return None
     records = OPENING.match(head) is not None

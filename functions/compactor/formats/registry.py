@@ -46,19 +46,11 @@ def spec_of(format: Format) -> FormatSpec:
     return _OF[format]
 
 
-def _begun_by(*begins: bytes) -> tuple[Recognise, ...]:
+def _asked(first: bytes) -> tuple[Recognise, ...]:
+    # What begins with a brace is JSON or nothing.
+    begins = (first,) if first == b"{" else (b"", first)
     return tuple(one.recognise for one in SPECS if one.recognise and one.begins in begins)
 
 
-#: Asked of what begins with a brace, which is JSON or nothing.
-OF_OBJECTS = _begun_by(b"{")
-#: Asked of anything else, by the first byte that is no blank.
-OF_OTHERS: Mapping[int, tuple[Recognise, ...]] = MappingProxyType(
-    {
-        spec.begins[0]: _begun_by(b"", spec.begins)
-        for spec in SPECS
-        if spec.begins not in {b"", b"{"}
-    }
-)
-#: Asked where that byte begins no format of its own.
-OF_ANY = _begun_by(b"")
+#: What is asked of a source, in order, by its first byte that is no blank.
+BY_FIRST_BYTE = tuple(_asked(bytes([byte])) for byte in range(256))

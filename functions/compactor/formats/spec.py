@@ -74,7 +74,7 @@ class Look:
 
     def require_characters(self) -> None:
         """Raise UnreadableSource (ENCODING, BINARY, OPEN_END) for what is not UTF-8 and should."""
-        if not self.reading.single_byte:
+        if not self.head.isascii() and not self.reading.single_byte:
             characters.refuse_encoding(self.head, complete=self.complete)
 
 

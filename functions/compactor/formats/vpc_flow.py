@@ -37,7 +37,7 @@ _LEAST_KNOWN = 1 / 2
 
 def _recognise(look: Look) -> Detected | None:
     head = look.head
-    if not _LOWER_WORDS.match(head) and _FLOW_KEY not in look.key:
+    if _FLOW_KEY not in look.key and not _LOWER_WORDS.match(head):
         return None
     line = FIRST_LINE.match(head)
     if line is None or not _is_flow_header(line, look.key, head):
