@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.errors import UnreadableSource
+from compactor.errors import IntegrityError, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
+from compactor.formats.json_arrays import JsonArrayFramer
 from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, Signature
+from compactor_cli.commands import verify
 from tests.support.world import World
 from tests.unit.test_formats_cloudtrail import layouts, records
 
@@ -113,4 +115,22 @@ def test_a_run_joins_arrays_reads_them_a_second_time_and_restores_them(how):
         world.put(name, body)
     world.run()
     (output,) = world.store.contents("lake", "compacted/").values()
-    assert [one["n"] for one in seen(output, how)] == [1, 2, 3]  # type: ignore[index]
+    expected = [{"n": 1}, {"n": 2}, {"n": 3, "in": [{"x": [1, "],["]}]}]
+    assert seen(output, how) == expected
+    checked = verify.check(world.settings, world.store, sources=True, deep=True)
+    assert (checked.findings, checked.deep) == ([], [])
+
+
+@pytest.mark.parametrize("how", ["array", "lines"])
+def test_the_second_reading_withholds_arrays_that_lost_a_record(how, monkeypatch):
+    place = JsonArrayFramer.frame
+
+    def lost(self, content):
+        return place(self, content.replace(b'{"n":1},', b" " * 8))
+
+    monkeypatch.setattr(JsonArrayFramer, "frame", lost)
+    world = World(json_array_output=how)
+    world.put("a.json", b'[{"n":1},{"n":2}]')
+    world.put("b.json", b'[{"n":3}]')
+    with pytest.raises(IntegrityError, match="3 records in, 2 out"):
+        world.run()

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.errors import UnreadableSource
+from compactor.errors import IntegrityError, UnreadableSource
 from compactor.formats import detect, framer_for
+from compactor.formats.listed import ListFramer
 from compactor.formats.spec import Detected
 from compactor.model import Compression, Format
+from compactor_cli.commands import verify
 from tests.support.world import World
 from tests.unit.test_formats_cloudtrail import layouts, records
 from tests.unit.test_formats_json_arrays import join
@@ -132,3 +134,14 @@ def test_a_run_joins_equal_fields_alone_and_reads_them_a_second_time():
     found = [json.loads(one) for one in world.store.contents("lake", "compacted/").values()]
     assert sorted(one["fileVersion"] for one in found) == ["1.0", "1.3"]
     assert [len(one["configurationItems"]) for one in found] == [4, 4]
+    checked = verify.check(world.settings, world.store, sources=True, deep=True)
+    assert (checked.findings, checked.deep) == ([], [])
+
+
+def test_the_second_reading_withholds_documents_that_lost_a_field(monkeypatch):
+    monkeypatch.setattr(ListFramer, "opening", lambda _: b'{"configurationItems":[')
+    world = World()
+    for number in range(3):
+        world.put(f"{number}.json", config([{"n": number}]))
+    with pytest.raises(IntegrityError, match="read as a document of one list"):
+        world.run()

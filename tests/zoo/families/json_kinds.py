@@ -155,7 +155,7 @@ def _arrays_two(chance):
 
 @kind("JSON-LD, expanded", page="JSON-LD 1.1", url="https://www.w3.org/TR/json-ld11/",
       reader=document, verdict=LEFT, ending=".json")  # fmt: skip
-def _linked(chance):
+def _linked_expanded(chance):
     return json.dumps([{"@id": "_:b0", "http://schema.org/name": [{"@value": chance.word()}]}])
 
 
