@@ -27,6 +27,8 @@ class Format(StrEnum):
     CLOUDFRONT = "cloudfront"
     CLOUDTRAIL = "cloudtrail"
     UNDELIMITED_JSON = "undelimited_json"
+    JSON_ARRAY = "json_array"
+    JSON_LIST = "json_list"
     PARQUET = "parquet"
 
 

@@ -32,6 +32,7 @@ HEADERS = {
     Format.VPC_FLOW: FLOW_HEADER,
     Format.CLOUDFRONT: CLOUDFRONT_HEADER,
 }
+SIGNED = {**HEADERS, Format.JSON_LIST: b'{"Findings":[]}'}
 STREAMED = [Format.TEXT, Format.JSON_LINES, *HEADERS]
 
 csv_bodies = st.lists(
@@ -53,7 +54,7 @@ JOINED = [format for format in Format if format is not Format.PARQUET]
 
 
 def signature(format: Format) -> Signature:
-    return Signature(format, Compression.NONE, HEADERS.get(format, b""))
+    return Signature(format, Compression.NONE, SIGNED.get(format, b""))
 
 
 def join(framer: Framer, sources: list[bytes]) -> tuple[bytes, list[Framed]]:
@@ -244,7 +245,8 @@ def test_a_line_of_64_mib_streams_in_a_few_megabytes(format: Format) -> None:
 
 
 def test_documents_are_not_streamed() -> None:
-    for format in (Format.CLOUDTRAIL, Format.UNDELIMITED_JSON):
+    whole = (Format.CLOUDTRAIL, Format.UNDELIMITED_JSON, Format.JSON_ARRAY, Format.JSON_LIST)
+    for format in whole:
         assert framer_for(signature(format)).stream() is None
 
 
@@ -260,6 +262,8 @@ def test_a_view_is_framed_as_its_bytes_are(format: Format) -> None:
     bodies = {
         Format.CLOUDTRAIL: b'{"Records":[{"a":1},{"a":2}]}',
         Format.UNDELIMITED_JSON: b'{"a":1}{"a":2}\n',
+        Format.JSON_ARRAY: b'[{"a":1},{"a":2}]',
+        Format.JSON_LIST: b'{"Findings":[{"a":1},{"a":2}]}',
     }
     content = bodies.get(format, BOM + HEADERS.get(format, b"") + b"\nx\r\ny")
     whole, view = (framer_for(signature(format)).frame(c) for c in (content, memoryview(content)))
@@ -267,15 +271,23 @@ def test_a_view_is_framed_as_its_bytes_are(format: Format) -> None:
     assert facts_of(whole) == facts_of(view)
 
 
-def example(format: Format, number: int) -> bytes:
+def json_example(format: Format, number: int) -> str:
     records = [{"n": number, "text": 'a "quoted" }{ text'}, {"n": number}]
+    written = {
+        Format.CLOUDTRAIL: json.dumps({"Records": records}),
+        Format.UNDELIMITED_JSON: "".join(map(json.dumps, records)),
+        Format.JSON_ARRAY: json.dumps(records, indent=number or None),
+        Format.JSON_LIST: json.dumps({"Findings": records}, indent=1),
+        Format.JSON_LINES: "\n".join(map(json.dumps, records)),
+    }
+    return written.get(format, "")
+
+
+def example(format: Format, number: int) -> bytes:
+    found = json_example(format, number)
+    if found:
+        return found.encode()
     match format:
-        case Format.CLOUDTRAIL:
-            return json.dumps({"Records": records}).encode()
-        case Format.UNDELIMITED_JSON:
-            return "".join(map(json.dumps, records)).encode()
-        case Format.JSON_LINES:
-            return "\n".join(map(json.dumps, records)).encode()
         case Format.TEXT:
             stamp = b"2026-01-31T12:00:%02dZ" % number
             return b"%b INFO red\n%b WARN blue %d" % (stamp, stamp, number)

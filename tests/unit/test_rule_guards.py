@@ -13,18 +13,27 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
-from compactor.formats import characters, columns, detect, ends, json_lines, log_lines
+from compactor.formats import (
+    characters,
+    cloudfront,
+    columns,
+    ends,
+    json_lines,
+    log_lines,
+    vpc_flow,
+)
 from compactor.formats.first_record import FirstRecord
+from compactor.formats.registry import spec_of
 from compactor.outputs.headers import HeaderCase
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
 # The package has a function of the module's name.
-_DETECT = sys.modules[detect.__module__]
 _FIRST_RECORD = sys.modules[FirstRecord.__module__]
 
 
@@ -123,7 +132,7 @@ def _first_line_is_a_header(patch: pytest.MonkeyPatch) -> None:
     def header(head: bytes, *_: object, **__: object) -> FirstRecord:
         return FirstRecord(head.partition(b"\n")[0])
 
-    patch.setattr(_DETECT, "first_record", header)
+    patch.setattr(columns, "first_record", header)
 
 
 def _nothing_is_confirmed(patch: pytest.MonkeyPatch) -> None:
@@ -153,7 +162,7 @@ def _no_json_is_a_document(patch: pytest.MonkeyPatch) -> None:
 
 
 def _fields_may_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_DETECT, "_refuse_other_comments", lambda *_: None)
+    patch.setattr(cloudfront, "_refuse_other_comments", lambda *_: None)
 
 
 def _removed(place: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
@@ -296,7 +305,7 @@ GUARDS = (
     ),
     Guard(
         "a source that ends within a JSON string is not joined",
-        _removed(ends, "refuse_open_line", _passes),
+        _removed(ends, "spec_of", lambda one: replace(spec_of(one), refuse_open=None)),
         {"a.json": b'{"a":1}\n{"a":"cut off', "b.json": b'{"a":2}\n'},
         json_values,
         {"format": "json_lines"},
@@ -321,7 +330,7 @@ GUARDS = (
     ),
     Guard(
         "only the names of flow logs are a flow log's header",
-        _removed(_DETECT, "_is_flow_header", lambda *_: True),
+        _removed(vpc_flow, "_is_flow_header", lambda *_: True),
         {
             "1_vpcflowlogs_a.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:01 a\n",
             "1_vpcflowlogs_b.log": b"2026-01-31 12:00:00 ok\n2026-01-31 12:00:02 b\n",

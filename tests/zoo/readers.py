@@ -69,6 +69,15 @@ def json_document(body: bytes) -> Records:
     return Counter(("json", canonical(one)) for one in values)
 
 
+def json_elements(body: bytes) -> Records:
+    """Elements of arrays and values on lines alike."""
+    try:
+        json.loads(body.removeprefix(BOM))
+    except (ValueError, RecursionError):
+        return json_stream(body)
+    return json_document(body)
+
+
 def records_document(body: bytes) -> Records:
     """One document whose array ``Records`` holds the records; any other member is one, too."""
     try:
@@ -81,6 +90,25 @@ def records_document(body: bytes) -> Records:
     found: Records = Counter(("json", canonical(one)) for one in records)
     found.update(("member", canonical([key, one])) for key, one in value.items())
     return found
+
+
+@cache
+def listed_document(name: str) -> Reader:
+    """A record is an element of one member, with all that stands beside it in the document."""
+
+    def read(body: bytes) -> Records:
+        try:
+            value = json.loads(body.removeprefix(BOM))
+            records = value.pop(name)
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            return document(body)
+        if not isinstance(records, list):
+            return document(body)
+        beside = canonical(value)
+        return Counter(("json", beside, canonical(one)) for one in records)
+
+    read.__name__ = f"listed_document({name!r})"
+    return read
 
 
 def json_sequence(body: bytes) -> Records:

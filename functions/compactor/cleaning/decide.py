@@ -12,10 +12,11 @@ from math import floor
 
 from compactor.cleaning.records import CleanUpRecord, check_record
 from compactor.cleaning.work import retention_seconds
+from compactor.formats import spec_of
 from compactor.log.entries import Commit, output_digest, same_log
 from compactor.log.stored import StoredLog, every_entry
 from compactor.log.whole import require_unbroken
-from compactor.model import Format, SourceObject
+from compactor.model import SourceObject
 from compactor.ports import ObjectHead, ObjectStore, Refused
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.uris import SourceLocation
@@ -170,7 +171,8 @@ def _lies_in(one: SourceObject, source: SourceLocation) -> bool:
 
 def is_cloudtrail(commit: Commit) -> bool:
     """True when ``aws cloudtrail validate-logs`` would want the sources."""
-    if commit.output is not None and commit.output.format is Format.CLOUDTRAIL:
+    output = commit.output
+    if output is not None and output.format is not None and spec_of(output.format).validated:
         return True
     return any(_CLOUDTRAIL in one.key for one in commit.sources[:1])
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compactor.formats import SPECS
 from compactor.model import Compression
 from compactor.planning.packing import packing_class
 
@@ -46,12 +47,16 @@ SPEEDS: Mapping[str, WorkerSpeed] = {
 }
 
 
+_WHOLE = frozenset(spec.hint for spec in SPECS if spec.whole)
+
+
 def speed_for(key: str) -> WorkerSpeed:
     """The speed for objects named like this one; CSV and text are read as lines are.
 
-    zstd is taken for gzip, which takes longer; CloudTrail without gzip for CloudTrail with it.
+    zstd is taken for gzip, which takes longer; documents that are parsed whole, and CloudTrail
+    without gzip, for CloudTrail with it.
     """
     found = packing_class(key)
-    if found.kind == "cloudtrail":
+    if found.kind in _WHOLE:
         return SPEEDS[CLOUDTRAIL_GZIP]
     return SPEEDS[LINES if found.compression is Compression.NONE else LINES_GZIP]

@@ -7,16 +7,19 @@ once more among the records is perhaps a record itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from compactor.errors import UnreadableSource
 from compactor.formats.delimited import QuoteScan, ends_within_quotes
-from compactor.formats.first_record import delimiters_of
+from compactor.formats.first_record import delimiters_of, first_record
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.headed import HeadedFramer
 from compactor.formats.lines import BOM, LineFramer
+from compactor.formats.spec import Detected, FormatSpec, Look
 from compactor.model import Format, QuarantineReason
 
 _SHOWN_BYTES = 40
+_ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
 
 class ColumnsFramer:
@@ -203,3 +206,56 @@ def _open_end(text: bytes) -> UnreadableSource:
 def _open(reason: QuarantineReason, seen: str, text: bytes) -> UnreadableSource:
     shown = repr(text[:_SHOWN_BYTES])[1:] + ("..." if len(text) > _SHOWN_BYTES else "")
     return UnreadableSource(reason, f"{seen}; it starts with {shown}")
+
+
+def _format_by_name(key: str) -> Format | None:
+    """No bytes tell CSV for certain: its readers go by the name, too."""
+    name = key.lower()
+    for encoding in _ENCODINGS:
+        name = name.removesuffix(encoding)
+    if name.endswith(".csv"):
+        return Format.CSV
+    return Format.TSV if name.endswith(".tsv") else None
+
+
+def _recognise(look: Look) -> Detected | None:
+    name = look.key.lower()
+    if ".csv" not in name and ".tsv" not in name:
+        return None
+    format = _format_by_name(look.key)
+    if format is None:
+        return None
+    found = _declared(format, look)
+    look.require_characters()
+    return found
+
+
+def _declared(format: Format, look: Look) -> Detected:
+    found = first_record(look.head, format, look.csv_header, complete=look.complete)
+    return Detected(format, *found)
+
+
+CSV = FormatSpec(
+    format=Format.CSV,
+    extension="csv",
+    media_type="text/csv",
+    framer=lambda signature, _: ColumnsFramer(Format.CSV, signature.header),
+    # Tells TSV as well.
+    recognise=_recognise,
+    declared=partial(_declared, Format.CSV),
+    newlines=True,
+    rows="csv",
+    hint="csv",
+    named=r"\.csv$",
+)
+TSV = FormatSpec(
+    format=Format.TSV,
+    extension="tsv",
+    media_type="text/tab-separated-values",
+    framer=lambda signature, _: ColumnsFramer(Format.TSV, signature.header),
+    declared=partial(_declared, Format.TSV),
+    newlines=True,
+    rows="tsv",
+    hint="tsv",
+    named=r"\.tsv$",
+)

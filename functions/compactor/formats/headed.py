@@ -6,12 +6,34 @@ slice, together with a BOM before it and the line end behind it, and kept in the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from compactor.errors import UnreadableSource
+from compactor.formats.first_record import LONGEST_HEADER
 from compactor.formats.framing import Framed
 from compactor.formats.lines import BOM, PassingLines, frame_lines
 from compactor.model import QuarantineReason
+
+#: The first line, and what ends it.
+FIRST_LINE = re.compile(rb"([^\n]*)(\n|\Z)")
+
+
+def ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
+    """The header found, if its line end (or the source's end) is in the head.
+
+    Raises:
+        UnreadableSource: MALFORMED, it does not end there, or is too long.
+    """
+    if found is None or not (found[2] or complete):
+        raise _malformed("its header does not end within the first bytes read")
+    if found.end(1) > LONGEST_HEADER:
+        raise _malformed(f"its header is longer than {LONGEST_HEADER:,} bytes")
+    return found[1].removesuffix(b"\r")
+
+
+def _malformed(detail: str) -> UnreadableSource:
+    return UnreadableSource(QuarantineReason.MALFORMED, detail)
 
 
 class HeadedFramer:
@@ -73,9 +95,7 @@ class HeadedFramer:
                     return head[: end + len(known)]
             if line_end in (b"", b"\r"):
                 return head
-        raise UnreadableSource(
-            QuarantineReason.MALFORMED, "its header is not the one its first bytes showed"
-        )
+        raise _malformed("its header is not the one its first bytes showed")
 
 
 class HeadedStream:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 
 from compactor.errors import UnreadableSource
+from compactor.formats.characters import Reading, ascii_of
 from compactor.formats.json_documents import document_in
-from compactor.formats.json_text import are_json_lines, is_object, is_value, lines_of, open_state
+from compactor.formats.json_text import (
+    PassingJsonLines,
+    PassingLastLine,
+    are_json_lines,
+    is_object,
+    is_value,
+    open_state,
+)
+from compactor.formats.lines import BOM, LineFramer
 from compactor.formats.refusal import refused
-from compactor.formats.undelimited import first_boundary
+from compactor.formats.spec import Detected, FormatSpec, Look
+from compactor.formats.undelimited import first_odd_line
 from compactor.model import Format, QuarantineReason
 from compactor.shown import shown_bytes
 
@@ -17,28 +27,19 @@ _RECORD_SEPARATOR = 0x1E
 _ARRAY = re.compile(
     rb'\[[ \t\r\n]*(?:[\[{"\]]|-?\d+(?:\.\d+)?[ \t\r\n]*[,\]]|(?:true|false|null)\b|\Z)'
 )
+_LINES = Detected(Format.JSON_LINES)
+_ODD_LINE = "a line of it is no whole JSON object"
 
 
-def format_of_objects(head: bytes, *, complete: bool) -> Format:
-    """JSON_LINES or UNDELIMITED_JSON for what starts with a brace.
-
-    Args:
-        head: first bytes, or all; UTF-8 or its high bytes replaced.
-        complete: ``head`` is all.
-
-    Raises:
-        UnreadableSource: OPEN_END or UNKNOWN_FORMAT, with what it is instead.
-    """
-    looked_at = head if complete else head[: head.rfind(b"\n") + 1]
-    if looked_at and are_json_lines(looked_at):
-        _refuse_lone_cr(looked_at)
-        _refuse_document(looked_at)
-        return Format.JSON_LINES
-    first = next(lines_of(looked_at), b"")
-    first_is_whole = is_object(first)
-    if _begins_with_two(_first_odd_line(head) if first_is_whole or not first else first):
-        return Format.UNDELIMITED_JSON
-    raise _no_lines(head, complete=complete)
+def _recognise(look: Look) -> Detected | None:
+    look.require_characters()
+    head = look.head if look.head.isascii() else ascii_of(look.head, keep_nuls=False)
+    looked_at = head if look.complete else head[: head.rfind(b"\n") + 1]
+    if not (looked_at and are_json_lines(looked_at)):
+        return None
+    _refuse_lone_cr(looked_at)
+    _refuse_document(looked_at)
+    return _LINES
 
 
 def _refuse_document(lines: bytes) -> None:
@@ -58,28 +59,16 @@ def _refuse_lone_cr(lines: bytes) -> None:
         raise refused(QuarantineReason.UNKNOWN_FORMAT, "a CR stands alone within a line", lines)
 
 
-def is_undelimited(head: bytes) -> bool:
-    """Whether the first line that is no whole object begins with one, and another behind it.
+def no_lines(head: bytes, *, complete: bool) -> UnreadableSource:
+    """Why something that begins with a brace is of no format.
 
-    It may be cut off behind that.
+    Args:
+        head: its first bytes, or all.
+        complete: ``head`` is all.
     """
-    return _begins_with_two(_first_odd_line(head))
-
-
-def _begins_with_two(line: bytes) -> bool:
-    cut = first_boundary(line)
-    return cut is not None and is_object(line[:cut])
-
-
-def _first_odd_line(head: bytes) -> bytes:
-    for line in lines_of(head):
-        if not is_object(line):
-            return line
-    return b""
-
-
-def _no_lines(head: bytes, *, complete: bool) -> UnreadableSource:
-    odd = _first_odd_line(head)
+    if not head.isascii():
+        head = ascii_of(head, keep_nuls=False)
+    odd = first_odd_line(head)
     if complete and is_object(head):
         return refused(
             QuarantineReason.UNKNOWN_FORMAT, "it is one JSON document on several lines", head
@@ -88,7 +77,7 @@ def _no_lines(head: bytes, *, complete: bool) -> UnreadableSource:
         state = open_state(head)
         if state:
             return refused(QuarantineReason.OPEN_END, f"it ends within {state}", head)
-    seen = "a line of it is no whole JSON object"
+    seen = _ODD_LINE
     if not complete and not head.count(b"\n"):
         seen = "no line of it ends within the first bytes read"
     elif odd and not head.lstrip(_BLANKS).startswith(odd):
@@ -121,3 +110,81 @@ def refuse_open_line(tail: bytes) -> None:
     state = "" if is_value(line) else open_state(line)
     if state:
         raise refused(QuarantineReason.OPEN_END, f"it ends within {state}", line)
+
+
+class ObjectsWatch:
+    """Proves every line that passes."""
+
+    any_encoding = False
+
+    def __init__(self, head: bytes) -> None:
+        self._head = ascii_of(head, keep_nuls=False)
+        self._objects = PassingJsonLines()
+
+    def feed(self, chunk: bytes, before: bytes) -> None:
+        """Look at the next plain bytes.
+
+        Raises:
+            UnreadableSource: UNKNOWN_FORMAT, a line is no whole object.
+        """
+        text = chunk if before else chunk.removeprefix(BOM)
+        if not text.isascii():
+            text = ascii_of(text, keep_nuls=False)
+        if not self._objects.feed(text):
+            raise refused(QuarantineReason.UNKNOWN_FORMAT, _ODD_LINE, self._head)
+
+    def finish(self, tail: bytes) -> None:
+        """Look at the last line.
+
+        Raises:
+            UnreadableSource: OPEN_END, UNKNOWN_FORMAT.
+        """
+        last = self._objects.last()
+        if last and not self._objects.feed(b"\n"):
+            refuse_open_line(last)
+            raise refused(QuarantineReason.UNKNOWN_FORMAT, _ODD_LINE, last)
+
+
+class LastLineWatch:
+    """Looks at the last line alone, where the caller says what the others are."""
+
+    any_encoding = True
+
+    def __init__(self) -> None:
+        self._last_line = PassingLastLine()
+
+    def feed(self, chunk: bytes, before: bytes) -> None:
+        """Look at the next plain bytes."""
+        self._last_line.feed(chunk)
+
+    def finish(self, tail: bytes) -> None:
+        """Look at the end.
+
+        Raises:
+            UnreadableSource: OPEN_END.
+        """
+        state = self._last_line.open_state()
+        if state:
+            line = tail.rstrip(_BLANKS).rpartition(b"\n")[2]
+            raise refused(QuarantineReason.OPEN_END, f"it ends within {state}", line)
+
+
+def _watch(head: bytes, _: bytes, __: Reading, declared: bool) -> ObjectsWatch | LastLineWatch:
+    return LastLineWatch() if declared else ObjectsWatch(head)
+
+
+SPEC = FormatSpec(
+    format=Format.JSON_LINES,
+    extension="json",
+    media_type="application/x-ndjson",
+    framer=lambda *_: LineFramer(),
+    recognise=_recognise,
+    begins=b"{",
+    newlines=True,
+    refuse_open=refuse_open_line,
+    watch=_watch,
+    copied=True,
+    rows="json",
+    hint="json",
+    named=r"\.(?:json|jsonl|ndjson)$",
+)

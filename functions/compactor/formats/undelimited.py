@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 
 from compactor.errors import UnreadableSource
+from compactor.formats.characters import ascii_of
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
-from compactor.formats.json_text import PassingJsonLines, is_object, open_state
+from compactor.formats.json_text import PassingJsonLines, is_object, lines_of, open_state
 from compactor.formats.refusal import refused
-from compactor.model import QuarantineReason
+from compactor.formats.spec import Choice, Detected, FormatSpec, Look
+from compactor.model import Format, QuarantineReason
 
 _BLANKS = b" \t\r\n"
 _SAME_LINE = re.compile(rb"\}[ \t]*(?=\{)")
@@ -138,7 +140,7 @@ def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[me
     yield view[start:end]
 
 
-def first_boundary(body: bytes) -> int | None:
+def _first_boundary(body: bytes) -> int | None:
     """Where the second object of a line starts, if it does; the line may be cut off anywhere."""
     clean = _without_escapes(body)
     return next((cut for cut, within in _candidates(clean, _SAME_LINE) if not within), None)
@@ -193,3 +195,49 @@ def _without_escapes(body: bytes) -> bytes:
 
 def _malformed(detail: str) -> UnreadableSource:
     return UnreadableSource(QuarantineReason.MALFORMED, detail)
+
+
+_UNDELIMITED = Detected(Format.UNDELIMITED_JSON)
+
+
+def _recognise(look: Look) -> Detected | None:
+    head = look.head if look.head.isascii() else ascii_of(look.head, keep_nuls=False)
+    looked_at = head if look.complete else head[: head.rfind(b"\n") + 1]
+    first = next(lines_of(looked_at), b"")
+    line = first_odd_line(head) if not first or is_object(first) else first
+    return _UNDELIMITED if _begins_with_two(line) else None
+
+
+def is_undelimited(head: bytes) -> bool:
+    """Whether the first line that is no whole object begins with one, and another behind it.
+
+    It may be cut off behind that.
+    """
+    return _begins_with_two(first_odd_line(head))
+
+
+def _begins_with_two(line: bytes) -> bool:
+    cut = _first_boundary(line)
+    return cut is not None and is_object(line[:cut])
+
+
+def first_odd_line(head: bytes) -> bytes:
+    """The first line that is no whole object; empty without one."""
+    for line in lines_of(head):
+        if not is_object(line):
+            return line
+    return b""
+
+
+SPEC = FormatSpec(
+    format=Format.UNDELIMITED_JSON,
+    extension="json",
+    media_type="application/x-ndjson",
+    framer=lambda _, other: UndelimitedFramer(lines=not other),
+    recognise=_recognise,
+    begins=b"{",
+    choice=Choice("undelimited_output", "lines", "as_is"),
+    proven=True,
+    rows="json",
+    records=lambda: UndelimitedFramer(lines=True),
+)

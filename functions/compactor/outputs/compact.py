@@ -30,7 +30,7 @@ from compactor.outputs.headers import HeaderCase
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.twice import sample_for
-from compactor.planning.packing import as_learned, output_compression
+from compactor.planning.packing import as_learned, output_choices, output_compression
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
 from compactor.settings.settings import Settings
@@ -244,11 +244,7 @@ class _Pass:
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, which decides what belongs in it."""
         group, settings, store, destination = self._given
-        framer = framer_for(
-            signature,
-            cloudtrail_output=settings.cloudtrail_output,
-            undelimited_output=settings.undelimited_output,
-        )
+        framer = framer_for(signature, **output_choices(settings))
         if isinstance(framer, ColumnsFramer):
             self._headers.framer = framer
         compression = output_compression(settings, signature.compression)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from compactor.codecs.codecs import detect_compression, encoder
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
+from compactor.formats import SPECS
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
     Compression,
-    Format,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
@@ -35,7 +35,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
 # Formats whose large sources are copied as they are: lines, without a header of their own.
-COPIED_FORMATS = (Format.JSON_LINES, Format.TEXT)
+COPIED_FORMATS = tuple(spec.format for spec in SPECS if spec.copied)
 _END_BYTES = 64 * 1024
 # S3 takes 10,000 parts.
 _MOST_PASSED_BYTES = 10_000 * PART_BYTES

@@ -9,19 +9,15 @@ from functools import partial
 from compactor.codecs.checksums import parts_crc32
 from compactor.codecs.parquet_footer import read_footer
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource, WrongCopies
+from compactor.formats import spec_of
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
-from compactor.model import Format
 from compactor.outputs import slices
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.slices import require_equal
 from compactor.ports import ObjectHead, ObjectStore
-
-_LINE_FORMATS = frozenset(
-    {Format.JSON_LINES, Format.TEXT, Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
-)
 
 
 def check_pending(pending: PendingOutput) -> None:
@@ -50,7 +46,7 @@ def check_pending(pending: PendingOutput) -> None:
     require_equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
     require_equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
     counted = all(row.facts is not None and row.facts.records is not None for row in pending.rows)
-    if counted and output.format in _LINE_FORMATS:
+    if counted and output.format is not None and spec_of(output.format).newlines:
         newlines = pending.tally.newlines - pending.tally.frame_newlines
         require_equal("records", newlines, output.records)
 

@@ -115,6 +115,7 @@ class _Examination:
         self._declared = replace(
             declared,
             trail_lines=output.format is Format.CLOUDTRAIL and any(one.appended for one in facts),
+            array_lines=output.format is Format.JSON_ARRAY and any(one.appended for one in facts),
             stream_as_is=output.format is Format.UNDELIMITED_JSON and unchanged,
         )
 
@@ -166,7 +167,9 @@ class _Examination:
         header = header_of(originals.seen, reading, self._declared)
         expected = originals.total(header)
         strict = reading.as_output(
-            trail_lines=self._declared.trail_lines, stream_as_is=self._declared.stream_as_is
+            trail_lines=self._declared.trail_lines,
+            stream_as_is=self._declared.stream_as_is,
+            array_lines=self._declared.array_lines,
         )
         seen = self._read_output(strict)
         alone = len(originals.tallies) == 1

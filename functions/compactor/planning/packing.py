@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from compactor.formats import CHOICES, SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
@@ -30,15 +31,14 @@ _COMPRESSION_SUFFIXES = {
     ".zst": Compression.ZSTD,
     ".zstd": Compression.ZSTD,
 }
-_KEY_HINTS = (
-    (re.compile(r"_CloudTrail_[^/]*$"), "cloudtrail"),
-    (re.compile(r"_vpcflowlogs_[^/]*$"), "vpc_flow"),
-    (re.compile(r"_elasticloadbalancing_[^/]*$"), "text"),
-    (re.compile(r"\.(?:json|jsonl|ndjson)$"), "json"),
-    (re.compile(r"\.csv$"), "csv"),
-    (re.compile(r"\.tsv$"), "tsv"),
-    (re.compile(r"\.(?:log|txt)$"), "text"),
+# Names that AWS gives go before ends of names that anybody gives.
+_KEY_HINTS = tuple(
+    (re.compile(spec.named), spec.hint)
+    for spec in sorted(SPECS, key=lambda spec: not spec.named.startswith("_"))
+    if spec.named
 )
+# Beside these, a group's id names only what was chosen otherwise than usual: ids stay as they are.
+_ALWAYS_NAMED = ("cloudtrail_output", "undelimited_output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,11 @@ def output_compression(settings: Settings, source: Compression) -> Compression:
     return source if settings.compression == "same" else Compression(settings.compression)
 
 
+def output_choices(settings: Settings) -> dict[str, str]:
+    """The settings that say how outputs of some formats are written, by name."""
+    return {name: getattr(settings, name) for name in CHOICES}
+
+
 def target_bytes(settings: Settings, output: Compression) -> int:
     """Wanted size of an output in its encoded form, bytes."""
     if settings.target_bytes is not None:
@@ -114,12 +119,21 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     output = output_compression(settings, cls.compression)
     if output is not cls.compression or not _passes_unchanged(settings):
         return False
-    if cls.kind in ("cloudtrail", Format.CLOUDTRAIL) and settings.cloudtrail_output == "lines":
+    if _is_rewritten(cls, settings):
         return False
     threshold = settings.small_object_bytes
     if threshold is None:
         threshold = target_bytes(settings, output) // 2
     return source.size >= threshold
+
+
+def _is_rewritten(cls: PackingClass, settings: Settings) -> bool:
+    """Whether the caller chose outputs that even one large source is rewritten for."""
+    for spec in SPECS:
+        choice = spec.choice
+        if choice is not None and choice.uncopied and cls.kind in (spec.hint, spec.format):
+            return bool(getattr(settings, choice.field) == choice.uncopied)
+    return False
 
 
 def _passes_unchanged(settings: Settings) -> bool:
@@ -204,6 +218,11 @@ def make_group(
         str(settings.max_expansion),
         str(settings.max_document_bytes),
         str(copy),
+    )
+    options += tuple(
+        f"{name}={value}"
+        for name, value in output_choices(settings).items()
+        if name not in _ALWAYS_NAMED and value != CHOICES[name].usual
     )
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")

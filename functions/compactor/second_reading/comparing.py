@@ -169,7 +169,9 @@ class _Comparison:
         for number, source in enumerate(sources):
             pieces += [source.separator if number else b"", source.slice]
         reading = self._reading.as_output(
-            trail_lines=self._declared.trail_lines, stream_as_is=self._declared.stream_as_is
+            trail_lines=self._declared.trail_lines,
+            stream_as_is=self._declared.stream_as_is,
+            array_lines=self._declared.array_lines,
         )
         found = read(reading, (*pieces, self._frame.closing))
         records = found.without(header)
@@ -200,6 +202,10 @@ def header_of(seen: Sequence[Seen], reading: Reading, declared: Declared) -> tup
     """The first row that is no record, as declared or because it is certain."""
     if reading.kind not in HEADED:
         return None
+    if reading.kind is Kind.LIST:
+        # They share an output only where it is the same in all of them.
+        found = {one.first for one in seen if one.first is not None}
+        return found.pop() if len(found) == 1 else None
     if reading.kind is Kind.TABLE and declared.csv_header != "auto":
         first = next((one.first for one in seen if one.first is not None), None)
         return first if declared.csv_header == "present" else None

@@ -63,6 +63,14 @@ def _are_lax_records(text: bytes) -> bool:
     return True
 
 
+def are_elements_objects(text: bytes) -> bool:
+    """True for an array in which every element is an object; the empty one is as well."""
+    try:
+        return all(one.startswith(b"{") for one in elements((text,), records=False))
+    except NotJson:
+        return False
+
+
 def looks_open(text: bytes) -> bool:
     """True where a string, an object or an array begins that does not end."""
     bare = _STRING.sub(b"", text)
@@ -186,19 +194,70 @@ def elements(pieces: Iterable[bytes], *, records: bool) -> Iterator[bytes]:
         if text.value() != b'"Records"':
             raise NotJson("another member than Records")
         text.take(":")
-    text.take("[")
-    if text.next_character() == "]":
-        text.take("]")
-    else:
-        yield text.value()
-        while text.next_character() == ",":
-            text.take(",")
-            yield text.value()
-        text.take("]")
+    yield from _array(text)
     if records:
         text.take("}")
     if text.next_character():
         raise NotJson("something follows the document")
+
+
+def _array(text: Text) -> Iterator[bytes]:
+    text.take("[")
+    if text.next_character() == "]":
+        text.take("]")
+        return
+    yield text.value()
+    while text.next_character() == ",":
+        text.take(",")
+        yield text.value()
+    text.take("]")
+
+
+# Lists of records in documents that software writes with fields beside them.
+_LISTS = frozenset(
+    (b'"configurationItems"', b'"Records"', b'"logEvents"', b'"Findings"', b'"findings"')
+)
+
+
+def members(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The members of a document that is one object: its list element by element, others whole.
+
+    Yields:
+        Nothing and an element's text; or a member's name and its value's text.
+
+    Raises:
+        NotJson: while iterating, where the document is another one, or is not all there is.
+    """
+    text = Text(pieces)
+    text.take("{")
+    more = text.next_character() != "}"
+    while more:
+        name = text.value()
+        text.take(":")
+        if name in _LISTS and text.next_character() == "[":
+            yield name, b"[]"
+            yield from ((b"", one) for one in _array(text))
+        else:
+            yield name, text.value()
+        more = text.next_character() == ","
+        if more:
+            text.take(",")
+    text.take("}")
+    if text.next_character():
+        raise NotJson("something follows the document")
+
+
+def is_listed(text: bytes) -> bool:
+    """True for an object with one list of objects that is known to be one of records."""
+    lists = 0
+    try:
+        for name, value in members((text,)):
+            lists += name in _LISTS and value == b"[]"
+            if not name and not value.startswith(b"{"):
+                return False
+    except NotJson:
+        return False
+    return lists == 1
 
 
 def starts_with_value(text: bytes) -> bool:

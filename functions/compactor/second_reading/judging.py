@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compactor.second_reading.cells import names_flow_fields
-from compactor.second_reading.json_text import is_records_alone, is_value, starts_with_value
+from compactor.second_reading.json_text import (
+    are_elements_objects,
+    is_listed,
+    is_records_alone,
+    is_value,
+    starts_with_value,
+)
 from compactor.second_reading.kinds import Kind, Reading
 
 BOM = b"\xef\xbb\xbf"
@@ -28,6 +34,12 @@ _SECTION = re.compile(rb"\[[^\[\]{}\"]+\]\s*\Z")
 _ASSIGNMENT = re.compile(rb"(?:[\w.\- ]+\s*[=:].*|[;#].*|\[[^\]]+\]\s*|\s*)\Z", re.DOTALL)
 _TRAIL_START = re.compile(rb'\{[ \t\r\n]*"Records"[ \t\r\n]*:[ \t\r\n]*\[')
 _JSON_START = re.compile(rb'\{[ \t\r\n]*["}]|\[[ \t\r\n]*[\[{"\]]')
+_ARRAY_START = re.compile(rb"\[[ \t\r\n]*\{")
+# A document on many lines, with nothing but short fields before its list.
+_LIST_START = re.compile(
+    rb'\{[ \t\r]*\n[^{}]{,4096}?"(?:configurationItems|Records|logEvents|[Ff]indings)"'
+    rb"[ \t\r\n]*:[ \t\r\n]*\["
+)
 _SPREAD_START = re.compile(rb"\{[ \t\r]*\n")
 _FLOW_LINE = re.compile(rb"[a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)+")
 _YAML = re.compile(rb"%YAML|---[ \t]*\r?\n[\w\"'-]+:\s")
@@ -41,6 +53,8 @@ _DECLARED: Mapping[str, Kind] = {
     "cloudfront": Kind.W3C,
     "cloudtrail": Kind.TRAIL,
     "undelimited_json": Kind.JSON_STREAM,
+    "json_array": Kind.ARRAY,
+    "json_list": Kind.LIST,
 }
 
 
@@ -53,7 +67,7 @@ class Declared:
         csv_header: ``present``, ``absent`` or ``auto``.
         single_byte: text may be in an encoding of one byte a character.
         nul_bytes: text may hold NUL bytes.
-        trail_lines, stream_as_is: as :meth:`Reading.as_output` takes them.
+        trail_lines, stream_as_is, array_lines: as :meth:`Reading.as_output` takes them.
     """
 
     format: str = "auto"
@@ -62,6 +76,7 @@ class Declared:
     nul_bytes: bool = False
     trail_lines: bool = False
     stream_as_is: bool = False
+    array_lines: bool = False
 
 
 def judge(content: bytes, name: str, declared: Declared, *, complete: bool = True) -> Reading:
@@ -135,8 +150,12 @@ def _document_kind(text: bytes) -> Kind:
     if text.startswith(b"{"):
         if is_records_alone(text):
             return Kind.TRAIL
+        if (b"\n" in text or _TRAIL_START.match(text)) and is_listed(text):
+            return Kind.LIST
         if b"\n" not in text:
             return Kind.JSON_LINES
+    elif are_elements_objects(text):
+        return Kind.ARRAY
     return Kind.JSON_DOCUMENT
 
 
@@ -144,8 +163,12 @@ def _unfinished_kind(text: bytes, *, complete: bool) -> Kind | None:
     """Of JSON that is cut off, or broken, or longer than what is at hand; None for other text."""
     if _TRAIL_START.match(text):
         return Kind.TRAIL
+    if not complete and _LIST_START.match(text):
+        return Kind.LIST
     if not _JSON_START.match(text):
         return None
+    if not complete and _ARRAY_START.match(text):
+        return Kind.ARRAY
     if text.startswith(b"[") or _SPREAD_START.match(text):
         return Kind.JSON_DOCUMENT
     return Kind.JSON_LINES if complete else Kind.JSON_STREAM

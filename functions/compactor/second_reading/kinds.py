@@ -25,6 +25,9 @@ class Kind(StrEnum):
     JSON_DOCUMENT = "a JSON document"
     TRAIL = "a document of Records"
     TRAIL_LINES = "CloudTrail records on lines"
+    LIST = "a document of one list and its fields"
+    ARRAY = "a JSON array"
+    ARRAY_LINES = "elements of JSON arrays on lines"
     TABLE = "a table"
     FLOW = "flow logs with a header"
     W3C = "W3C logs"
@@ -34,8 +37,8 @@ class Kind(StrEnum):
 
 #: Readings of an object as a whole, of which two cannot follow each other.
 WHOLE = frozenset({Kind.JSON_DOCUMENT, Kind.DOCUMENT, Kind.BINARY})
-#: Readings in which a first row may be a header.
-HEADED = frozenset({Kind.TABLE, Kind.FLOW})
+#: Readings in which a first row may be a header, or what stands beside the records.
+HEADED = frozenset({Kind.TABLE, Kind.FLOW, Kind.LIST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,20 @@ class Reading:
     kind: Kind
     delimiter: str = ","
 
-    def as_output(self, *, trail_lines: bool, stream_as_is: bool) -> Reading:
+    def as_output(
+        self, *, trail_lines: bool, stream_as_is: bool, array_lines: bool = False
+    ) -> Reading:
         """How the destination's readers read what sources of this reading became.
 
         Args:
             trail_lines: CloudTrail records are written one a line.
             stream_as_is: JSON values stay one behind the other.
+            array_lines: elements of JSON arrays are written one a line.
         """
         if self.kind is Kind.TRAIL and trail_lines:
             return replace(self, kind=Kind.TRAIL_LINES)
+        if self.kind is Kind.ARRAY and array_lines:
+            return replace(self, kind=Kind.ARRAY_LINES)
         if self.kind is Kind.JSON_LINES:
             return self if stream_as_is else replace(self, kind=Kind.STRICT_JSON_LINES)
         if self.kind is Kind.JSON_STREAM and not stream_as_is:

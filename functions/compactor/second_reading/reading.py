@@ -14,6 +14,7 @@ from compactor.second_reading.json_text import (
     elements,
     is_value,
     looks_open,
+    members,
     squeezed,
     values,
 )
@@ -144,7 +145,7 @@ def _json_lines(reading: Reading, pieces: Iterable[bytes]) -> Seen:
     seen = Seen()
     last: list[bytes] = []
     strict = reading.kind is Kind.STRICT_JSON_LINES
-    squeeze = reading.kind is Kind.TRAIL_LINES
+    squeeze = reading.kind in {Kind.TRAIL_LINES, Kind.ARRAY_LINES}
     for last in _lines(pieces):
         records: list[object] = []
         for line in last:
@@ -202,6 +203,38 @@ def _trail(_: Reading, pieces: Iterable[bytes]) -> Seen:
     if not head.strip():
         return Seen()
     return _counted(map(squeezed, elements(chain((head,), whole), records=True)))
+
+
+def _array(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    whole = iter(pieces)
+    head = b""
+    while not head.strip() and (piece := next(whole, None)) is not None:
+        head += piece
+    if not head.strip():
+        return Seen()
+    return _counted(map(squeezed, elements(chain((head,), whole), records=False)))
+
+
+def _list(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    """Elements of the list; what stands beside it is ``first``, for the output has it once."""
+    whole = iter(pieces)
+    head = b""
+    while not head.strip() and (piece := next(whole, None)) is not None:
+        head += piece
+    if not head.strip():
+        return Seen()
+    fields: list[str] = []
+
+    def records() -> Iterator[bytes]:
+        for name, value in members(chain((head,), whole)):
+            if name:
+                fields.append((name + b":" + squeezed(value)).decode("utf-8", "surrogateescape"))
+            else:
+                yield squeezed(value)
+
+    seen = _counted(records())
+    seen.first = tuple(sorted(fields))
+    return seen
 
 
 def _counted(records: Iterator[bytes]) -> Seen:
@@ -279,6 +312,9 @@ _READERS: Mapping[Kind, Callable[[Reading, Iterable[bytes]], Seen]] = {
     Kind.JSON_STREAM: _json_stream,
     Kind.JSON_DOCUMENT: _json_document,
     Kind.TRAIL: _trail,
+    Kind.LIST: _list,
+    Kind.ARRAY: _array,
+    Kind.ARRAY_LINES: _json_lines,
     Kind.TABLE: _table,
     Kind.FLOW: _flow,
     Kind.W3C: _w3c,

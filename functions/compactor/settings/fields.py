@@ -306,6 +306,15 @@ class RunFields:
             "JSON objects without newlines between them (Firehose): one per line, or as they are.",
         ),
     ]
+    json_array_output: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "array",
+            one_of("array", "lines"),
+            "JSON arrays of objects as one array, or one record per line.",
+        ),
+    ]
     max_expansion: Annotated[
         int,
         Declared(

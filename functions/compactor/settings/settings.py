@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
+from compactor.formats import spec_of
+from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
@@ -25,7 +27,7 @@ __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
 # What is read as records of named fields, and so can become rows.
-_ROW_FORMATS = ("auto", "json_lines", "csv", "tsv", "cloudtrail", "undelimited_json", "parquet")
+_ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from compactor.errors import CompactorError, SourceChanged, UnreadableSource
-from compactor.formats import Detected, framer_for
+from compactor.formats import SPECS, Detected, spec_of
 from compactor.formats.delimited import DELIMITERS, ends_within_quotes, fields_pattern
 from compactor.formats.first_record import ambiguous, delimiters_of
 from compactor.formats.lines import BOM
@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 # Records handed to Spark in one row: few enough for a task's memory.
 BLOCK_BYTES = 4 * 1024 * 1024
 JSON, CSV, TSV = "json", "csv", "tsv"
-_KINDS = {
-    Format.JSON_LINES: JSON,
-    Format.CLOUDTRAIL: JSON,
-    Format.UNDELIMITED_JSON: JSON,
-    Format.CSV: CSV,
-    Format.TSV: TSV,
-}
+_KINDS = {spec.format: spec.rows for spec in SPECS if spec.rows in {JSON, CSV, TSV}}
 # A record whose quoted fields are all closed; a quote opens a field only at its start.
 _CLOSED = {
     one: re.compile(
@@ -240,9 +234,9 @@ def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[B
 
 def _records(content: plain.PlainContent, found: Detected, settings: Settings) -> Iterator[bytes]:
     longest = settings.max_document_bytes
-    if found.format in {Format.CLOUDTRAIL, Format.UNDELIMITED_JSON}:
-        framer = framer_for(found.signature(content.compression), cloudtrail_output="lines")
-        pieces = framer.frame(content.whole(longest)).slice
+    framed = spec_of(found.format).records
+    if framed is not None:
+        pieces = framed().frame(content.whole(longest)).slice
         return _single(_lines(pieces, longest))
     lines = _lines(content.chunks(), longest)
     if found.format is Format.JSON_LINES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.zoo.families.text import EITHER, JOINED, LEFT, js, kind, spaced
-from tests.zoo.readers import document, entries, json_lines, lines
+from tests.zoo.readers import document, entries, json_document, json_lines, lines
 
 _ISO_START = r"\d{4}-\d\d-\d\d"
 _OTEL_PAGE = "OpenTelemetry Protocol File Exporter"
@@ -444,8 +444,8 @@ def _vector(chance):
     "Vector to S3, JSON array framing",
     page="AWS S3 sink (Vector): character_delimited in an array",
     url="https://vector.dev/docs/reference/configuration/sinks/aws_s3/",
-    reader=document,
-    verdict=LEFT,
+    reader=json_document,
+    verdict=JOINED,
     ending=".json",
 )
 def _vector_array(chance):

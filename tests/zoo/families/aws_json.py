@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 
 from tests.zoo.families.text import EITHER, JOINED, LEFT, js, kind, spaced
-from tests.zoo.readers import json_document, json_lines, json_stream, lines, records_document
+from tests.zoo.readers import (
+    json_document,
+    json_lines,
+    json_stream,
+    lines,
+    listed_document,
+    records_document,
+)
 
 _AWS = "https://docs.aws.amazon.com/"
 
@@ -96,8 +103,8 @@ def _digest(chance):
     "Kinesis GetRecords answer",
     page="GetRecords (Kinesis Data Streams API)",
     url=_AWS + "kinesis/latest/APIReference/API_GetRecords.html",
-    reader=records_document,
-    verdict=LEFT,
+    reader=listed_document("Records"),
+    verdict=EITHER,
     ending=".json",
 )
 def _get_records(chance):
@@ -164,6 +171,56 @@ _CONFIG_URL = _AWS + "config/latest/developerguide/view-manage-resource.html"
 def _config_history(chance):
     items = [{"resourceId": f"vol-{chance.hexes(8)}", "tags": {}} for _ in range(3)]
     return js(fileVersion="1.0", configurationItems=items)
+
+
+@kind("Config history, pretty-printed", page=_CONFIG_PAGE, url=_CONFIG_URL,
+      reader=listed_document("configurationItems"), verdict=JOINED,
+      ending="_Config_us-east-1_ConfigHistory_AWS__EC2__Volume.json")  # fmt: skip
+def _config_pretty(chance):
+    items = [{"resourceId": f"vol-{chance.hexes(8)}", "tags": {}} for _ in range(3)]
+    return json.dumps({"fileVersion": "1.0", "configurationItems": items}, indent=2)
+
+
+@kind("CloudWatch Logs subscription, pretty-printed",
+      page="Real-time processing of log data with subscriptions",
+      url=_AWS + "AmazonCloudWatch/latest/logs/SubscriptionFilters.html",
+      reader=listed_document("logEvents"), verdict=EITHER, ending=".json")  # fmt: skip
+def _subscription_pretty(chance):
+    events = [{"id": chance.hexes(8), "message": chance.words()} for _ in range(2)]
+    document = {
+        "messageType": "DATA_MESSAGE",
+        "logGroup": "/aws/lambda/a",
+        "logStream": chance.pick(("one", "two")),
+        "subscriptionFilters": ["all"],
+        "logEvents": events,
+    }
+    return json.dumps(document, indent=2)
+
+
+@kind("Security Hub findings", page="GetFindings (AWS Security Hub API)",
+      url=_AWS + "securityhub/1.0/APIReference/API_GetFindings.html",
+      reader=listed_document("Findings"), verdict=JOINED, ending=".json")  # fmt: skip
+def _findings(chance):
+    found = [{"Id": chance.id(), "Title": chance.words(), "Resources": []} for _ in range(2)]
+    return json.dumps({"Findings": found}, indent=4)
+
+
+@kind("Kinesis GetRecords answers, all read",
+      page="GetRecords (Kinesis Data Streams API)",
+      url=_AWS + "kinesis/latest/APIReference/API_GetRecords.html",
+      reader=listed_document("Records"), verdict=JOINED, ending=".json")  # fmt: skip
+def _get_all_records(chance):
+    records = [{"Data": chance.hexes(8), "SequenceNumber": str(n)} for n in range(3)]
+    return js(Records=records, MillisBehindLatest=0)
+
+
+@kind("Kinesis GetRecords answers to be continued",
+      page="GetRecords (Kinesis Data Streams API)",
+      url=_AWS + "kinesis/latest/APIReference/API_GetRecords.html",
+      reader=records_document, verdict=LEFT, ending=".json")  # fmt: skip
+def _get_more_records(chance):
+    records = [{"Data": chance.hexes(8), "SequenceNumber": str(n)} for n in range(3)]
+    return js(Records=records, NextShardIterator=chance.id(), MillisBehindLatest=0)
 
 
 @kind("Config snapshot", page=_CONFIG_PAGE, url=_CONFIG_URL, reader=json_document, verdict=LEFT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.zoo.families.text import EITHER, JOINED, LEFT, js, kind, spaced
-from tests.zoo.readers import document, entries, json_lines, lines, table
+from tests.zoo.readers import document, entries, json_document, json_lines, lines, table
 
 _PG_PAGE = "Error Reporting and Logging (PostgreSQL)"
 _PG_URL = "https://www.postgresql.org/docs/current/runtime-config-logging.html"
@@ -197,8 +197,8 @@ def _mongo(chance):
     "mongoexport, array",
     page="mongoexport: --jsonArray",
     url="https://www.mongodb.com/docs/database-tools/mongoexport/",
-    reader=document,
-    verdict=LEFT,
+    reader=json_document,
+    verdict=JOINED,
     ending=".json",
 )
 def _mongo_array(chance):

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 
 from tests.zoo.families.text import EITHER, JOINED, LEFT, js, kind, spaced
-from tests.zoo.readers import document, json_document, json_lines, json_sequence, json_stream
+from tests.zoo.readers import (
+    document,
+    json_document,
+    json_elements,
+    json_lines,
+    json_sequence,
+    json_stream,
+)
 
 _RFC = "RFC 8259: The JavaScript Object Notation (JSON) Data Interchange Format"
 _RFC_URL = "https://www.rfc-editor.org/rfc/rfc8259"
@@ -92,26 +99,64 @@ def _undelimited_cut(chance):
     return text[: -chance.randint(2, 20)] if chance.number % 2 else text
 
 
-@kind("JSON array", page=_RFC, url=_RFC_URL, reader=json_document, verdict=LEFT, ending=".json")
+@kind("JSON array", page=_RFC, url=_RFC_URL, reader=json_document, verdict=JOINED, ending=".json")
 def _array(chance):
     return json.dumps([_item(chance) for _ in range(4)])
 
 
-@kind("JSON array over lines", page=_RFC, url=_RFC_URL, reader=json_document, verdict=LEFT,
+@kind("JSON array over lines", page=_RFC, url=_RFC_URL, reader=json_document, verdict=JOINED,
       ending=".json")  # fmt: skip
 def _array_lines(chance):
     return "[\n" + ",\n".join(js(**_item(chance)) for _ in range(4)) + "\n]\n"
 
 
-@kind("JSON array of one", page=_RFC, url=_RFC_URL, reader=json_document, verdict=LEFT,
+@kind("JSON array of one", page=_RFC, url=_RFC_URL, reader=json_document, verdict=JOINED,
       ending=".json")  # fmt: skip
 def _array_one(chance):
     return json.dumps([_item(chance)])
 
 
-@kind("JSON array, empty", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT, ending=".json")
+@kind("JSON array, empty", page=_RFC, url=_RFC_URL, reader=json_document, verdict=EITHER,
+      ending=".json")  # fmt: skip
 def _array_empty(chance):
     return chance.pick(("[]", "[]\n", "[ ]"))
+
+
+@kind("JSON array, pretty-printed", page="json.tool (Python)",
+      url="https://docs.python.org/3/library/json.html", reader=json_document, verdict=JOINED,
+      ending=".json")  # fmt: skip
+def _array_pretty(chance):
+    return json.dumps([_item(chance) for _ in range(3)], indent=4) + "\n"
+
+
+@kind("JSON array, as lines", page=_RFC, url=_RFC_URL, reader=json_elements, verdict=JOINED,
+      ending=".json", given={"json_array_output": "lines"})  # fmt: skip
+def _array_as_lines(chance):
+    return json.dumps([_item(chance) for _ in range(3)], indent=2 if chance.number % 2 else None)
+
+
+@kind("JSON array of numbers", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT,
+      ending=".json")  # fmt: skip
+def _array_numbers(chance):
+    return json.dumps([chance.randrange(99) for _ in range(3)])
+
+
+@kind("JSON array of arrays", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT,
+      ending=".json")  # fmt: skip
+def _array_nested(chance):
+    return json.dumps([[chance.randrange(9), chance.word()] for _ in range(3)])
+
+
+@kind("JSON arrays, two behind each other", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT,
+      ending=".json")  # fmt: skip
+def _arrays_two(chance):
+    return "\n".join(json.dumps([_item(chance)]) for _ in range(2)) + "\n"
+
+
+@kind("JSON-LD, expanded", page="JSON-LD 1.1", url="https://www.w3.org/TR/json-ld11/",
+      reader=document, verdict=LEFT, ending=".json")  # fmt: skip
+def _linked_expanded(chance):
+    return json.dumps([{"@id": "_:b0", "http://schema.org/name": [{"@value": chance.word()}]}])
 
 
 @kind("Pretty JSON", page="json.tool (Python)",
@@ -216,7 +261,7 @@ def _jsonp(chance):
 
 @kind("Wikidata dump", page="Wikibase/DataModel/JSON: one array, an entity a line",
       url="https://www.mediawiki.org/wiki/Wikibase/DataModel/JSON", reader=json_document,
-      verdict=LEFT, ending=".json")  # fmt: skip
+      verdict=JOINED, ending=".json")  # fmt: skip
 def _wikidata(chance):
     rows = (js(id=f"Q{chance.randrange(999)}", type="item", labels={}) for _ in range(3))
     return "[\n" + ",\n".join(rows) + "\n]"

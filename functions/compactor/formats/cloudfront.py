@@ -1,0 +1,92 @@
+"""CloudFront standard logs: ``#Version:`` and ``#Fields:`` once, then rows.
+
+Source: CloudFront standard logs (legacy) in the AWS documentation.
+"""
+
+from __future__ import annotations
+
+import re
+
+from compactor.formats.characters import Reading
+from compactor.formats.headed import HeadedFramer, ended
+from compactor.formats.refusal import refused
+from compactor.formats.spec import Detected, FormatSpec, Look, malformed
+from compactor.model import Format, QuarantineReason
+
+_HEADER = re.compile(rb"(#Version:[^\n]*\n#Fields:[^\n]*)(\n|\Z)")
+_COMMENT = re.compile(rb"\n(#[^\r\n]*)")
+_COMMENTS = re.compile(rb"(#[^\n]*(?:\n#[^\n]*)*)(\n|\Z)")
+_OTHER_COMMENT = "a comment line stands below its #Fields: line"
+
+
+def _recognise(look: Look) -> Detected | None:
+    found = _HEADER.match(look.head)
+    if found is None:
+        return None
+    _refuse_other_comments(look.head, found)
+    header = ended(found, complete=look.complete)
+    look.require_characters()
+    return Detected(Format.CLOUDFRONT, header)
+
+
+def _declared(look: Look) -> Detected:
+    found = _COMMENTS.match(look.head)
+    if found is None:
+        raise malformed("it does not start with a #Version: line")
+    return Detected(Format.CLOUDFRONT, ended(found, complete=look.complete))
+
+
+def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
+    """Raise UnreadableSource where a line behind the header says something else of the rows."""
+    if b"\n#" not in head[header.end(1) :]:
+        return
+    known = frozenset(header[1].replace(b"\r", b"").split(b"\n"))
+    for found in _COMMENT.finditer(head, header.end(1)):
+        if found[1] not in known:
+            raise refused(QuarantineReason.UNKNOWN_FORMAT, _OTHER_COMMENT, found[1])
+
+
+class CommentWatch:
+    """Looks for comment lines that say something else than the header."""
+
+    any_encoding = False
+
+    def __init__(self, header: bytes) -> None:
+        self._known = frozenset(header.replace(b"\r", b"").split(b"\n"))
+
+    def feed(self, chunk: bytes, before: bytes) -> None:
+        """Look at the next plain bytes.
+
+        Raises:
+            UnreadableSource: UNKNOWN_FORMAT, there is such a line.
+        """
+        piece = before[-1:] + chunk
+        if b"\n#" not in piece:
+            return
+        for found in _COMMENT.finditer(piece):
+            # A line cut off by the end of the chunk is the beginning of a known one, or is not.
+            whole = found.end() < len(piece)
+            if found[1] not in self._known and (
+                whole or not any(one.startswith(found[1]) for one in self._known)
+            ):
+                raise refused(QuarantineReason.UNKNOWN_FORMAT, _OTHER_COMMENT, found[1])
+
+    def finish(self, tail: bytes) -> None:
+        """Nothing is open at the end of a row."""
+
+
+def _watch(_: bytes, header: bytes, __: Reading, declared: bool) -> CommentWatch | None:
+    return None if declared else CommentWatch(header)
+
+
+SPEC = FormatSpec(
+    format=Format.CLOUDFRONT,
+    extension="log",
+    media_type="text/plain",
+    framer=lambda signature, _: HeadedFramer(signature.header),
+    recognise=_recognise,
+    begins=b"#",
+    declared=_declared,
+    newlines=True,
+    watch=_watch,
+)
