@@ -103,4 +103,4 @@ def test_without_spark_the_reason_says_what_to_install(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(spark_job, "find_spark", nothing)
     told = LocalSpark({}, -3).run("run-1", RUN_URI, lambda line: None)
-    assert told.startswith("no Java on PATH: install the extra 'spark'")
+    assert told.startswith("no Java on PATH: install pyspark (pip install 's3-compactor[spark]')")
