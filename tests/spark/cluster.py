@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import REPO_ROOT
+from compactor_dev import IMPORT_ROOTS
 from tests.spark.job import SPARK_HOME
 
 _URL = re.compile(r"spark://127\.0\.0\.1:\d+")
@@ -70,7 +70,7 @@ def _runs(pid: int, program: bytes) -> bool:
 def _environment() -> Mapping[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(REPO_ROOT / "functions"), str(REPO_ROOT)]),
+        "PYTHONPATH": os.pathsep.join(IMPORT_ROOTS),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_NO_DAEMONIZE": "1",

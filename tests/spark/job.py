@@ -25,8 +25,9 @@ from compactor.runs import receipts
 from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
+from compactor_cli.installed import spark_script
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
-from tests.conftest import REPO_ROOT
+from compactor_dev import IMPORT_ROOTS
 from tests.support.world import records_in
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -108,7 +109,7 @@ class Job:
         environment = {name: value for name, value in given.items() if value}
         environment |= {
             "AWS_ENDPOINT_URL_S3": self.endpoint or self.s3.endpoint_url,
-            "PYTHONPATH": os.pathsep.join([str(REPO_ROOT / "functions"), str(REPO_ROOT)]),
+            "PYTHONPATH": os.pathsep.join(IMPORT_ROOTS),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
@@ -120,7 +121,7 @@ class Job:
         }
         conf |= {"spark.ui.enabled": "false", **self.conf}
         options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
-        script = str(REPO_ROOT / "spark" / "compact_partitions.py")
+        script = str(spark_script())
         process = subprocess.Popen(
             [
                 *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master),

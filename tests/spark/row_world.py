@@ -30,10 +30,10 @@ from compactor.runs.progress import Progress, Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_dev import IMPORT_ROOTS
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
 from compactor_spark.tasks import OpenStore
-from tests.conftest import REPO_ROOT
 
 #: A directory with the jars of hadoop-aws and all it needs, where somebody has resolved them.
 JARS_VARIABLE = "COMPACTOR_HADOOP_AWS_JARS"
@@ -46,7 +46,7 @@ _names = itertools.count(1)
 @contextmanager
 def session_here(s3: EmbeddedS3, directory: Path) -> Iterator[SparkSession]:
     """A session in this process; its workers find the embedded S3 and this repository."""
-    path = os.pathsep.join([str(REPO_ROOT / "functions"), str(REPO_ROOT)])
+    path = os.pathsep.join(IMPORT_ROOTS)
     wanted = {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     wanted |= {name: value for name, value in s3.environment.items() if value}
     before = {name: os.environ.get(name) for name in wanted}

@@ -13,8 +13,9 @@ import pytest
 
 from compactor.discovery.work import WorkItem
 from compactor.report.report import RunIdentity, report
+from compactor_cli.installed import spark_script
 from compactor_cli.local.embedded import EmbeddedS3
-from tests.conftest import REPO_ROOT
+from compactor_dev import IMPORT_ROOTS
 from tests.spark.gate import Denied, Gate, Request
 from tests.spark.job import Job
 
@@ -23,10 +24,10 @@ def without_session(job: Job, *arguments: str) -> subprocess.CompletedProcess[st
     """The entry point as it is, for mistakes that are seen before Spark is started."""
     given = {**os.environ, **job.s3.environment}
     environment = {name: value for name, value in given.items() if value}
-    environment["PYTHONPATH"] = os.pathsep.join([str(REPO_ROOT / "functions"), str(REPO_ROOT)])
+    environment["PYTHONPATH"] = os.pathsep.join(IMPORT_ROOTS)
     # A session would need Java.
     environment["JAVA_HOME"] = os.devnull
-    script = str(REPO_ROOT / "spark" / "compact_partitions.py")
+    script = str(spark_script())
     return subprocess.run(
         [sys.executable, script, *arguments],
         env=environment,

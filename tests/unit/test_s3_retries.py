@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -16,6 +17,7 @@ from compactor.errors import (
     TransientStoreError,
 )
 from compactor.model import SourceObject
+from compactor.ports import ObjectHead
 from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
 from tests.support.every_request import HEADERS, REQUESTS, read
@@ -67,6 +69,11 @@ USELESS = ((400, "InvalidArgument"), (405, "MethodNotAllowed"), (416, "InvalidRa
 FAST_TOO = [(name, fast) for name in REQUESTS for fast in {False, name == "read"}]
 
 
+def of_no_time(answer: object) -> object:
+    """The answer without the second in which it was given."""
+    return replace(answer, answered_at=0.0) if isinstance(answer, ObjectHead) else answer
+
+
 @pytest.mark.parametrize(
     ("name", "fast", "trouble"),
     [
@@ -86,7 +93,7 @@ def test_after_trouble_on_the_way_the_same_is_asked_again(
     expected, asked = ask(store), len(s3.asked)
     s3.asked.clear()
     s3.answer = lambda request: TROUBLE[trouble] if len(s3.asked) <= 2 else sound(request)
-    assert ask(store) == expected
+    assert of_no_time(ask(store)) == of_no_time(expected)
     assert len(s3.asked) == asked + 2
     if asked == 1:
         first, *_, last = s3.asked
