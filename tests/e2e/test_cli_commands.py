@@ -28,9 +28,9 @@ _names = itertools.count(1)
 
 
 class Lake:
-    """Six partitions of JSON lines, plain and gzip, in a bucket of their own."""
+    """Partitions of JSON lines, plain and gzip, in a bucket of their own; six, if not told."""
 
-    def __init__(self, s3: EmbeddedS3) -> None:
+    def __init__(self, s3: EmbeddedS3, partitions: int = PARTITIONS) -> None:
         self.bucket = f"cli-{next(_names)}"
         self.uris = [f"s3://{self.bucket}/logs/", f"s3://{self.bucket}/compacted/"]
         self.endpoint = ["--endpoint-url", s3.endpoint_url]
@@ -38,7 +38,7 @@ class Lake:
         self.plain: dict[str, bytes] = {}
         long_ago = time.time() - 7 * 86_400
         seeds = []
-        for p, n in itertools.product(range(PARTITIONS), range(EACH)):
+        for p, n in itertools.product(range(partitions), range(EACH)):
             # Without a newline at the end: restoring must undo the one that is added.
             body = b"\n".join(b'{"id":"%d-%d-%d"}' % (p, n, row) for row in range(ROWS))
             key = f"logs/p{p}/{n}.json" + ".gz" * (n % 2)

@@ -117,6 +117,20 @@ class CommitLog:
             state.written_at = written_at
         self._take(state, {n: key for n, key in commits.items() if n > state.last})
 
+    def prepare(self, state: LogState) -> str:
+        """What is to be asked and kept before an entry is written; returns the log's identity.
+
+        Raises:
+            IntegrityError: the log is not what it was.
+            InvalidInput: the destination was made of other partitions.
+        """
+        log_id = self.claim(state)
+        if not state.scheme_kept:
+            # Before the first commit of a run, so that of two that contradict one has none.
+            remember_scheme(self._settings, self._store)
+            state.scheme_kept = True
+        return log_id
+
     def append(self, state: LogState, draft: Commit) -> Commit:
         """Write ``draft`` as the next entry.
 
@@ -127,8 +141,7 @@ class CommitLog:
             InvalidInput: the destination was made of other partitions.
             TransientStoreError: others were first a thousand times.
         """
-        log_id = self.claim(state)
-        self._keep_scheme(state)
+        log_id = self.prepare(state)
         for _ in range(_MOST_RACES):
             # Also before the first try: the log may have been read anew, for another group,
             # after this one was planned.
@@ -176,12 +189,6 @@ class CommitLog:
         require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, known)
         found = every_entry(self._store, self._bucket, commits)
         return (commit for commit, valid in found if valid or not valid_only)
-
-    def _keep_scheme(self, state: LogState) -> None:
-        """Before the first commit of a run, so that of two that contradict one has none."""
-        if not state.scheme_kept:
-            remember_scheme(self._settings, self._store)
-            state.scheme_kept = True
 
     def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str], float]:
         """Entries and checkpoints by sequence, and when the newest entry was written."""

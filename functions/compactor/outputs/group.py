@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from compactor.destination import Destination
-from compactor.errors import CommitConflict, IntegrityError, ObjectMissing
+from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
 from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
@@ -25,6 +27,7 @@ def store_group(
             published this very output.
         IntegrityError: what was stored is not what was read; it is dropped.
         RecordsDiffer: a second reader sees other records in it than in its sources; likewise.
+        TransientStoreError: nobody answers; likewise, if that was possible.
     """
     try:
         pending = compact(group, settings, store, destination)
@@ -33,7 +36,7 @@ def store_group(
     try:
         check_pending(pending)
         read_again(pending)
-    except IntegrityError:
+    except Exception:
         drop(pending.output, store)
         raise
     return pending
@@ -48,6 +51,10 @@ def draft_of(
 
 
 def drop(output: Output | None, store: ObjectStore) -> None:
-    """Abort the upload of an output that will not be committed."""
+    """Abort the upload of an output that will not be committed.
+
+    Where that fails, as whatever led here may have, clean-up aborts it after some days.
+    """
     if output is not None:
-        store.abort_upload(output.bucket, output.key, output.upload_id)
+        with suppress(TransientStoreError):
+            store.abort_upload(output.bucket, output.key, output.upload_id)

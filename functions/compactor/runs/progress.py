@@ -220,7 +220,7 @@ class Progress:
         try:
             commits = run.log.every_commit(self.state.last)
             found = found_in(draft.again, commits, self.state.published, run.store)
-        except CompactorError:
+        except Exception:
             drop(draft.output, run.store)
             raise
         unlike = {one.source.identity for one in draft.again}
@@ -257,6 +257,11 @@ class Progress:
         run = self.run
         if draft.quarantined:
             draft = replace(draft, decided_by=decided_by(run.settings))
+        try:
+            run.log.prepare(self.state)
+        except Exception:
+            drop(draft.output, run.store)
+            raise
         try:
             commit = run.log.append(self.state, draft)
         except (CommitConflict, IntegrityError, InvalidInput):

@@ -34,14 +34,19 @@ from compactor_cli.local.wire import receive, send
 from compactor_cli.local.worker import peak_bytes
 
 
+#: What is being written is written to its end: a commit, and the publication after it.
+_MAY_END = frozenset({"GET", "HEAD", "LIST"})
+
+
 class RunStopped(Exception):
-    """Ends the work on a partition before its next request."""
+    """Ends the work on a partition before it asks for anything more."""
 
 
 class StoppableRequests(RequestCounter):
-    """Counts requests, and once the run is stopped lets the main thread begin no other.
+    """Counts requests, and once the run is stopped lets the main thread ask for nothing more.
 
-    Only once: an upload is still aborted, and the receipt written. Other threads only read.
+    Only once: an upload that no commit names is still aborted, and the receipt written. Other
+    threads read and store parts for the main one, which ends them.
     """
 
     def __init__(self, stopped: threading.Event) -> None:
@@ -56,7 +61,7 @@ class StoppableRequests(RequestCounter):
             RunStopped: the run was stopped.
         """
         main = threading.current_thread() is threading.main_thread()
-        if self._stopped.is_set() and main and not self._raised and not name.startswith("bytes_"):
+        if self._stopped.is_set() and main and not self._raised and name in _MAY_END:
             self._raised = True
             raise RunStopped("the run was interrupted")
         super().add(name, amount)
