@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.errors import AlreadyExists, IntegrityError, UploadLost
+from compactor.errors import AlreadyExists, IntegrityError, TransientStoreError, UploadLost
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.outputs import group
 from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
@@ -128,6 +129,61 @@ def test_a_writer_whose_answer_was_lost_knows_its_own_commit_again(
     assert (receipt.counts.objects_in, receipt.counts.objects_out) == (2, 1)
     assert world.store.unfinished_uploads("lake") == {}
     world.must_be_finished()
+
+
+def lose_answer(world: World, name: str, part: str, when: str) -> None:
+    """Nobody answers from the first request on that has this name and this part of a key."""
+    hooks = world.store.hooks.before if when == "before" else world.store.hooks.after
+
+    def lose(call: Call) -> None:
+        if call.name == name and part in call.key:
+            raise TransientStoreError(f"no answer: {call}")
+
+    hooks.append(lose)
+
+
+def test_an_upload_whose_entry_may_have_been_written_is_kept_and_published_by_the_next_run() -> (
+    None
+):
+    world = world_of()
+    lose_answer(world, "create", "/commits/", "after")
+    with pytest.raises(TransientStoreError):
+        world.run()
+    (upload_id,) = world.store.unfinished_uploads("lake")
+    world.store.hooks.clear()
+    assert world.run().status == "done"
+    (commit,) = log_of(world).every_commit()
+    assert commit.output is not None
+    assert (commit.output.upload_id, world.store.count("create_upload")) == (upload_id, 1)
+    world.must_be_finished()
+
+
+@pytest.mark.parametrize(("name", "part"), [("list_objects", "/schemes/"), ("create", "/schemes/")])
+def test_an_upload_that_no_entry_can_name_is_dropped_whatever_ended_it(
+    name: str, part: str
+) -> None:
+    world = world_of()
+    lose_answer(world, name, part, "before")
+    with pytest.raises(TransientStoreError):
+        world.run()
+    assert world.store.count("create_upload") == 1
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+@pytest.mark.parametrize("check", ["check_pending", "read_again"])
+def test_an_upload_whose_check_did_not_come_to_an_end_is_dropped(
+    check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = world_of()
+
+    def unanswered(*_: object) -> None:
+        raise TransientStoreError("no answer")
+
+    monkeypatch.setattr(group, check, unanswered)
+    with pytest.raises(TransientStoreError):
+        world.run()
+    assert world.store.count("create_upload") == 1
+    assert world.store.unfinished_uploads("lake") == {}
 
 
 def test_a_commit_that_shares_no_source_with_the_winner_takes_the_next_number() -> None:

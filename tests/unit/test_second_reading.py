@@ -11,6 +11,7 @@ import zstandard
 
 from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
+from compactor.model import Format
 from compactor.outputs import copies as copying
 from compactor.outputs import pending
 from compactor.past.deep import examine
@@ -136,6 +137,11 @@ def test_what_is_joined_rightly_is_committed_and_stays_without_findings(name, ho
 def test_each_content_is_read_as_its_readers_do(name: str, content: bytes, kind: Kind) -> None:
     assert judge(content, name, AUTO).kind is kind
     assert judge(BOM + content, name, AUTO).kind is kind
+
+
+@pytest.mark.parametrize("format_", [one for one in Format if one is not Format.PARQUET])
+def test_every_format_that_may_be_declared_has_a_second_reader(format_: Format) -> None:
+    assert judge(b"a\n", "a", Declared(format=format_.value)).kind is not Kind.BINARY
 
 
 def test_what_the_settings_declare_is_believed() -> None:
