@@ -21,8 +21,8 @@ from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.model import Skipped, SkipReason
 from compactor.ports import ObjectStore
-from compactor.report.html import render
-from compactor.report.shown import shown_run
+from compactor.report.html import human_bytes, render
+from compactor.report.shown import Shown
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -116,11 +116,11 @@ class RunReport:
 
     def __str__(self) -> str:
         """A table with the numbers before and after."""
-        return shown_run(self).as_text()
+        return _shown(self).as_text()
 
     def _repr_html_(self) -> str:
         """The same, as notebooks show it."""
-        return shown_run(self).as_html()
+        return _shown(self).as_html()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,34 @@ def report(
         result.status = "failed"
     _store_report(result, settings, store)
     return result
+
+
+def _shown(result: RunReport) -> Shown:
+    """A run in numbers, before and after; and a line for whatever it left alone or failed at."""
+    totals = result.totals
+    ratio = totals.objects_in / totals.objects_out if totals.objects_out else 0.0
+    sizes = (totals.bytes_in, totals.bytes_out)
+    counts = (totals.objects_in, totals.objects_out)
+    averages = [size / max(1, count) for size, count in zip(sizes, counts, strict=True)]
+    rows = (
+        ("Partitions", f"{len(result.partitions) + len(result.oversized):,}", ""),
+        ("Objects", *(f"{count:,}" for count in counts)),
+        ("Bytes", *map(human_bytes, sizes)),
+        ("Average size", *map(human_bytes, averages)),
+        ("Records", f"{totals.records + totals.rejected:,}", f"{totals.records:,}"),
+        ("Compaction ratio", "", f"{ratio:,.1f} : 1" if ratio else "-"),
+    )
+    lines = [line for line in (result.headline, result.cause) if line]
+    lines += [f"left alone: {one.objects:,}, {why}" for why, one in sorted(result.skipped.items())]
+    lines += [
+        f"left alone: {one.objects:,}, {why}, such as {one.example}"
+        for why, one in result.left_alone.items()
+    ]
+    lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
+    lines += [f"warning: {line}" for line in result.warnings]
+    if result.clean_up is not None:
+        lines.append(f"clean-up: {result.clean_up.deleted:,} sources deleted")
+    return Shown(f"Run {result.run_id}: {result.status}", ("", "Before", "After"), rows, lines)
 
 
 def total(counts: Iterable[Counts]) -> Counts:
