@@ -130,7 +130,7 @@ class _Examination:
                 yield from self._compare_sources(reading, found)
 
     def _judge_all(self) -> tuple[list[Reading], dict[Reading, Originals]]:
-        """The readings of all sources, and what each saw in its own sources, where that is known."""
+        """The readings of all sources; and, where it is known, what each saw in its own."""
         found: dict[Reading, Originals] = {}
         for number, row, pieces in self._originals():
             head = head_of(pieces)
