@@ -33,7 +33,6 @@ from compactor.whole.orders import FAILED, Answer, Desk, Order
 from compactor_cli.local.wire import receive, send
 from compactor_cli.local.worker import peak_bytes
 
-
 #: What is being written is written to its end: a commit, and the publication after it.
 _MAY_END = frozenset({"GET", "HEAD", "LIST"})
 
