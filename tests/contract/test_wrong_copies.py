@@ -8,10 +8,10 @@ from botocore.exceptions import FlexibleChecksumError
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.errors import WrongCopies
+from compactor.limits import USUAL
 from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.outputs.confirm import confirm
-from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.verify import check_commit
 from compactor.runs.given import PartitionRun
 from compactor.runs.partition import record_partition
@@ -21,7 +21,7 @@ from tests.contract.benches import OnServer
 
 LINE = b'{"record": "%012d", "filler": "%b"}\n'
 SMALL = LINE % (0, b"")
-LARGE = b"".join(LINE % (n, b"x" * 10_000) for n in range(1, COPY_SLICE_BYTES // 10_000 + 2))
+LARGE = b"".join(LINE % (n, b"x" * 10_000) for n in range(1, USUAL.copy_slice_bytes // 10_000 + 2))
 
 
 def the_run(bench: OnServer) -> PartitionRun:

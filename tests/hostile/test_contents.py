@@ -12,6 +12,7 @@ import zstandard
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import MOST_EDITS
+from compactor.limits import WorkerLimits
 from compactor.log.left_alone import BY_SETTINGS
 from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -256,26 +257,23 @@ def test_more_edits_than_are_kept_for_one_source_leave_it_alone() -> None:
     compacted(TRAIL, spaced)
 
 
-def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("compactor.outputs.compact.MAX_KEPT_BYTES", 5_000)
+def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs() -> None:
     costly = b'{"a":1}{"a":2}\n' * 30
     sources = [of(".json", costly) for _ in range(5)]
     sources[2:2] = [of(".json", b'{"b":1}{"b":2}'), of(".log", LOG)]
-    world = Sources(sources)
+    world = Sources(sources, limits=WorkerLimits(kept_bytes=5_000))
     world.check_everything()
     assert len(world.outputs) == 1 + 5
 
 
 @pytest.mark.parametrize("output", ["document", "lines"])
 def test_empty_documents_whose_blanks_do_not_fit_one_manifest_leave_documents_valid(
-    output: str, monkeypatch: pytest.MonkeyPatch
+    output: str,
 ) -> None:
-    monkeypatch.setattr("compactor.outputs.compact.MAX_KEPT_BYTES", 1_000)
     blanks = [b" " * n + b'{"Records":[]}' for n in (600, 610, 620)]
     full = [b" " * n + b'{"Records":[{"n":%d}]}' % n for n in (630, 10, 640)]
-    world = Sources([of(TRAIL, one) for one in (*blanks, *full)], cloudtrail_output=output)
+    sources = [of(TRAIL, one) for one in (*blanks, *full)]
+    world = Sources(sources, cloudtrail_output=output, limits=WorkerLimits(kept_bytes=1_000))
     world.check_everything()
     for body in world.outputs.values():
         assert all(json.loads(line) for line in body.splitlines())

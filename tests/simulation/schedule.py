@@ -8,14 +8,13 @@ source and every unfinished upload gone, and nothing left that another run would
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from unittest.mock import patch
 
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.errors import IntegrityError
+from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.outputs.verify import check_commit
 from compactor.runs.receipts import Receipt
@@ -77,8 +76,9 @@ def play(
     """Play one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
     outcome = Outcome()
-    with prepared(choices):
-        schedule = _Schedule(choices, without, outcome, tell=tell)
+    limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS))
+    with without_threads():
+        schedule = _Schedule(World(choices, without, limits), choices, outcome, tell=tell)
         try:
             schedule.disturbed()
             schedule.end()
@@ -89,23 +89,13 @@ def play(
     return outcome
 
 
-@contextmanager
-def prepared(choices: Choices) -> Iterator[None]:
-    """The product without threads, and with windows of few objects."""
-    window = patch("compactor.planning.listing.LISTING_WINDOW", choices.one_of(_WINDOWS))
-    with without_threads(), window:
-        yield
-
-
 def _asks_for(process: Process, names: frozenset[str]) -> bool:
     return process.waiting is not None and process.waiting.name in names
 
 
 class _Schedule:
-    def __init__(
-        self, choices: Choices, without: frozenset[Guard], outcome: Outcome, *, tell: bool
-    ) -> None:
-        self.world = World(choices, without)
+    def __init__(self, world: World, choices: Choices, outcome: Outcome, *, tell: bool) -> None:
+        self.world = world
         self.outcome = outcome
         self._choices = choices
         self._telling = tell

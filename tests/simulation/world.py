@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from compactor.errors import (
@@ -15,6 +15,7 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
+from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
 from compactor.model import PASSING_REASONS
 from compactor.runs.partition import PartitionRun, record_partition
@@ -94,13 +95,15 @@ class World:
             one. Where a worker commits what it read in between, nobody sees that they came later.
     """
 
-    def __init__(self, choices: Choices, without: frozenset[Guard]) -> None:
+    def __init__(
+        self, choices: Choices, without: frozenset[Guard], limits: WorkerLimits = USUAL
+    ) -> None:
         self.choices = choices
         self.clock = ManualClock(NOW)
         self.s3 = MemoryStore(self.clock, page_size=PAGE_SIZE)
         for bucket in (SOURCE, LAKE):
             self.s3.add_bucket(bucket)
-        self.settings = choices.one_of(SETTINGS)
+        self.settings = replace(choices.one_of(SETTINGS), limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)

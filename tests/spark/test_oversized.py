@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
+from compactor.limits import WorkerLimits
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
@@ -114,11 +115,11 @@ def add_many(world: World, sources: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("window", [3, 7, 50_000])
 def test_driver_and_lambda_write_the_same_bytes_keys_and_commits(seed, window, monkeypatch):
-    monkeypatch.setattr("compactor.planning.listing.LISTING_WINDOW", window)
+    limits = WorkerLimits(window_objects=window)
     monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 5})
-    alone = World()
+    alone = World(limits=limits)
     monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 4})
-    driven = DriverWorld(seed)
+    driven = DriverWorld(seed, limits=limits)
     driven.round_sources = 11
     driven.twice = seed % 2 == 0
     for world in (alone, driven):

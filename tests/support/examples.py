@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 from compactor.settings.settings import Settings
 
@@ -14,8 +16,9 @@ PARTITION = Partition("source", "logs/2026/01/02/", "2026/01/02/")
 
 def settings(**given: Any) -> Settings:
     """Settings with defaults, for ``s3://source/logs/`` to ``s3://lake/compacted/``."""
+    limits: WorkerLimits = given.pop("limits", USUAL)
     uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
-    return Settings.from_input({**uris, **given})
+    return replace(Settings.from_input({**uris, **given}), limits=limits)
 
 
 def source(

@@ -13,9 +13,9 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.conditions import Condition
 from compactor.errors import IntegrityError, InvalidInput
+from compactor.limits import USUAL
 from compactor.log.log import CommitLog
 from compactor.log.manifest import identities
-from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.verify import check_commit
 from compactor.past.adopt import Adoption, adopt, begin, find_outputs
 from compactor.runs.given import PartitionRun
@@ -296,7 +296,7 @@ def test_outputs_that_were_built_again_without_copies_are_proven_too() -> None:
     world.store.add_bucket("source")
     world.add("a.json", LINE)
     line = b'{"id": "%b"}\n' % (b"x" * 9_985)
-    world.put("b.json", line * (COPY_SLICE_BYTES // len(line) + 1))
+    world.put("b.json", line * (USUAL.copy_slice_bytes // len(line) + 1))
     world.store.ignores = {Condition.COPIED_CHECKSUM}
     assert world.run().counts.repaired == 1
     world.store.ignores = set()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.limits import USUAL
 from compactor.log.identity import claim_identity
 from compactor.log.log import CommitLog
 from compactor.log.schemes import remember_scheme
-from compactor.outputs.pending import COPY_PART_BYTES, COPY_SLICE_BYTES, MIN_PART_BYTES, copy_ranges
+from compactor.outputs.pending import copy_ranges
 from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.world import World
 
 STAMP = b"2026-01-02 03:04:05 "
-BIG = COPY_SLICE_BYTES + 12_345
+BIG = USUAL.copy_slice_bytes + 12_345
 
 
 def lines(size: int, letter: bytes, *, newline: bool = True) -> bytes:
@@ -44,7 +45,12 @@ def the_output(made: World) -> bytes:
     [
         (lines(BIG, b"a"), lines(BIG, b"b")),
         (lines(100, b"a"), lines(BIG, b"b"), lines(300, b"c")),
-        (lines(MIN_PART_BYTES + 7, b"a"), lines(BIG, b"b"), lines(BIG, b"c"), lines(30, b"d")),
+        (
+            lines(USUAL.min_part_bytes + 7, b"a"),
+            lines(BIG, b"b"),
+            lines(BIG, b"c"),
+            lines(30, b"d"),
+        ),
         (lines(BIG, b"a", newline=False), lines(BIG, b"b", newline=False)),
         (lines(50, b"a", newline=False), lines(BIG, b"b"), lines(50, b"c", newline=False)),
     ],
@@ -53,9 +59,11 @@ def test_the_output_is_what_reading_every_source_would_have_made(bodies):
     made = world(*bodies)
     wanted = b"".join(body if body.endswith(b"\n") else body + b"\n" for body in bodies)
     # A newline between two sources is needed; one behind the last is not worth another request.
-    copied_last = len(bodies[-1]) >= COPY_SLICE_BYTES and not bodies[-1].endswith(b"\n")
+    copied_last = len(bodies[-1]) >= USUAL.copy_slice_bytes and not bodies[-1].endswith(b"\n")
     assert the_output(made) == (wanted[:-1] if copied_last else wanted)
-    assert made.store.count("copy_part") == sum(len(body) >= COPY_SLICE_BYTES for body in bodies)
+    assert made.store.count("copy_part") == sum(
+        len(body) >= USUAL.copy_slice_bytes for body in bodies
+    )
 
 
 def test_of_a_copied_source_only_its_ends_are_read():
@@ -114,13 +122,15 @@ def test_a_source_that_changes_before_its_copy_is_planned_again():
     assert lines(BIG, b"b") not in bodies
 
 
-@pytest.mark.parametrize("size", [1, COPY_PART_BYTES, COPY_PART_BYTES + 1, 3 * COPY_PART_BYTES - 1])
+@pytest.mark.parametrize(
+    "size", [1, USUAL.copy_part_bytes, USUAL.copy_part_bytes + 1, 3 * USUAL.copy_part_bytes - 1]
+)
 def test_copy_ranges_cover_everything_once_within_what_s3_takes(size):
     end = 0
-    parts = list(copy_ranges(0, size))
+    parts = list(copy_ranges(0, size, USUAL))
     for start, length in parts:
         assert start == end
-        assert length <= COPY_PART_BYTES
+        assert length <= USUAL.copy_part_bytes
         end += length
     assert end == size
-    assert all(length >= MIN_PART_BYTES for _, length in parts) or len(parts) == 1
+    assert all(length >= USUAL.min_part_bytes for _, length in parts) or len(parts) == 1

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from compactor.errors import IntegrityError, TransientStoreError
+from compactor.limits import WorkerLimits
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.support.world import LOG_LINE, World
@@ -97,15 +98,17 @@ def test_a_worker_that_dies_at_any_request_is_made_good_by_the_next(number, mome
     made.must_be_finished()
 
 
+SMALL_WINDOWS = WorkerLimits(window_objects=2)
+
+
 @pytest.fixture
-def small_windows(monkeypatch):
-    monkeypatch.setattr("compactor.planning.listing.LISTING_WINDOW", 2)
+def small_pages(monkeypatch):
     monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 1})
 
 
-@pytest.mark.usefixtures("small_windows")
+@pytest.mark.usefixtures("small_pages")
 def test_a_partition_larger_than_one_window_is_done_window_by_window():
-    made = world()
+    made = world(limits=SMALL_WINDOWS)
     made.store.hooks.after.append(made.check)
     receipt = made.run()
     assert receipt.counts.objects_in == 6, "the empty one is alone in its window"
@@ -114,10 +117,10 @@ def test_a_partition_larger_than_one_window_is_done_window_by_window():
     made.must_be_finished()
 
 
-@pytest.mark.usefixtures("small_windows")
+@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("number", range(1, CALLS + 10))
 def test_a_worker_may_die_in_any_window(number):
-    made = world()
+    made = world(limits=SMALL_WINDOWS)
     with death(made, number):
         made.run()
     made.store.hooks.after.append(made.check)

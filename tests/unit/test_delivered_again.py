@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from compactor.errors import IntegrityError
+from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import (
     decode_checkpoint,
     decode_commit,
@@ -18,8 +19,6 @@ from compactor.log.encoding import (
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.model import PASSING_REASONS, QuarantineReason
-from compactor.outputs import plain
-from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
 from compactor.runs.receipts import Receipt
@@ -178,10 +177,9 @@ def test_what_only_looks_the_same_by_its_mark_is_compacted(monkeypatch: pytest.M
     made.must_be_finished()
 
 
-def test_long_content_is_compared_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "WHOLE_BYTES", 10_000)
+def test_long_content_is_compared_to_its_end() -> None:
     long = b"".join(b'{"id": "record-%d"}\n' % n for n in range(50_000, 100_000))
-    made = World()
+    made = World(limits=WorkerLimits(whole_bytes=10_000))
     made.records |= set(range(50_000, 100_000))
     made.put("0.json", long)
     made.run()
@@ -198,13 +196,13 @@ def test_long_content_is_compared_to_its_end(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_s3_would_copy_is_read_where_its_key_was_compacted_before() -> None:
-    big = b'{"id": 1}\n' * (COPY_SLICE_BYTES // 10 - 5)
+    big = b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 - 5)
     made = World()
     made.put("0.json", big)
     made.put("1.json", big)
     made.run()
     larger = big + b'{"id": 2}\n' * 10
-    assert len(larger) > COPY_SLICE_BYTES > len(big)
+    assert len(larger) > USUAL.copy_slice_bytes > len(big)
     made.clock.advance(3_600)
     deliver(made, 0, larger)
     deliver(made, 1, gzip.compress(big, 1, mtime=0))
@@ -286,7 +284,7 @@ def test_other_bytes_of_the_size_and_crc32_that_s3_copied_are_compacted() -> Non
 
 @pytest.mark.parametrize("stored", ["", ETAG])
 def test_a_slice_that_s3_copied_is_compared_with_its_output(stored: str) -> None:
-    big = b'{"id": 1}\n' * (COPY_SLICE_BYTES // 10 + 5)
+    big = b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 + 5)
     made = World()
     made.store.seed("source", key(0), big, last_modified=made.clock.now() - DAY, etag=stored)
     made.put("1.json", b'{"id": 2}\n')

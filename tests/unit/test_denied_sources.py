@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from compactor.errors import InvalidInput, UnreadableSource
+from compactor.limits import USUAL
 from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
 from compactor.outputs.denied import DENIED_IN_A_ROW
-from compactor.outputs.pending import COPY_SLICE_BYTES
 from compactor.runs.receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call
@@ -90,7 +90,7 @@ def test_what_was_left_for_a_while_is_known_beyond_a_checkpoint() -> None:
 
 def test_a_large_source_is_left_alone_like_a_small_one() -> None:
     made = world(2)
-    made.put("big.json", b'{"id": 1}\n' * (COPY_SLICE_BYTES // 10 + 1))
+    made.put("big.json", b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 + 1))
     made.store.unreadable["source", f"{PARTITION.prefix}big.json"] = QuarantineReason.ENCRYPTED
     receipt = made.run()
     assert told(receipt) == [(f"{PARTITION.prefix}big.json", "encrypted")]
@@ -101,7 +101,7 @@ def test_a_large_source_is_left_alone_like_a_small_one() -> None:
 @pytest.mark.parametrize("others", [0, 2])
 def test_a_source_that_may_be_read_but_not_copied_is_read(others: int) -> None:
     made = world(others)
-    big = b'{"id": 1}\n' * (COPY_SLICE_BYTES // 10 + 1)
+    big = b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 + 1)
     made.put("big.json", big)
     made.put("z.json", big)
 

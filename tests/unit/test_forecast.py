@@ -10,9 +10,10 @@ import pytest
 
 from compactor.destination import LOG_METADATA
 from compactor.discovery.work import WorkItem
+from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import SkipReason
-from compactor.planning import listing, packing
+from compactor.planning import packing
 from compactor_cli.commands.plan import Forecast, forecast
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import LOG_LINE, World
@@ -53,11 +54,13 @@ def put_some(world: World, chance: random.Random, start: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_run_makes_the_very_groups_that_plan_showed(seed: int, monkeypatch) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(listing, "LISTING_WINDOW", chance.choice([2, 3, 5, 8, 1000]))
-    monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", chance.choice([2, 4, 1000]))
+    limits = WorkerLimits(
+        window_objects=chance.choice([2, 3, 5, 8, 1000]), group_sources=chance.choice([2, 4, 1000])
+    )
     target = chance.choice([400, 2_000, 1 << 20])
     monkeypatch.setattr(packing, "target_bytes", lambda *_: target)
-    world = World(min_objects=chance.choice([1, 2, 5]), small_object_bytes=1 << 20)
+    fewest = chance.choice([1, 2, 5])
+    world = World(min_objects=fewest, small_object_bytes=1 << 20, limits=limits)
     # A second round meets what the first committed.
     for start in (0, 100):
         put_some(world, chance, start)
@@ -71,9 +74,8 @@ def test_a_run_makes_the_very_groups_that_plan_showed(seed: int, monkeypatch) ->
         assert told == receipt.skipped
 
 
-def test_plan_leaves_out_what_a_run_finds_to_be_outputs(monkeypatch) -> None:
-    monkeypatch.setattr(listing, "LISTING_WINDOW", 3)
-    world = World()
+def test_plan_leaves_out_what_a_run_finds_to_be_outputs() -> None:
+    world = World(limits=WorkerLimits(window_objects=3))
     world.add("a.json", '{{"id": "{}"}}')
     world.add("c.json", '{{"id": "{}"}}')
     world.add("d.json", '{{"id": "{}"}}')

@@ -15,6 +15,7 @@ from compactor import layout
 from compactor.cleaning.work import read_due
 from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
+from compactor.log.encoding import encode_commit
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
 from compactor.model import Partition
@@ -119,12 +120,14 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
         "RunReport": f"{run}report.json",
     }
     # Only entries that take a commit back have these.
-    not_always = {"freed", "why"}
+    not_always = {"freed", "freed_contents", "why"}
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)) - not_always, name
     assert {"ProbeRecord", *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
-    assert keys_of(undone) == set(table_of("Entry"))
+    assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
+    newest = next(old.log("json/").every_commit())
+    assert keys_of(encode_commit(newest.undone("today-2", 0.0, "why"))) == set(table_of("Entry"))
 
 
 def test_the_examples_of_lists_settings_and_spark_are_read() -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
-from compactor.planning import packing
 from compactor_handlers import compact_partition, discover, report, runtime
 from tests.support.moto_server import moto_server
 
@@ -231,11 +230,13 @@ def test_a_call_with_little_time_left_begins_nothing_and_asks_for_more(logs: Pla
 
 
 def test_calls_that_run_out_of_time_add_up_and_their_metrics_do_too(
-    logs: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", 1)
-    found = logs.discover()
-    (item, _) = logs.items(found)
+    # Each is a group of its own.
+    for end in ("json", "json.gz", "json.zst", "log", "log.gz"):
+        place.put(f"logs/a/1.{end}", b'{"id": 1}\n')
+    found = place.discover()
+    (item,) = place.items(found)
     event: dict[str, Any] = {
         "run_id": "run-1",
         "settings": found["settings"],

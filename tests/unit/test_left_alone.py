@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from compactor.limits import WorkerLimits
 from compactor.log.encoding import (
     decode_checkpoint,
     decode_commit,
@@ -19,8 +20,6 @@ from compactor.log.entries import LogState
 from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason, Skipped
-from compactor.outputs import copies as copying
-from compactor.outputs import pending, plain
 from compactor.outputs.detection import decided_by
 from compactor.runs.receipts import Counts, Receipt
 from compactor.shown import shown_bytes
@@ -146,16 +145,12 @@ def test_settings_that_decide_formats_make_other_outputs() -> None:
 # Sources too large to be held whole.
 
 
-@pytest.fixture
-def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "WHOLE_BYTES", 64 * 1024)
-    monkeypatch.setattr(plain, "_SURELY_SMALL_GZIP", 63)
-    monkeypatch.setattr(pending, "_BLOCK_BYTES", 10_000)
+STREAMING = WorkerLimits(whole_bytes=64 * 1024, block_bytes=10_000)
 
 
 def in_chunks(**bodies: bytes) -> World:
-    """A world whose sources come in chunks of 10 KB."""
-    world = World()
+    """A world whose sources come in chunks of 10 KB, and are streamed beyond 64 KiB."""
+    world = World(limits=STREAMING)
     world.store = MemoryStore(world.clock, whole_bytes=1_000, chunk_bytes=10_007)
     for bucket in ("lake", "source"):
         world.store.add_bucket(bucket)
@@ -169,7 +164,6 @@ RECORDS = b"".join(b'{"n":%d,"text":"}{"}\n' % n for n in range(8_000))
 W3C = b"#Version: 1.0\n#Fields: date time\n" + b"2026-01-02\t03:04:05\n" * 9_000
 
 
-@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -200,7 +194,6 @@ def test_a_streamed_source_that_does_not_stay_what_it_began_as_is_left_alone(
     assert world.store.unfinished_uploads("lake") == {}
 
 
-@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("body", [LINES, RECORDS, W3C, LINES.replace(b"\n", b"\r\n")])
 def test_a_streamed_source_that_stays_what_it_began_as_is_joined(body: bytes) -> None:
     other = body.rstrip() + " é".encode() if body.startswith(LOG) else body.rstrip()
@@ -212,10 +205,9 @@ def test_a_streamed_source_that_stays_what_it_began_as_is_joined(body: bytes) ->
     "end", [b"cut off \xc3", b"<end/>\n", b"line\r", b"x \0 y\n", LOG + b'"GET']
 )
 def test_a_source_whose_end_is_not_certain_is_not_copied_among_others(
-    end: bytes, monkeypatch: pytest.MonkeyPatch
+    end: bytes,
 ) -> None:
-    monkeypatch.setattr(copying, "COPY_SLICE_BYTES", 100_000)
-    world = World()
+    world = World(limits=WorkerLimits(copy_slice_bytes=100_000))
     world.put("a.log", LINES)
     world.put("b.log", LINES + end)
     receipt = world.run()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.limits import WorkerLimits
 from compactor.model import Listing
-from compactor.planning import listing
 from compactor.planning.listing import take_listing
 from compactor.runs.progress import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
 
 NAMES = [f"{number:02}" for number in range(20)]
+
+
+EIGHT = WorkerLimits(window_objects=8)
 
 
 def store_of(page_size: int) -> MemoryStore:
@@ -27,38 +30,35 @@ def names(found: Listing) -> list[str]:
 
 @pytest.mark.parametrize("page_size", [1, 3, 7, 8, 20, 1_000])
 def test_a_listing_ends_at_the_same_object_however_the_store_cuts_its_pages(
-    page_size: int, monkeypatch: pytest.MonkeyPatch
+    page_size: int,
 ) -> None:
-    monkeypatch.setattr(listing, "LISTING_WINDOW", 8)
     store = store_of(page_size)
     found: list[list[str]] = []
     last_key = ""
     complete = False
     while not complete:
-        window = take_listing(store, PARTITION, set(), last_key)
+        window = take_listing(store, PARTITION, set(), last_key, limits=EIGHT)
         found.append(names(window))
         last_key, complete = window.last_key, window.complete
     assert found == [NAMES[:8], NAMES[8:16], NAMES[16:]]
 
 
-def test_what_commits_name_takes_no_room_in_a_listing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "LISTING_WINDOW", 8)
+def test_what_commits_name_takes_no_room_in_a_listing() -> None:
     store = store_of(5)
     everything = take_listing(store, PARTITION, set(), "", PARTITION.prefix + "99").objects
     committed = {one.identity for one in everything[4:16]}
-    found = take_listing(store, PARTITION, committed)
+    found = take_listing(store, PARTITION, committed, limits=EIGHT)
     assert names(found) == NAMES[:4] + NAMES[16:]
     assert (found.complete, found.committed_objects, found.committed_bytes) == (True, 12, 12)
     assert found.last_key == PARTITION.prefix + NAMES[-1]
 
 
-def test_a_listing_up_to_a_key_holds_all_before_it_and_is_not_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(listing, "LISTING_WINDOW", 3)
+def test_a_listing_up_to_a_key_holds_all_before_it_and_is_not_the_end() -> None:
     store = store_of(4)
     store.remove("source", PARTITION.prefix + "09")
-    found = take_listing(store, PARTITION, set(), PARTITION.prefix + "03", PARTITION.prefix + "09")
+    first, last = PARTITION.prefix + "03", PARTITION.prefix + "09"
+    few = WorkerLimits(window_objects=3)
+    found = take_listing(store, PARTITION, set(), first, last, limits=few)
     assert names(found) == ["04", "05", "06", "07", "08"]
     assert (found.complete, found.last_key) == (False, PARTITION.prefix + "09")
     assert found.newest == 896.0, "that of its own objects"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from compactor.errors import AlreadyExists, IntegrityError, TransientStoreError
-from compactor.log import log as commit_module
+from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from tests.support.cleaning import LINE
 from tests.support.examples import PARTITION
@@ -81,7 +82,9 @@ def test_an_entry_that_says_another_number_is_damage() -> None:
 def test_a_writer_that_loses_every_race_gives_up_in_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, log, _ = finished_world(checkpoint=True)
+    world, _, _ = finished_world(checkpoint=True)
+    few = replace(world.settings, limits=WorkerLimits(races=5))
+    log = CommitLog(world.store, few, PARTITION)
     state = log.load()
     (commit,) = log.every_commit()
     draft = commit.voided("run-2")
@@ -90,7 +93,6 @@ def test_a_writer_that_loses_every_race_gives_up_in_the_end(
         raise AlreadyExists(key)
 
     monkeypatch.setattr(world.store, "create", taken)
-    monkeypatch.setattr(commit_module, "_MOST_RACES", 5)
     state.unpublished[1] = commit
     logs = {"prefix": "_compactor/compacted/partitions/"}
     lists = world.store.count("list_objects", **logs)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compactor.limits import WorkerLimits
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.planning import packing
 from compactor.planning.packing import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
-    MAX_SOURCES_PER_GROUP,
     PLAIN_TARGET_BYTES,
     PackingClass,
     copied,
@@ -123,10 +123,10 @@ def test_the_target_is_held_against_the_estimated_output(
     assert [len(group.sources) for group in groups(sources, **given_)] == [5, 2]
 
 
-def test_a_group_has_a_bounded_number_of_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MAX_SOURCES_PER_GROUP == 50_000
-    monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", 3)
-    packed = list(pack([source(f"{n}.json") for n in range(6)], settings(), {}))
+def test_a_group_has_a_bounded_number_of_sources() -> None:
+    assert settings().limits.group_sources == 50_000
+    few = settings(limits=WorkerLimits(group_sources=3))
+    packed = list(pack([source(f"{n}.json") for n in range(6)], few, {}))
     assert [(len(p.group.sources), p.full) for p in packed] == [(3, True), (3, True)]
 
 

@@ -6,29 +6,22 @@ import gzip
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from compactor.outputs import copies as copying
-from compactor.outputs import pending
+from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
-from compactor.planning import packing
 from tests.support.records import Made, Records, all_records, made, read_object
 from tests.support.sources import Sources, given_back, of
 
 
-@contextmanager
-def small_groups(most: int) -> Iterator[None]:
-    with mock.patch.object(packing, "MAX_SOURCES_PER_GROUP", most):
-        yield
+def small_groups(most: int) -> WorkerLimits:
+    return WorkerLimits(group_sources=most)
 
 
 options = st.fixed_dictionaries(
@@ -47,8 +40,7 @@ options = st.fixed_dictionaries(
 def test_records_in_are_records_out_and_every_source_is_given_back(
     sources: list[Made], given_: dict[str, Any], most: int
 ) -> None:
-    with small_groups(most):
-        Sources(sources, **given_).check_everything()
+    Sources(sources, limits=small_groups(most), **given_).check_everything()
 
 
 @examples(max_examples=120)
@@ -99,16 +91,11 @@ def test_a_copy_is_its_source_and_the_packed_rest_holds_every_record(
 TINY_PARTS = {"min_part_bytes": 60, "whole_bytes": 40, "chunk_bytes": 30}
 
 
-@contextmanager
-def copies_from(size: int) -> Iterator[None]:
+def copies_from(size: int) -> WorkerLimits:
     """Sources from this size on count as large; parts are tiny, too."""
-    with (
-        mock.patch.object(copying, "COPY_SLICE_BYTES", size),
-        mock.patch.object(pending, "MIN_PART_BYTES", 60),
-        mock.patch.object(pending, "COPY_PART_BYTES", 130),
-        mock.patch.object(pending, "PART_BYTES", 70),
-    ):
-        yield
+    return WorkerLimits(
+        copy_slice_bytes=size, min_part_bytes=60, copy_part_bytes=130, part_bytes=70
+    )
 
 
 STAMPED = b"2026-01-02 03:04:05 t\n"
@@ -145,9 +132,8 @@ ways = st.fixed_dictionaries(
 def test_copied_slices_give_the_same_outputs_as_reading_would(
     sources: list[Made], given_: dict[str, Any]
 ) -> None:
-    with copies_from(120):
-        copying_some = Sources(sources, TINY_PARTS, **given_)
-        copying_some.run()
+    copying_some = Sources(sources, TINY_PARTS, limits=copies_from(120), **given_)
+    copying_some.run()
     reading_all = Sources(sources, **given_)
     reading_all.run()
     assert copying_some.outputs.keys() == reading_all.outputs.keys()
@@ -165,9 +151,9 @@ def test_copied_slices_give_the_same_outputs_as_reading_would(
 def test_a_large_source_is_not_copied_as_lines_when_it_is_compressed(
     given_: dict[str, Any], body: bytes
 ) -> None:
-    with copies_from(120):
-        world = Sources([Made(".log", b"", body, Counter())], TINY_PARTS, format="text", **given_)
-        world.run()
+    made = [Made(".log", b"", body, Counter())]
+    world = Sources(made, TINY_PARTS, format="text", limits=copies_from(120), **given_)
+    world.run()
     (output,) = world.outputs.values()
     assert output != body + b"\n"
     assert world.store.count("copy_part") == 0
@@ -175,9 +161,9 @@ def test_a_large_source_is_not_copied_as_lines_when_it_is_compressed(
 
 def test_copying_takes_place_where_it_can() -> None:
     body = STAMPED * 10
-    with copies_from(120):
-        world = Sources([of(".log", body), of(".log", SMALL), of(".log", body)], TINY_PARTS)
-        world.run()
+    sources = [of(".log", body), of(".log", SMALL), of(".log", body)]
+    world = Sources(sources, TINY_PARTS, limits=copies_from(120))
+    world.run()
     assert world.store.count("copy_part") > 2
     assert list(world.outputs.values()) == [body + SMALL + body]
     (commit,) = world.commits()

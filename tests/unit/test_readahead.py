@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from compactor.errors import TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores import readahead
 from compactor.stores.readahead import RUN_OBJECTS, read_ahead
 
 
@@ -122,11 +121,10 @@ def test_a_source_larger_than_the_budget_is_read_alone() -> None:
     assert ledger.used == 50_020
 
 
-def test_one_run_has_few_bytes_even_of_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readahead, "RUN_BYTES", 2_500)
+def test_one_run_has_few_bytes_even_of_few_objects() -> None:
     sources = sized(*[1_000] * 20)
     ledger = Ledger(sources)
-    bodies = read_ahead(sources, ledger.fetch, threads=4, budget_bytes=1)
+    bodies = read_ahead(sources, ledger.fetch, threads=4, budget_bytes=1, run_bytes=2_500)
     next(bodies)
     time.sleep(0.05)
     assert ledger.fetched == 2_000

@@ -11,9 +11,9 @@ import pytest
 from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, TransientStoreError
+from compactor.limits import USUAL, WorkerLimits
 from compactor.log.entries import SHOWN_QUARANTINED
 from compactor.model import Partition
-from compactor.planning import packing
 from compactor.runs import receipts
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt, counts_from
@@ -33,8 +33,12 @@ class Groups:
         return 1_000.0 if self.store.count("create") < self.end else 0.0
 
 
-def various() -> World:
-    world = World()
+# Every source is a group of its own.
+SMALL_GROUPS = WorkerLimits(group_sources=1)
+
+
+def various(limits: WorkerLimits = USUAL) -> World:
+    world = World(limits=limits)
     world.add_variety()
     return world
 
@@ -57,17 +61,11 @@ def comparable(receipt: Receipt) -> dict[str, Any]:
     return {**document, "counts": counts}
 
 
-@pytest.fixture
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", 1)
-
-
-@pytest.mark.usefixtures("small_groups")
 def test_counts_add_up_over_calls_that_ran_out_of_time() -> None:
-    whole = call(various(), Counts(), None)
+    whole = call(various(SMALL_GROUPS), Counts(), None)
     assert whole.counts.calls == 1
     assert whole.counts.objects_out >= 5
-    world = various()
+    world = various(SMALL_GROUPS)
     receipt = Receipt("", "", "more")
     seen = []
     for _ in range(40):
@@ -90,9 +88,8 @@ def test_counts_add_up_over_calls_that_ran_out_of_time() -> None:
     world.must_be_finished()
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_a_quarantined_source_is_counted_once_however_many_calls_follow() -> None:
-    world = various()
+    world = various(SMALL_GROUPS)
     world.put("a.log.gz", b"\x1f\x8b\x08 cut")
     receipt = Receipt("", "", "more")
     for _ in range(20):
@@ -134,8 +131,8 @@ def test_a_failed_call_leaves_a_receipt_with_its_cause() -> None:
     assert receipt.counts.calls == 1
 
 
-def test_a_failed_call_does_not_forget_what_earlier_calls_did(small_groups: None) -> None:
-    world = various()
+def test_a_failed_call_does_not_forget_what_earlier_calls_did() -> None:
+    world = various(SMALL_GROUPS)
     first = call(world, Counts(), 1)
     assert (first.status, first.counts.objects_in) == ("more", 1)
 
@@ -178,8 +175,8 @@ def test_a_log_with_a_gap_is_told_as_an_integrity_error() -> None:
     assert receipts.decode(stored).error == "IntegrityError"
 
 
-def test_a_call_that_ran_out_of_time_sums_up_what_it_did_for_the_next(small_groups: None) -> None:
-    world = various()
+def test_a_call_that_ran_out_of_time_sums_up_what_it_did_for_the_next() -> None:
+    world = various(SMALL_GROUPS)
     call(world, Counts(), 1)
     assert any("checkpoint" in key for key in world.store.contents("lake"))
     heads = world.store.count("head")
@@ -195,19 +192,19 @@ def test_a_finished_call_whose_answer_was_lost_reports_the_same_again() -> None:
     assert comparable(again) == comparable(first)
 
 
-def test_a_checkpoint_of_another_run_does_not_make_a_run_forget(small_groups: None) -> None:
-    world = various()
+def test_a_checkpoint_of_another_run_does_not_make_a_run_forget() -> None:
+    world = various(SMALL_GROUPS)
     first = call(world, Counts(), 2)
     other = call(world, Counts(), None, "run-2")
     last = call(world, carried(first.counts), None)
     assert (first.status, other.status, last.status) == ("more", "done", "done")
-    whole = call(various(), Counts(), None).counts
+    whole = call(various(SMALL_GROUPS), Counts(), None).counts
     assert first.counts.objects_in + other.counts.objects_in == whole.objects_in
     assert last.counts.objects_in == first.counts.objects_in
 
 
-def test_publishing_again_what_is_published_is_no_repair(small_groups: None) -> None:
-    world = various()
+def test_publishing_again_what_is_published_is_no_repair() -> None:
+    world = various(SMALL_GROUPS)
     receipt = Receipt("", "", "more")
     for _ in range(20):
         receipt = call(world, carried(receipt.counts), 1)

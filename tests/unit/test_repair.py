@@ -316,6 +316,21 @@ def test_an_overwritten_source_keeps_the_output(world):
     assert len(outputs(world)) == 1
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_what_is_compacted_after_it_was_taken_back_is_not_told_as_overwritten(world, other):
+    for name in "ab":
+        world.put(f"{name}.json", b'{"id": "%b"}\n' % name.encode())
+    world.run()
+    undo(next(log_of(world).every_commit()), "rows", undoing(world), run_id="r", now=NOW)
+    if other:
+        world.put("a.json", b'{"id": "c"}\n')
+    receipt = world.run()
+    counts = receipt.counts
+    assert (counts.objects_in, counts.overwritten, counts.conflicts) == (2, 0, 0)
+    world.put("b.json", b'{"id": "d"}\n')
+    assert world.run().counts.overwritten == 1
+
+
 # What is looked for
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from compactor.conditions import Condition, StoreTraits
 from compactor.errors import IntegrityError, SourceChanged
-from compactor.outputs.pending import COPY_SLICE_BYTES
+from compactor.limits import USUAL, WorkerLimits
 from compactor.outputs.verify import check_commit
 from tests.support.cleaning import DAY, commits, left, old_world
 from tests.support.memory_store import Call
 from tests.support.world import World
 
-BIG = COPY_SLICE_BYTES + 12_345
+BIG = USUAL.copy_slice_bytes + 12_345
 TARGET = 5 * 1024 * 1024
 NO_COPIES = StoreTraits(copies=False, knows_copied_crc32=False)
 
@@ -192,9 +192,9 @@ def test_content_written_after_the_commit_is_not_deleted(
     assert len(races) == (not traits.deletes_one)
 
 
-def test_too_large_a_source_for_this_way_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compactor.outputs.copies._MOST_PASSED_BYTES", TARGET)
-    world = World(target_bytes=TARGET, small_object_bytes=TARGET)
+def test_too_large_a_source_for_this_way_is_left_alone() -> None:
+    limits = WorkerLimits(most_parts=1, part_bytes=TARGET)
+    world = World(target_bytes=TARGET, small_object_bytes=TARGET, limits=limits)
     world.put("large.log", lines(TARGET + 1, b"a"))
     take(world, NO_COPIES)
     receipt = world.run()

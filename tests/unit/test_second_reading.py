@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
-from unittest import mock
 
 import pytest
 import zstandard
 
 from compactor.errors import IntegrityError
+from compactor.limits import USUAL, WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import Format
-from compactor.outputs import copies as copying
-from compactor.outputs import pending
 from compactor.past.deep import examine
 from compactor.second_reading import (
     Declared,
@@ -229,7 +227,7 @@ def test_a_sample_is_the_first_and_last_sources_and_one_by_its_hash(monkeypatch)
 
 def test_one_source_that_is_too_large_to_keep_is_not_read_twice() -> None:
     sample = Sample(Frame(), AUTO)
-    sample.place("large", b"1", b"a" * (sampling.SAMPLED_BYTES + 1), b"", (b"b",))
+    sample.place("large", b"1", b"a" * (USUAL.sampled_bytes + 1), b"", (b"b",))
     sample.pass_over()
     assert not sample.differences()
     alone = Sample(Frame(), AUTO, everything=True)
@@ -238,17 +236,15 @@ def test_one_source_that_is_too_large_to_keep_is_not_read_twice() -> None:
 
 
 def test_sources_too_large_to_keep_are_left_out_and_break_a_pair(monkeypatch) -> None:
-    sample = Sample(Frame(), AUTO)
+    sample = Sample(Frame(), AUTO, limits=WorkerLimits(sampled_bytes=5))
     for number in range(1, 11):
         placed(sample, number, b"a" * 9 if number in {2, 10} else b"a")
-        monkeypatch.setattr(sampling, "SAMPLED_BYTES", 5)
     assert taken(sample, monkeypatch) == [("1",), ("5", "6"), ("8", "9")]
 
 
 @pytest.mark.parametrize("how", ["sample", "all"])
-def test_sources_of_a_header_alone_are_known_by_one_that_has_rows(how, monkeypatch) -> None:
-    monkeypatch.setattr(sampling, "_STRETCH_SOURCES", 3)
-    world = World(second_reading=how)
+def test_sources_of_a_header_alone_are_known_by_one_that_has_rows(how) -> None:
+    world = World(second_reading=how, limits=WorkerLimits(stretch_sources=3))
     for number in range(30):
         world.put(f"{number:02}.csv", b"id,name\n" + (b"1,x\n" if number == 9 else b""))
     with without_rules():
@@ -256,8 +252,7 @@ def test_sources_of_a_header_alone_are_known_by_one_that_has_rows(how, monkeypat
 
 
 def test_with_everything_stretches_share_a_source_so_that_every_joint_is_read(monkeypatch) -> None:
-    monkeypatch.setattr(sampling, "_STRETCH_SOURCES", 3)
-    sample = Sample(Frame(), AUTO, everything=True)
+    sample = Sample(Frame(), AUTO, everything=True, limits=WorkerLimits(stretch_sources=3))
     found = taken(sample, monkeypatch)
     for number in range(1, 7):
         placed(sample, number)
@@ -283,13 +278,10 @@ def test_a_fault_in_the_middle_is_found_when_everything_is_read() -> None:
 
 
 def test_copied_slices_are_read_by_examine() -> None:
-    with (
-        mock.patch.object(copying, "COPY_SLICE_BYTES", 100),
-        mock.patch.object(pending, "MIN_PART_BYTES", 1),
-    ):
-        made = [of(".log", (STAMP + b"line\n") * 9), of(".log", STAMP + b"small\n")]
-        world = Sources(made, {"min_part_bytes": 1})
-        world.run()
+    made = [of(".log", (STAMP + b"line\n") * 9), of(".log", STAMP + b"small\n")]
+    limits = WorkerLimits(copy_slice_bytes=100, min_part_bytes=1)
+    world = Sources(made, {"min_part_bytes": 1}, limits=limits)
+    world.run()
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
     assert world.store.count("copy_part")
     assert not examine(commit, world.store, world.settings)

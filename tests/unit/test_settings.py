@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
-from compactor.settings.fields import FIELDS
+from compactor.limits import WorkerLimits
+from compactor.settings.fields import FIELDS, RunFields
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.sizes import MIB
 
@@ -57,13 +59,21 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
 
 
 def test_every_field_of_the_settings_is_documented_once_and_in_the_same_order() -> None:
-    names = [field.name for field in dataclasses.fields(Settings)]
+    names = [field.name for field in dataclasses.fields(RunFields)]
     assert list(FIELDS) == names
     for spec in FIELDS.values():
         assert spec.meaning.endswith(".")
         assert spec.accepted
         assert spec.section
         assert spec.default_text
+
+
+def test_what_a_worker_keeps_to_is_no_field_of_the_input() -> None:
+    few = replace(Settings.from_input(URIS), limits=WorkerLimits(races=1))
+    assert few.to_dict() == Settings.from_input(URIS).to_dict()
+    assert Settings.from_input(few.to_dict()).limits == WorkerLimits()
+    with pytest.raises(InvalidInput, match="no such field"):
+        Settings.from_input({**URIS, "limits": {}})
 
 
 def test_every_documented_default_is_itself_accepted() -> None:

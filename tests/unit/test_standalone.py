@@ -13,7 +13,6 @@ import boto3
 import pytest
 
 from compactor.errors import InvalidInput, PartitionsFailed
-from compactor.planning import packing
 from compactor_handlers import runtime, standalone
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Place, answer_of, emitted, metrics_of
@@ -148,10 +147,12 @@ def test_a_call_with_the_input_again_does_what_is_left_in_a_run_of_its_own(place
 
 
 def test_a_partition_that_runs_out_of_time_keeps_what_it_has_and_is_left(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place,
 ) -> None:
-    monkeypatch.setattr(packing, "MAX_SOURCES_PER_GROUP", 1)
-    given = place.input(s3_source_uri=f"s3://{place.source}/logs/a/", depth=0)
+    # Each is a group of its own.
+    place.put("logs/d/0.json", b'{"id": 1}\n')
+    place.put("logs/d/0.log", b'{"id": 2}\n')
+    given = place.input(s3_source_uri=f"s3://{place.source}/logs/d/", depth=0)
     # start; the store; before the partition; to settle; before its first group; its second.
     first = call(given, *[PLENTY] * 5, 30_000)
     assert (first["status"], first["left"]) == ("more", [""])

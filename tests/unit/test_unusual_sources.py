@@ -12,8 +12,9 @@ from unittest import mock
 import pytest
 
 from compactor.errors import IntegrityError, TransientStoreError
+from compactor.limits import WorkerLimits
 from compactor.model import QuarantineReason, StoredPart
-from compactor.outputs import pending, plain
+from compactor.outputs import plain
 from tests.support.examples import NOW
 from tests.support.memory_store import Call
 from tests.support.records import Made, lines_of_json
@@ -27,13 +28,8 @@ STAMP = b"10.0.0.1 - - [31/Jan/2026:12:00:00 +0000] "
 IN_CHUNKS = {"whole_bytes": 1_000, "chunk_bytes": 10_007, "min_part_bytes": 1}
 
 
-@pytest.fixture
-def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB."""
-    monkeypatch.setattr(plain, "WHOLE_BYTES", LIMIT)
-    monkeypatch.setattr(plain, "_SURELY_SMALL_GZIP", LIMIT // 1032)
-    monkeypatch.setattr(pending, "PART_BYTES", 100_000)
-    monkeypatch.setattr(pending, "_BLOCK_BYTES", 10_000)
+# Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB.
+STREAMING = WorkerLimits(whole_bytes=LIMIT, part_bytes=100_000, block_bytes=10_000)
 
 
 def large_sources(ending: str = "") -> list[Made]:
@@ -50,26 +46,22 @@ def large_sources(ending: str = "") -> list[Made]:
     ]
 
 
-@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("compression", ["same", "none", "gzip"])
 def test_streamed_sources_are_compacted_and_given_back_like_others(
     ending: str, compression: str
 ) -> None:
-    world = Sources(large_sources(ending), IN_CHUNKS, compression=compression)
+    world = Sources(large_sources(ending), IN_CHUNKS, compression=compression, limits=STREAMING)
     world.check_everything()
     assert world.store.count("upload_part") > len(world.outputs)
     assert world.store.unfinished_uploads("lake") == {}
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
-def test_streamed_sources_give_the_same_bytes_as_whole_ones(
-    ending: str, request: pytest.FixtureRequest
-) -> None:
+def test_streamed_sources_give_the_same_bytes_as_whole_ones(ending: str) -> None:
     whole = Sources(large_sources(ending), {"whole_bytes": 10**9})
     whole.run()
-    request.getfixturevalue("streaming")
-    streamed = Sources(large_sources(ending), IN_CHUNKS)
+    streamed = Sources(large_sources(ending), IN_CHUNKS, limits=STREAMING)
     with mock.patch.object(plain.PlainContent, "whole", only_if_complete):
         streamed.run()
     assert streamed.outputs == whole.outputs
@@ -91,7 +83,6 @@ def damaged(name: str, how: str) -> Made:
     return Made(name, sound.plain, stored, Counter(), damaged=True)
 
 
-@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("how", ["cut", "flipped"])
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("name", [".json.gz", ".json.zst"])
@@ -100,7 +91,7 @@ def test_damage_in_the_middle_of_a_streamed_source_leaves_only_that_source_out(
 ) -> None:
     others = [of(name, lines_of_json(2_500, seed=1)), of(name, lines_of_json(9, seed=2))]
     sources = [*others[:place], damaged(name, how), *others[place:]]
-    world = Sources(sources, IN_CHUNKS)
+    world = Sources(sources, IN_CHUNKS, limits=STREAMING)
     world.check_everything()
     assert len(world.outputs) == 1
     assert world.store.unfinished_uploads("lake") == {}
@@ -109,44 +100,44 @@ def test_damage_in_the_middle_of_a_streamed_source_leaves_only_that_source_out(
     expected = QuarantineReason.TRUNCATED if how == "cut" else QuarantineReason.CORRUPT
     assert quarantined.reason is expected
     # Its bytes hang on the others alone.
-    without = Sources(others, IN_CHUNKS)
+    without = Sources(others, IN_CHUNKS, limits=STREAMING)
     without.run()
     assert list(world.outputs.values()) == list(without.outputs.values())
 
 
-@pytest.mark.usefixtures("streaming")
 def test_two_damaged_sources_make_the_group_start_again_twice() -> None:
     sources = [damaged(".json.gz", "cut"), of(".json.gz", lines_of_json(3_000))]
     sources += [damaged(".json.gz", "flipped"), of(".json.gz", lines_of_json(10, seed=3))]
-    world = Sources(sources, IN_CHUNKS)
+    world = Sources(sources, IN_CHUNKS, limits=STREAMING)
     world.check_everything()
     # The in-memory store reads no further ahead than it is asked to.
     assert world.store.count("read_source") == 1 + 2 + 2
     assert world.store.unfinished_uploads("lake") == {}
 
 
-@pytest.mark.usefixtures("streaming")
 def test_a_document_larger_than_it_may_be_is_left_alone() -> None:
     records = [{"n": n} for n in range(20_000)]
     large = json.dumps({"Records": records}).encode()
     name = "_CloudTrail_x.json"
     fine = of(name, b'{"Records":[{"n":1}]}')
     too_large = Made(name, large, large, Counter(), damaged=True)
-    world = Sources([fine, too_large], IN_CHUNKS, max_document_bytes=LIMIT)
+    given_ = {"limits": STREAMING, "max_document_bytes": LIMIT}
+    world = Sources([fine, too_large], IN_CHUNKS, **given_)
     world.check_everything()
     (quarantined,) = (q for one in world.commits() for q in one.quarantined)
     assert quarantined.reason is QuarantineReason.TOO_LARGE
-    allowed = Sources([fine, of(name, large)], IN_CHUNKS, max_document_bytes=len(large))
+    given_["max_document_bytes"] = len(large)
+    allowed = Sources([fine, of(name, large)], IN_CHUNKS, **given_)
     allowed.check_everything()
 
 
-@pytest.mark.usefixtures("streaming")
 def test_a_source_that_expands_beyond_reason_is_left_alone() -> None:
     bomb = gzip.compress((STAMP + b"\n") * 1_000_000, mtime=0)
     world = Sources(
         [Made(".log.gz", b"", bomb, Counter(), damaged=True), of(".log.gz", STAMP + b"fine\n")],
         IN_CHUNKS,
         max_expansion=100,
+        limits=STREAMING,
     )
     world.check_everything()
     (quarantined,) = (q for one in world.commits() for q in one.quarantined)
@@ -169,9 +160,9 @@ def change_at(world: Sources, name: str, key: str, nth: int = 1) -> None:
     world.store.hooks.before.append(hook)
 
 
-@pytest.mark.usefixtures("streaming")
 def test_a_source_that_changed_after_parts_were_stored_leaves_no_upload_behind() -> None:
-    world = Sources([of(".log", b"t" * 99 + b"\n") for _ in range(3)], IN_CHUNKS, format="text")
+    sources = [of(".log", b"t" * 99 + b"\n") for _ in range(3)]
+    world = Sources(sources, IN_CHUNKS, format="text", limits=STREAMING)
     for number, key in enumerate(world.made):
         world.store.seed("source", key, b"%d\n" % number * 100_000, last_modified=NOW - 86_400)
     last = list(world.made)[-1]
@@ -306,12 +297,11 @@ def test_a_copy_keeps_the_short_end_of_its_sources_name(name: str, ending: str) 
     assert stem.startswith("compacted-")
 
 
-def test_a_source_larger_than_one_copy_may_be_is_copied_in_ranges(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("compactor.outputs.pending.COPY_PART_BYTES", 1_000)
+def test_a_source_larger_than_one_copy_may_be_is_copied_in_ranges() -> None:
+    limits = WorkerLimits(copy_part_bytes=1_000)
     body = lines_of_json(100)
-    world = Sources([of(".json", body)], {"min_part_bytes": 1}, small_object_bytes=1)
+    sources = [of(".json", body)]
+    world = Sources(sources, {"min_part_bytes": 1}, small_object_bytes=1, limits=limits)
     world.run()
     assert list(world.outputs.values()) == [body]
     assert world.store.count("copy_part") == -(-len(body) // 1_000)

@@ -7,8 +7,10 @@ from dataclasses import asdict
 
 import pytest
 
+from compactor.formats.listed import ListFramer
 from compactor.log.log import CommitLog
 from compactor.past.deep import examine
+from compactor.past.originals import JUDGED_BYTES
 from compactor_cli.commands import verify
 from tests.support.examples import PARTITION
 from tests.support.misread import MISREAD
@@ -67,3 +69,36 @@ def test_a_source_that_another_decompressor_reads_otherwise_is_found(
     assert "the source holds other records" in checked.findings[0]
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
     assert not examine(commit, world.store, world.settings, sources=False)
+
+
+def long_list(size: int, number: int) -> bytes:
+    """Records of at least so many bytes, other ones for each number."""
+    filler = b"x" * 10_000
+    each = (b'{"Data":"%d.%d.%b"}' % (number, n, filler) for n in range(size // len(filler) + 1))
+    return b",".join(each)
+
+
+@pytest.mark.parametrize("sizes", [(JUDGED_BYTES + 1, JUDGED_BYTES + 1), (JUDGED_BYTES + 1, 100)])
+@pytest.mark.parametrize("last", [b'"MillisBehindLatest":0', b'\n"MillisBehindLatest" : 0\n'])
+def test_a_field_behind_a_list_that_is_longer_than_the_judged_head_is_no_finding(
+    sizes: tuple[int, ...], last: bytes
+) -> None:
+    world = World(second_reading="none")
+    for number, size in enumerate(sizes):
+        world.put(f"{number}.json", b'{"Records":[%b],%b}' % (long_list(size, number), last))
+    world.run()
+    assert len(world.store.contents("lake", "compacted/")) == 1
+    checked = verify.check(world.settings, world.store, sources=True, deep=True)
+    assert not checked.findings
+
+
+def test_a_list_longer_than_the_judged_head_whose_last_field_was_lost_is_found() -> None:
+    world = World(second_reading="none")
+    for number in range(2):
+        records = long_list(JUDGED_BYTES, number)
+        world.put(f"{number}.json", b'{"Records":[%b],"MillisBehindLatest":0}' % records)
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(ListFramer, "closing", lambda _: b"]}")
+        world.run()
+    checked = verify.check(world.settings, world.store, sources=True, deep=True)
+    assert {one.kind for one in checked.deep or ()} == {"records_differ"}

@@ -9,6 +9,7 @@ import pytest
 
 from compactor.conditions import Condition, StoreTraits
 from compactor.errors import IntegrityError
+from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.outputs.verify import check_commit
 from compactor.ports import Deletion, Refused
@@ -22,15 +23,10 @@ PART = 50_000
 RECORDS = 20
 
 
-@pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compactor.outputs.copies.COPY_SLICE_BYTES", SLICE)
-    monkeypatch.setattr("compactor.outputs.pending.MIN_PART_BYTES", PART)
-
-
-def world(*, trusting: bool = True, large: int = 1) -> World:
+def world(*, trusting: bool = True, large: int = 1, **limits: int) -> World:
     """A small source before large ones that the store copies, and keeps a wrong CRC32 of."""
-    made = World(clean_up="delete", retention_days=7)
+    small = WorkerLimits(copy_slice_bytes=SLICE, min_part_bytes=PART, **limits)
+    made = World(clean_up="delete", retention_days=7, limits=small)
     made.store._min_part_bytes = PART
     made.store.ignores = {Condition.COPIED_CHECKSUM}
     made.store = made.store.with_traits(StoreTraits(knows_copied_crc32=trusting))
@@ -66,11 +62,8 @@ def test_a_wrong_one_is_built_again_in_the_same_run(*, trusting: bool) -> None:
     made.must_be_finished()
 
 
-def test_nothing_more_is_copied_in_that_partition_of_the_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("compactor.planning.packing.MAX_SOURCES_PER_GROUP", 2)
-    made = world(large=3)
+def test_nothing_more_is_copied_in_that_partition_of_the_run() -> None:
+    made = world(large=3, group_sources=2)
     made.run()
     assert made.store.count("copy_part") == 1
     must_be_right(made)

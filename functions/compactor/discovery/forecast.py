@@ -50,6 +50,7 @@ class Forecast:
                 self._known.committed,
                 start_after,
                 written_at=self._written_at,
+                limits=self._settings.limits,
             )
             if listing.returned:
                 keys = tuple(one.key for one in listing.returned[:1])

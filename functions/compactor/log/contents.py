@@ -58,7 +58,18 @@ class Contents:
 
     def discard(self, rows: Iterable[ManifestRow]) -> None:
         """Forget the sources of a commit that became void."""
-        gone = {_value(row) for row in rows}
+        self._discard({_value(row) for row in rows})
+
+    def less(self, raw: bytes) -> None:
+        """Forget what :meth:`to_bytes` of other contents gave.
+
+        Raises:
+            ValueError: no whole number of values.
+        """
+        if raw:
+            self._discard(set(values_in(raw)))
+
+    def _discard(self, gone: Container[int]) -> None:
         kept = (array("Q", (one for one in level if one not in gone)) for level in self._levels)
         self._levels = [level for level in kept if level]
 
@@ -107,12 +118,21 @@ class Contents:
         Raises:
             ValueError: no whole number of values.
         """
-        if len(raw) % _VALUE_BYTES:
-            raise ValueError("a content is cut")
         contents = cls()
         if raw:
-            contents._levels.append(_swapped(array("Q", raw)))
+            contents._levels.append(values_in(raw))
         return contents
+
+
+def values_in(raw: bytes) -> array[int]:
+    """The values that :meth:`Contents.to_bytes` gave.
+
+    Raises:
+        ValueError: no whole number of values.
+    """
+    if len(raw) % _VALUE_BYTES:
+        raise ValueError("a content is cut")
+    return _swapped(array("Q", raw))
 
 
 def overwritten(group: ObjectGroup, rows: Sequence[ManifestRow]) -> Skipped:

@@ -10,7 +10,7 @@ from isal import igzip
 
 from compactor.decoding import decoder, require_version
 from compactor.log import manifest
-from compactor.log.contents import Contents
+from compactor.log.contents import Contents, values_in
 from compactor.log.entries import (
     KEPT_RUNS,
     NOTHING,
@@ -43,6 +43,8 @@ class _Entry(msgspec.Struct):
     rules: int = 1
     freed: bytes = b""
     why: str = ""
+    # Entries of earlier versions have none: their sources count as overwritten.
+    freed_contents: bytes = b""
     # Entries of earlier versions have none.
     decided_by: str = ""
     # Both since version 1 was first written.
@@ -51,12 +53,13 @@ class _Entry(msgspec.Struct):
 
     def __post_init__(self) -> None:
         split_digests(self.freed)
+        values_in(self.freed_contents)
 
 
 # What an entry and a commit have in common, in the order in which it is written.
 _SAME_FIELDS = _Entry.__struct_fields__[:7]
 # Of entries that undo a published commit alone.
-_UNDOING_FIELDS = ("freed", "why")
+_UNDOING_FIELDS = ("freed", "freed_contents", "why")
 
 
 class _Checkpoint(msgspec.Struct):
@@ -122,6 +125,7 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
         log_id=entry.log_id,
         rules=entry.rules,
         freed=entry.freed,
+        freed_contents=entry.freed_contents,
         why=entry.why,
         decided_by=entry.decided_by,
         again=tuple(

@@ -87,6 +87,8 @@ class Commit:
         rules: by which sources were joined, see :data:`RULES`.
         freed: identities, one behind the other, of the sources of a published commit that this
             entry makes void; they are candidates again.
+        freed_contents: their contents, as :meth:`Contents.to_bytes` gives them; empty in entries
+            of earlier versions.
         why: of such an entry, in one line.
         again: sources whose content an earlier commit has, and that this one has not compacted.
         overwritten: of the sources of this commit those at whose key other content was compacted
@@ -106,6 +108,7 @@ class Commit:
     log_id: str = ""
     rules: int = RULES
     freed: bytes = b""
+    freed_contents: bytes = b""
     why: str = ""
     decided_by: str = ""
     again: tuple[Again, ...] = ()
@@ -165,7 +168,15 @@ class Commit:
             why: in one line.
         """
         freed = b"".join(sorted(manifest.identities(self.rows)))
-        return replace(self.voided(run_id), created_at=now, freed=freed, why=why)
+        contents = Contents()
+        contents.add(self.rows)
+        return replace(
+            self.voided(run_id),
+            created_at=now,
+            freed=freed,
+            freed_contents=contents.to_bytes(),
+            why=why,
+        )
 
 
 def split_digests(raw: bytes) -> set[bytes]:
@@ -340,6 +351,7 @@ class LogState:
             self._take_back(self.unpublished.pop(commit.replaces, None))
             self.replaced.add(commit.replaces)
             self.committed -= split_digests(commit.freed)
+            self.contents.less(commit.freed_contents)
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
             self.outputs.add(output_digest(commit.output.bucket, commit.output.key))

@@ -22,8 +22,6 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
 _NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
-# Each lost race means that another worker got its entry in: so many in a row is a defect.
-_MOST_RACES = 1_000
 
 
 class CommitLog:
@@ -142,7 +140,8 @@ class CommitLog:
             TransientStoreError: others were first a thousand times.
         """
         log_id = self.prepare(state)
-        for _ in range(_MOST_RACES):
+        most_races = self._settings.limits.races
+        for _ in range(most_races):
             # Also before the first try: the log may have been read anew, for another group,
             # after this one was planned.
             self._refuse_conflict(state, draft)
@@ -159,7 +158,7 @@ class CommitLog:
                 state.add(commit)
                 return commit
         raise TransientStoreError(
-            f"commit log {self._prefix}: others were first {_MOST_RACES:,} times"
+            f"commit log {self._prefix}: others were first {most_races:,} times"
         )
 
     def checkpoint(self, state: LogState) -> None:

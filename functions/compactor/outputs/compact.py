@@ -37,7 +37,6 @@ from compactor.settings.settings import Settings
 
 # What one manifest may keep of its sources beside a row each. It is held as Python objects, and
 # once more as JSON while the commit is written.
-MAX_KEPT_BYTES = 32 << 20
 
 
 def compact(
@@ -89,7 +88,7 @@ def _copy(
         return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
         return PendingOutput(group=group, output=None, rows=(), again=(again,))
-    return copy_whole(group, store, destination)
+    return copy_whole(group, settings.limits, store, destination)
 
 
 class _DamagedMidway(Exception):
@@ -255,9 +254,10 @@ class _Pass:
             encoder(compression),
             content_type=content_type(signature.format, compression),
             metadata=destination.metadata(group),
+            limits=settings.limits,
         )
         sample = sample_for(Frame(framer.opening(), framer.closing()), settings)
-        kept = Kept(MAX_KEPT_BYTES)
+        kept = Kept(settings.limits.kept_bytes)
         self._output = OpenOutput(
             signature, framer, writer, sample, kept=kept, rows=self._rows, settings=settings
         )

@@ -11,6 +11,7 @@ from compactor.codecs.codecs import detect_compression, encoder
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS
+from compactor.limits import WorkerLimits
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
@@ -23,13 +24,7 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.detection import detect_source, passing_check
-from compactor.outputs.pending import (
-    COPY_SLICE_BYTES,
-    PART_BYTES,
-    OutputWriter,
-    PendingOutput,
-    copy_ranges,
-)
+from compactor.outputs.pending import OutputWriter, PendingOutput, copy_ranges
 from compactor.planning.packing import packing_class
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -37,8 +32,6 @@ from compactor.settings.settings import Settings
 # Formats whose large sources are copied as they are: lines, without a header of their own.
 COPIED_FORMATS = tuple(spec.format for spec in SPECS if spec.copied)
 _END_BYTES = 64 * 1024
-# S3 takes 10,000 parts.
-_MOST_PASSED_BYTES = 10_000 * PART_BYTES
 # Only what says how to read the bytes: a whole name may be too long for the key of an output.
 _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
@@ -53,7 +46,7 @@ def copied_signature(
     settings name the format: they do not name the compression, and it may end within a line that
     must not be joined with another.
     """
-    if source.size < COPY_SLICE_BYTES or not store.traits.copies:
+    if source.size < settings.limits.copy_slice_bytes or not store.traits.copies:
         return None
     if settings.compression not in ("same", "none"):
         return None
@@ -88,6 +81,16 @@ def _proven_signature(
     return signature, tail.endswith(b"\n")
 
 
+class _Target(NamedTuple):
+    """Where one source goes as it is."""
+
+    store: ObjectStore
+    bucket: str
+    key: str
+    metadata: Mapping[str, str]
+    limits: WorkerLimits
+
+
 class _Stored(NamedTuple):
     """An upload with the whole of a source in it; its CRC32 where the bytes were seen here."""
 
@@ -96,7 +99,9 @@ class _Stored(NamedTuple):
     crc32: int | None
 
 
-def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination) -> PendingOutput:
+def copy_whole(
+    group: ObjectGroup, limits: WorkerLimits, store: ObjectStore, destination: Destination
+) -> PendingOutput:
     """One large source as it is: by S3, or through this worker where copies are not safe."""
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
@@ -104,7 +109,7 @@ def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination)
     take = _copied if store.traits.copies and group.copies else _passed_through
     metadata = destination.metadata(group)
     try:
-        stored = take(source, store, destination.bucket, key, metadata)
+        stored = take(source, _Target(store, destination.bucket, key, metadata, limits))
     except UnreadableSource as error:
         quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
@@ -125,14 +130,14 @@ def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination)
     return PendingOutput(group=group, output=output, rows=(row,))
 
 
-def _copied(
-    source: SourceObject, store: ObjectStore, bucket: str, key: str, metadata: Mapping[str, str]
-) -> _Stored:
+def _copied(source: SourceObject, target: _Target) -> _Stored:
+    store, bucket, key, metadata, limits = target
     upload_id = store.create_upload(bucket, key, metadata=metadata)
     try:
+        ranges = copy_ranges(0, source.size, limits)
         parts = tuple(
             store.copy_part(bucket, key, upload_id, number, source, start, length)
-            for number, (start, length) in enumerate(copy_ranges(0, source.size), start=1)
+            for number, (start, length) in enumerate(ranges, start=1)
         )
     except BaseException:
         store.abort_upload(bucket, key, upload_id)
@@ -140,13 +145,13 @@ def _copied(
     return _Stored(upload_id, parts, None)
 
 
-def _passed_through(
-    source: SourceObject, store: ObjectStore, bucket: str, key: str, metadata: Mapping[str, str]
-) -> _Stored:
-    if source.size > _MOST_PASSED_BYTES:
+def _passed_through(source: SourceObject, target: _Target) -> _Stored:
+    store, bucket, key, metadata, limits = target
+    if source.size > limits.most_uploaded_bytes:
         detail = f"{source.size} bytes, and this store copies nothing safely: too many parts"
         raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
-    writer = OutputWriter(store, bucket, key, encoder(Compression.NONE), metadata=metadata)
+    plain = encoder(Compression.NONE)
+    writer = OutputWriter(store, bucket, key, plain, metadata=metadata, limits=limits)
     try:
         for body in store.read_sources((source,)):
             if body.error is not None:

@@ -14,22 +14,14 @@ from isal import isal_zlib
 
 from compactor.codecs.codecs import Encoder
 from compactor.errors import CopyRefused, UnreadableSource
+from compactor.limits import USUAL, WorkerLimits
 from compactor.log.contents import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
-from compactor.sizes import MIB
 
-# S3 takes 10,000 parts of at least 5 MiB: 16 MiB parts reach 156 GiB, far above any target.
-PART_BYTES = 16 * MIB
-# S3 refuses parts under 5 MiB except the last, and copies of more than 5 GiB in one part.
-MIN_PART_BYTES = 5 * MIB
-COPY_PART_BYTES = 5 * 1024 * MIB
-# Sources at least this large are copied into an output where their bytes need no change.
-COPY_SLICE_BYTES = 16 * MIB
-_BLOCK_BYTES = MIB
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
 
@@ -107,6 +99,7 @@ class OutputWriter:
         *,
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
+        limits: WorkerLimits = USUAL,
     ) -> None:
         self.bucket = bucket
         self.key = key
@@ -115,6 +108,8 @@ class OutputWriter:
         self.size = 0
         self.crc32: int | None = 0
         self._encoder = encoder
+        self._limits = limits
+        self._block_bytes = limits.block_bytes
         begin = partial(
             store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
         )
@@ -129,7 +124,7 @@ class OutputWriter:
     def write(self, data: bytes | memoryview) -> None:
         """Take plain bytes; the memory may be reused only after finish."""
         self.plain_bytes += len(data)
-        if len(data) > _BLOCK_BYTES:
+        if len(data) > self._block_bytes:
             self._write_blocks(memoryview(data))
             return
         if isinstance(data, memoryview) and 2 * len(data) < memoryview(data.obj).nbytes:
@@ -137,23 +132,23 @@ class OutputWriter:
             data = bytes(data)
         self._plain.append(data)
         self._plain_waiting += len(data)
-        if self._plain_waiting >= _BLOCK_BYTES:
+        if self._plain_waiting >= self._block_bytes:
             self._pass_on()
 
     def copy(self, source: SourceObject) -> None:
-        """Let S3 copy the bytes of a source, at least ``COPY_SLICE_BYTES``, into this output.
+        """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
 
         Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
         topped up from the head of the source before the rest is copied.
         """
         self._drain()
         start = 0
-        if 0 < self._encoded_waiting < MIN_PART_BYTES:
-            start = MIN_PART_BYTES - self._encoded_waiting
+        if 0 < self._encoded_waiting < self._limits.min_part_bytes:
+            start = self._limits.min_part_bytes - self._encoded_waiting
             self._take_encoded(self._parts.store.read_range(source, 0, start))
         if self._encoded_waiting:
             self._send_part(self._encoded_waiting)
-        for at, length in copy_ranges(start, source.size):
+        for at, length in copy_ranges(start, source.size, self._limits):
             self._parts.copy(source, at, length)
         self.plain_bytes += source.size
         self.size += source.size - start
@@ -176,8 +171,8 @@ class OutputWriter:
 
     def _write_blocks(self, data: memoryview) -> None:
         """A whole document, block by block: as one it would be held for each block ahead."""
-        for at in range(0, len(data), _BLOCK_BYTES):
-            self._plain.append(data[at : at + _BLOCK_BYTES])
+        for at in range(0, len(data), self._block_bytes):
+            self._plain.append(data[at : at + self._block_bytes])
             self._pass_on()
 
     def _pass_on(self) -> None:
@@ -206,8 +201,8 @@ class OutputWriter:
         self.size += len(data)
         self._encoded.append(data)
         self._encoded_waiting += len(data)
-        while self._encoded_waiting >= PART_BYTES:
-            self._send_part(PART_BYTES)
+        while self._encoded_waiting >= self._limits.part_bytes:
+            self._send_part(self._limits.part_bytes)
 
     def _send_part(self, size: int) -> None:
         last = memoryview(self._encoded.pop() if self._encoded else b"")
@@ -269,9 +264,9 @@ class _Parts:
         self._in_flight.append(self._pool.submit(store_part, *where, *arguments))
 
 
-def copy_ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """(start, length) of the parts that copy these bytes: of equal size, at most 5 GiB each."""
-    count = -(-(end - start) // COPY_PART_BYTES)
+def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[int, int]]:
+    """(start, length) of the parts that copy these bytes: of equal size, none too large."""
+    count = -(-(end - start) // limits.copy_part_bytes)
     for number in range(count):
         first = start + (end - start) * number // count
         yield first, start + (end - start) * (number + 1) // count - first

@@ -14,13 +14,8 @@ from compactor.log.slices import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
 from compactor.ports import SourceBody
 from compactor.settings.settings import Settings
-from compactor.sizes import MIB
 
 _MAGIC_BYTES = 16
-# Plain content up to this size is held whole; beyond it, it is streamed.
-WHOLE_BYTES = 16 * MIB
-# Deflate expands at most 1,032 times: such a source fits WHOLE_BYTES whatever it holds.
-_SURELY_SMALL_GZIP = WHOLE_BYTES // 1032
 
 
 class PlainContent:
@@ -87,16 +82,19 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         UnreadableSource: corrupt, truncated or suspiciously compressible content; for long
             content only when the damage is reached.
     """
+    whole_bytes = settings.limits.whole_bytes
     if body.content is not None:
         compression = detect_compression(body.content)
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
         limits = Limits(max_expansion=settings.max_expansion)
-        if compression is Compression.GZIP and len(body.content) <= _SURELY_SMALL_GZIP:
+        surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
+        if compression is Compression.GZIP and surely_whole:
             return PlainContent(
                 decompress(body.content, compression, limits=limits), None, compression
             )
-        return _gather(decompress_stream([body.content], compression, limits=limits), compression)
+        pieces = decompress_stream([body.content], compression, limits=limits)
+        return _gather(pieces, compression, whole_bytes)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
     limits = Limits(max_expansion=settings.max_expansion)
@@ -106,19 +104,19 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         first += chunk
     compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
-    if compression is Compression.NONE:
-        return _gather(pieces, compression)
-    return _gather(decompress_stream(pieces, compression, limits=limits), compression)
+    if compression is not Compression.NONE:
+        pieces = decompress_stream(pieces, compression, limits=limits)
+    return _gather(pieces, compression, whole_bytes)
 
 
-def _gather(pieces: Iterator[bytes], compression: Compression) -> PlainContent:
-    """Hold content of up to WHOLE_BYTES whole, else its head."""
+def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:
+    """Hold content of up to so many bytes whole, else its head."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:
         held.append(piece)
         size += len(piece)
-        if size > WHOLE_BYTES:
+        if size > whole_bytes:
             return PlainContent(b"".join(held), pieces, compression)
     return PlainContent(b"".join(held), None, compression)
 

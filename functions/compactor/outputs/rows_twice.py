@@ -17,7 +17,6 @@ from compactor.outputs.pending import PendingOutput
 from compactor.outputs.twice import declared_by
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
-from compactor.second_reading.sampling import SAMPLED_BYTES
 from compactor.settings.settings import Settings
 
 _SHOWN = 3
@@ -42,7 +41,7 @@ def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectSto
     columnar = pending.output.columnar
     if columnar is None:
         return
-    chosen = _chosen(pending.rows, everything=settings.second_reading == "all")
+    chosen = _chosen(pending.rows, settings)
     found = list(_differences(chosen, columnar, declared_by(settings), store))
     if found:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -50,9 +49,10 @@ def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectSto
         raise RecordsDiffer(f"group {pending.group.id} is withheld: {lines}{more}")
 
 
-def _chosen(rows: Sequence[ManifestRow], *, everything: bool) -> list[ManifestRow]:
-    small = [row for row in rows if 0 < row.source.size <= SAMPLED_BYTES]
-    if everything or len(small) <= 3:
+def _chosen(rows: Sequence[ManifestRow], settings: Settings) -> list[ManifestRow]:
+    most = settings.limits.sampled_bytes
+    small = [row for row in rows if 0 < row.source.size <= most]
+    if settings.second_reading == "all" or len(small) <= 3:
         return small
     hashed = min(small[1:-1], key=lambda row: row.source.identity)
     return [small[0], hashed, small[-1]]

@@ -28,7 +28,7 @@ def sample_for(frame: Frame, settings: Settings) -> Sample | None:
     if settings.second_reading == "none":
         return None
     everything = settings.second_reading == "all"
-    return Sample(frame, declared_by(settings), everything=everything)
+    return Sample(frame, declared_by(settings), everything=everything, limits=settings.limits)
 
 
 def read_again(pending: PendingOutput) -> None:

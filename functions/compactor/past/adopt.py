@@ -155,7 +155,8 @@ class _Partition:
         store = cast(ObjectStore, Rehearsal(run.store, at))
         after, complete = "", False
         while not complete:
-            window = take_listing(store, run.partition, self._state.committed, after)
+            limits = run.settings.limits
+            window = take_listing(store, run.partition, self._state.committed, after, limits=limits)
             yield window
             after, complete = window.last_key, window.complete
 

@@ -130,7 +130,7 @@ class _Examination:
                 yield from self._compare_sources(reading, found)
 
     def _judge_all(self) -> tuple[list[Reading], dict[Reading, Originals]]:
-        """The readings of all sources, and what each saw in its own sources."""
+        """The readings of all sources; and, where it is known, what each saw in its own."""
         found: dict[Reading, Originals] = {}
         for number, row, pieces in self._originals():
             head = head_of(pieces)
@@ -138,10 +138,14 @@ class _Examination:
                 continue
             complete = len(head) < JUDGED_BYTES
             reading = judge(head, row.source.key, self._declared, complete=complete)
-            self._judged[number] = reading
             seen = read(reading, chain((head,), pieces))
             found.setdefault(reading, Originals()).add(number, seen)
-        return list(found), found
+            if reading.kind is Kind.TRAIL and seen.fault and not complete:
+                # What stands behind the records is not in the head.
+                reading = replace(reading, kind=Kind.LIST)
+            self._judged[number] = reading
+        readings = list(dict.fromkeys(self._judged.values()))
+        return readings, found if readings == list(found) else {}
 
     def _read_originals(self, reading: Reading) -> Originals:
         found = Originals()

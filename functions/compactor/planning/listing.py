@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from math import inf
 
+from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 from compactor.ports import ObjectStore
-
-# With its row in the manifest a source takes about 1 KB: 50 MB, whatever the partition.
-LISTING_WINDOW = 50_000
 
 
 def take_listing(
@@ -20,8 +18,9 @@ def take_listing(
     until: str | None = None,
     *,
     written_at: float = inf,
+    limits: WorkerLimits = USUAL,
 ) -> Listing:
-    """List a partition, holding only what no commit names, at most ``LISTING_WINDOW`` of it.
+    """List a partition, holding only what no commit names, at most ``window_objects`` of it.
 
     Where a listing ends hangs on the keys alone, never on how the store cuts its pages: two
     workers that list the same objects hold the same.
@@ -35,6 +34,7 @@ def take_listing(
             one names, and is younger, was put again.
         until: the last key to list, however many there are before it; None for as many as a
             listing may hold.
+        limits: what a worker keeps to.
     """
     fresh: list[SourceObject] = []
     returned: list[SourceObject] = []
@@ -42,6 +42,7 @@ def take_listing(
     newest = 0.0
     complete = True
     last_key = ""
+    most = limits.window_objects
     for source in _objects(store, partition, start_after):
         if until is not None and source.key > until:
             break
@@ -50,12 +51,12 @@ def take_listing(
             if source.last_modified <= written_at:
                 committed_objects += 1
                 committed_bytes += source.size
-            elif until is None and held >= LISTING_WINDOW:
+            elif until is None and held >= most:
                 complete = False
                 break
             else:
                 returned.append(source)
-        elif until is None and held >= LISTING_WINDOW:
+        elif until is None and held >= most:
             complete = False
             break
         else:

@@ -19,8 +19,6 @@ PLAIN_TARGET_BYTES = 1024 * MIB
 # Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
 # the packing, and so the group id, independent of what was measured elsewhere.
 ASSUMED_RATIO = 5
-# Keeps the manifest of one commit near 7 MB of JSON.
-MAX_SOURCES_PER_GROUP = 50_000
 # Part of every group id: to be raised by any change to the bytes an output gets.
 BYTES_VERSION = "2"
 _LONG_HEADER_BYTES = 64
@@ -166,6 +164,7 @@ def pack(
     A source larger than the target is alone in its group. Groups that hold nothing but
     zero-byte sources are never made.
     """
+    most_sources = settings.limits.group_sources
     open_groups: dict[PackingClass, _OpenGroup] = {}
     for source in candidates:
         known = signatures.get(source.identity) if signatures else None
@@ -177,7 +176,7 @@ def pack(
         size = _estimated_bytes(source.size, cls.compression, output)
         group = open_groups.setdefault(cls, _OpenGroup([]))
         too_big = group.bytes + size > target_bytes(settings, output)
-        if group.sources and (too_big or len(group.sources) >= MAX_SOURCES_PER_GROUP):
+        if group.sources and (too_big or len(group.sources) >= most_sources):
             if group.bytes:
                 yield Packed(make_group(group.sources, settings), full=True)
             group = open_groups[cls] = _OpenGroup([])
@@ -185,7 +184,7 @@ def pack(
         group.bytes += size
     for group in open_groups.values():
         if group.bytes:
-            full = len(group.sources) >= MAX_SOURCES_PER_GROUP
+            full = len(group.sources) >= most_sources
             yield Packed(make_group(group.sources, settings), full=full)
 
 

@@ -134,6 +134,7 @@ class Progress:
             window.until,
             # What this run itself commits is younger than the log was, too.
             written_at=inf if window.listed else state.written_at,
+            limits=run.settings.limits,
         )
         self._note_returned(listing.returned)
         state.foreign = Contents()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from compactor.limits import USUAL, WorkerLimits
 from compactor.second_reading.comparing import Difference, Frame, Kept, differences
 from compactor.second_reading.judging import Declared
 
-#: Larger sources are not kept: a sample is six of them, as stored and as plain bytes.
-SAMPLED_BYTES = 2 << 20
 _STRETCH_BYTES = 8 << 20
-_STRETCH_SOURCES = 256
 # Of sources of a header alone, while none with rows has come.
 _MOST_BYTES = 32 << 20
 
@@ -31,9 +29,19 @@ class Sample:
         frame: of the output.
         declared: what the settings say.
         everything: keep every source that is handed over whole.
+        limits: what a worker keeps to.
     """
 
-    def __init__(self, frame: Frame, declared: Declared, *, everything: bool = False) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        declared: Declared,
+        *,
+        everything: bool = False,
+        limits: WorkerLimits = USUAL,
+    ) -> None:
+        self._sampled_bytes = limits.sampled_bytes
+        self._stretch_sources = limits.stretch_sources
         self._frame = frame
         self._declared = declared
         self._everything = everything
@@ -70,7 +78,7 @@ class Sample:
         if raw is None:
             return
         size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
-        if not self._everything and (len(raw) > SAMPLED_BYTES or size > SAMPLED_BYTES):
+        if not self._everything and max(len(raw), size) > self._sampled_bytes:
             return
         one = (name, raw, separator, pieces)
         if size and not self._filled:
@@ -107,7 +115,8 @@ class Sample:
     def _follow(self, one: Kept, size: int) -> None:
         self._stretch[self._count] = one
         self._bytes += len(one.raw) + size
-        full = self._bytes > _STRETCH_BYTES or len(self._stretch) >= _STRETCH_SOURCES
+        many = len(self._stretch) >= self._stretch_sources
+        full = many or self._bytes > _STRETCH_BYTES
         if full and (self._filled or self._bytes > _MOST_BYTES):
             self._compare(self._stretch)
             self._stretch, self._bytes = {self._count: one}, 0

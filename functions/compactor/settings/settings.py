@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 from compactor.errors import InvalidInput
 from compactor.formats import spec_of
+from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
@@ -32,7 +32,13 @@ _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
 @dataclass(frozen=True, slots=True)
 class Settings(RunFields):
-    """One run's input, and what follows from it."""
+    """One run's input, and what follows from it.
+
+    Attributes:
+        limits: what a worker keeps to. No field of the input.
+    """
+
+    limits: WorkerLimits = USUAL
 
     @classmethod
     def from_input(cls, given: object) -> Settings:
@@ -65,8 +71,8 @@ class Settings(RunFields):
         return settings
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON; :meth:`from_input` takes it back."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        """All fields of the input, ready for JSON; :meth:`from_input` takes it back."""
+        values = {name: getattr(self, name) for name in FIELDS}
         return {
             name: list(value) if isinstance(value, tuple) else _plain(value)
             for name, value in values.items()

@@ -38,14 +38,16 @@ def read_ahead(
     budget_bytes: int,
     permits: Permits | None = None,
     stopped: threading.Event | None = None,
+    run_bytes: int = RUN_BYTES,
 ) -> Iterator[SourceBody]:
     """Bodies in the order of ``sources``.
 
     At most ``budget_bytes`` of listed size (but always one run) are fetched or waiting, so
     memory stays bounded however slow one request or the consumer is. ``stopped`` is set once
-    nobody wants more: what is under way then need not be finished.
+    nobody wants more: what is under way then need not be finished. A run is of at most
+    ``run_bytes``, or of one source.
     """
-    runs = _runs(sources)
+    runs = _runs(sources, run_bytes)
     permits = permits or Limiter(threads)
     stopped = stopped or threading.Event()
     fetch_run = partial(_fetch_run, fetch, permits, stopped)
@@ -96,11 +98,11 @@ def pieces_ahead(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _runs(sources: Iterable[SourceObject]) -> Iterator[list[SourceObject]]:
+def _runs(sources: Iterable[SourceObject], run_bytes: int) -> Iterator[list[SourceObject]]:
     run: list[SourceObject] = []
     size = 0
     for source in sources:
-        if run and (len(run) >= RUN_OBJECTS or size + source.size > RUN_BYTES):
+        if run and (len(run) >= RUN_OBJECTS or size + source.size > run_bytes):
             yield run
             run, size = [], 0
         run.append(source)

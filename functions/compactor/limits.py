@@ -1,0 +1,68 @@
+"""How much a worker holds, sends and reads at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compactor.sizes import GIB, MIB
+
+# Deflate expands a byte to at most so many (zlib's technical notes: 1032:1).
+_DEFLATE_EXPANSION = 1032
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """Sizes and counts that nobody sets, and that travel with the settings of a run.
+
+    S3's own limits are those of its user guide, "Amazon S3 multipart upload limits".
+
+    Attributes:
+        whole_bytes: plain content up to this size is held whole; beyond it, it is streamed.
+        block_bytes: so much plain content is given to the encoder at once.
+        part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
+            above any target.
+        min_part_bytes: S3 refuses smaller parts, except the last.
+        most_parts: of one upload, as S3 takes them.
+        copy_part_bytes: the most that S3 copies in one part.
+        copy_slice_bytes: sources at least this large are copied into an output where their bytes
+            need no change.
+        kept_bytes: what one manifest may keep of its sources beside a row each. It is held as
+            Python objects, and once more as JSON while the commit is written.
+        group_sources: the most sources of one group; keeps the manifest of one commit near 7 MB of
+            JSON.
+        window_objects: the most that one listing holds. With its row in the manifest a source takes
+            about 1 KB: 50 MB, whatever the partition.
+        sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
+            as stored and as plain bytes.
+        stretch_sources: so many are read a second time together, where all are.
+        races: so often others may be first to write the next entry of a log. Each time another
+            worker got its entry in: so many in a row is a defect.
+    """
+
+    whole_bytes: int = 16 * MIB
+    block_bytes: int = MIB
+    part_bytes: int = 16 * MIB
+    min_part_bytes: int = 5 * MIB
+    most_parts: int = 10_000
+    copy_part_bytes: int = 5 * GIB
+    copy_slice_bytes: int = 16 * MIB
+    kept_bytes: int = 32 * MIB
+    group_sources: int = 50_000
+    window_objects: int = 50_000
+    sampled_bytes: int = 2 * MIB
+    stretch_sources: int = 256
+    races: int = 1_000
+
+    @property
+    def surely_whole_gzip_bytes(self) -> int:
+        """A gzip object up to this size fits ``whole_bytes``, whatever it holds."""
+        return self.whole_bytes // _DEFLATE_EXPANSION
+
+    @property
+    def most_uploaded_bytes(self) -> int:
+        """The most that passes through a worker into one upload."""
+        return self.most_parts * self.part_bytes
+
+
+#: What every worker keeps to; tests take smaller ones.
+USUAL = WorkerLimits()
