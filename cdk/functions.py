@@ -106,6 +106,8 @@ class Functions(Construct):
         run = self._config.run
         spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
         self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
+        workers = {"memory_mb": self._config.worker_memory_mb}
+        self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
         may_list(role, self._storage.source)
         # Whether there are outputs that another layout than the run's has put there.
         may_list(role, self._storage.destination)

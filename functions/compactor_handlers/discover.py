@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
+from compactor.discovery.fleet import Fleet, processors_of
 from compactor.settings.settings import Settings
 from compactor.whole.begin import begin
 from compactor_handlers.runtime import (
@@ -24,12 +25,19 @@ from compactor_handlers.runtime import (
 # Which Spark there is: a JSON object of the fields below.
 SPARK_HERE = "COMPACTOR_SPARK"
 _SPARK_FIELDS = {"spark_engine", "emr_cluster_id"}
+# What the workers are: a JSON object with memory_mb, that of the compaction function.
+WORKERS_HERE = "COMPACTOR_WORKERS"
 
 
 def _with_spark_here(given: object) -> object:
     if not isinstance(given, Mapping) or _SPARK_FIELDS & given.keys():
         return given
     return {**json.loads(os.environ.get(SPARK_HERE, "{}")), **given}
+
+
+def _fleet() -> Fleet:
+    workers = json.loads(os.environ.get(WORKERS_HERE, "{}"))
+    return Fleet(processors_of(workers["memory_mb"])) if workers else Fleet()
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -46,7 +54,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
-    begun = begin(settings, event["run_id"], store, SystemClock().now())
+    begun = begin(settings, event["run_id"], store, SystemClock().now(), _fleet())
     found, lists = begun.found, begun.lists
     for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))

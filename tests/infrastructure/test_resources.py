@@ -125,6 +125,22 @@ def test_functions_run_one_bundle_with_room_and_time(
         assert one["Handler"].startswith("compactor_handlers.")
 
 
+def test_a_worker_has_no_more_memory_than_new_accounts_give_unless_asked_for(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    functions = synthesized(configuration).resources("AWS::Lambda::Function").values()
+    wanted = CONFIGURATIONS[configuration].get("worker_memory_mb", 3_008)
+    by_handler = {one["Handler"].split(".")[1]: one for one in functions}
+    worker = by_handler.get("compact_partition") or by_handler["standalone"]
+
+    assert worker["MemorySize"] == wanted
+    assert max(one["MemorySize"] for one in functions) <= max(wanted, 3_008)
+    if "discover" in by_handler:
+        # What a partition takes a worker is reckoned by the memory that it has.
+        told = by_handler["discover"]["Environment"]["Variables"]["COMPACTOR_WORKERS"]
+        assert json.loads(told)["memory_mb"] == wanted
+
+
 def test_every_log_is_deleted_after_its_days(configuration: str, synthesized: Synthesized) -> None:
     groups = synthesized(configuration).resources("AWS::Logs::LogGroup")
     days = CONFIGURATIONS[configuration].get("log_retention_days", 30)

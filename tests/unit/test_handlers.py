@@ -175,6 +175,18 @@ def test_an_input_that_names_no_spark_gets_the_one_it_is_deployed_with(
     assert (named["spark_engine"], named["emr_cluster_id"]) == ("none", None)
 
 
+def test_discovery_reckons_with_the_memory_that_the_workers_are_deployed_with(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        place.put(f"logs/a/{number}.json.gz", b"x" * 5_000_000)
+    # 20 MB of gzip take 1.3 seconds on two processors.
+    assert place.discover(lambda_max_seconds=2)["item_count"] == 1
+    monkeypatch.setenv("COMPACTOR_WORKERS", '{"memory_mb": 884}')
+    found = place.discover(lambda_max_seconds=2)
+    assert (found["item_count"], found["oversized_count"]) == (0, 1)
+
+
 def test_discover_without_objects_has_no_work(place: Place) -> None:
     found = place.discover()
     assert found["work"] is False
