@@ -45,6 +45,7 @@ class SparkStep(Construct):
             for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri")
         }
         self.substitutions = {
+            "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
             "SparkLogUri": f"{storage.state.uri}spark-logs/",
             "SparkTimeoutSeconds": str(config.spark_timeout_seconds),

@@ -43,7 +43,8 @@ Machine = dict[str, Any]
 
 @pytest.fixture
 def machine() -> Machine:
-    loaded: Machine = json.loads(DEFINITION.read_text(encoding="utf-8"))
+    text = DEFINITION.read_text(encoding="utf-8").replace("${AwsPartition}", VALUES["AwsPartition"])
+    loaded: Machine = json.loads(text)
     return loaded
 
 
@@ -280,6 +281,13 @@ def test_every_substitution_is_filled_in_before_a_local_run() -> None:
         if found.get("Resource") == "arn:aws:states:::lambda:invoke"
     }
     assert functions == {*SUBSTITUTIONS.values()}
+
+
+def test_no_arn_of_the_definition_names_a_partition() -> None:
+    text = DEFINITION.read_text(encoding="utf-8")
+
+    assert "arn:aws" not in text
+    assert text.count("arn:${AwsPartition}:") == text.count("arn:")
 
 
 def test_no_substitution_is_known_that_the_definition_does_not_have() -> None:
