@@ -156,7 +156,7 @@ class MadeClusters:
         self._security = emr.CfnSecurityConfiguration(
             scope,
             "SecurityConfiguration",
-            name=config.name,
+            # Without a name of its own: it can only be replaced, and two cannot have one name.
             security_configuration=_security(config),
         )
 

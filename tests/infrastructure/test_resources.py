@@ -247,8 +247,10 @@ def test_a_cluster_gets_its_roles_profile_and_security_configuration(
     roles = {arn.rpartition("/")[2] for arn in found.policies}
     assert asked["ServiceRole"].rpartition("/")[2] in roles
     assert found.profiles[asked["JobFlowRole"]].rpartition("/")[2] in roles
-    (security,) = found.assembly.resources("AWS::EMR::SecurityConfiguration").values()
-    assert asked["SecurityConfiguration"] == security["Name"]
+    ((name, security),) = found.assembly.resources("AWS::EMR::SecurityConfiguration").items()
+    # CloudFormation names it, since a change replaces it and the old one goes last.
+    assert "Name" not in security
+    assert asked["SecurityConfiguration"] == found.physical_ids[name]
     encryption = security["SecurityConfiguration"]["EncryptionConfiguration"]
     assert encryption["EnableAtRestEncryption"] is True
 
