@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from aws_cdk import Arn, ArnComponents, ArnFormat, Stack
+from aws_cdk import Arn, ArnComponents, ArnFormat, Aws, Stack
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
@@ -197,6 +197,7 @@ class MadeClusters:
             conditions=ours,
             wildcard=_NEW_NAMES,
         )
+        _may_link_clean_up(policy)
         _may_pass(policy, [self._service.role_arn], ["elasticmapreduce.amazonaws.com"])
         _may_pass(policy, [self._nodes.role_arn], ["ec2.amazonaws.com"])
         _may_watch(
@@ -272,6 +273,24 @@ def _may_add_steps(
         wildcard=wildcard,
     )
     _may_watch(policy, ["StepFunctionsGetEventForEMRAddJobFlowStepsRule"])
+
+
+def _may_link_clean_up(policy: iam.Policy) -> None:
+    # EMR makes this role with the first cluster of an account, by the rights of who asks for that
+    # cluster ("Using service-linked roles for cleanup" in its management guide). In China the
+    # service's name ends in .cn, as URLs do.
+    service = f"elasticmapreduce.{Aws.URL_SUFFIX}"
+    role = Arn.format(
+        ArnComponents(
+            service="iam",
+            region="",
+            resource="role",
+            resource_name=f"aws-service-role/{service}/AWSServiceRoleForEMRCleanup",
+        ),
+        Stack.of(policy),
+    )
+    conditions = {"StringEquals": {"iam:AWSServiceName": service}}
+    allow(policy, ["iam:CreateServiceLinkedRole"], [role], conditions=conditions)
 
 
 def _may_pass(role: Role, roles: list[str], services: list[str]) -> None:

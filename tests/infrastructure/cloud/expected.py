@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compactor_cli.local.definition import each_state
+from compactor_cli.local.definition import ACCOUNT, each_state
 from tests.infrastructure.cloud.assembly import filled
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call
@@ -78,6 +78,12 @@ def _create_cluster(parameters: State, deployment: Deployment) -> Iterator[Call]
     (service,) = [arn for arn in deployment.policies if arn.endswith(parameters["ServiceRole"])]
     yield _pass(service, "elasticmapreduce")
     yield _pass(deployment.profiles[parameters["JobFlowRole"]], "ec2")
+    service = "elasticmapreduce.amazonaws.com"
+    yield Call(
+        "iam:CreateServiceLinkedRole",
+        f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{service}/AWSServiceRoleForEMRCleanup",
+        (("iam:AWSServiceName", service),),
+    )
     yield from _rule("ForEMRRunJobFlow")
 
 
