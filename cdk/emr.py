@@ -105,7 +105,6 @@ class Serverless:
             wildcard=_OUR_JOBS,
         )
         _may_pass(policy, [self._role.role_arn], ["emr-serverless.amazonaws.com"])
-        _may_watch(policy, ["StepFunctionsGetEventsForEMRServerlessJobRule"])
 
 
 class AnyCluster:
@@ -200,13 +199,6 @@ class MadeClusters:
         _may_link_clean_up(policy)
         _may_pass(policy, [self._service.role_arn], ["elasticmapreduce.amazonaws.com"])
         _may_pass(policy, [self._nodes.role_arn], ["ec2.amazonaws.com"])
-        _may_watch(
-            policy,
-            [
-                "StepFunctionsGetEventForEMRRunJobFlowRule",
-                "StepFunctionsGetEventForEMRTerminateJobFlowsRule",
-            ],
-        )
 
 
 def _may_encrypt_disks(role: Role, key_arn: str) -> None:
@@ -272,7 +264,6 @@ def _may_add_steps(
         conditions=conditions,
         wildcard=wildcard,
     )
-    _may_watch(policy, ["StepFunctionsGetEventForEMRAddJobFlowStepsRule"])
 
 
 def _may_link_clean_up(policy: iam.Policy) -> None:
@@ -296,13 +287,3 @@ def _may_link_clean_up(policy: iam.Policy) -> None:
 def _may_pass(role: Role, roles: list[str], services: list[str]) -> None:
     conditions = {"StringEquals": {"iam:PassedToService": services}}
     allow(role, ["iam:PassRole"], roles, conditions=conditions)
-
-
-def _may_watch(policy: iam.Policy, rules: list[str]) -> None:
-    # Step Functions learns of the end through rules of its own, of these fixed names.
-    stack = Stack.of(policy)
-    allow(
-        policy,
-        ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
-        [stack.format_arn(service="events", resource="rule", resource_name=rule) for rule in rules],
-    )

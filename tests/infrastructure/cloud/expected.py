@@ -17,6 +17,13 @@ from tests.infrastructure.cloud.iam import Call
 
 State = Mapping[str, Any]
 _EVENTS = ("PutTargets", "PutRule", "DescribeRule")
+# A .sync integration that is not here is an error, and no answer.
+_RULES: Mapping[str, str] = {
+    "elasticmapreduce:createCluster.sync": "ForEMRRunJobFlow",
+    "elasticmapreduce:addStep.sync": "ForEMRAddJobFlowSteps",
+    "elasticmapreduce:terminateCluster.sync": "ForEMRTerminateJobFlows",
+    "emr-serverless:startJobRun.sync": "sForEMRServerlessJob",
+}
 _CLUSTER = account_arn("elasticmapreduce", "cluster/j-2AXXXXXXGAPLF")
 
 
@@ -37,7 +44,9 @@ def of_the_workflow(deployment: Deployment, engine: str) -> set[Call]:
         integration = state.get("Resource", "").rpartition("states:::")[2]
         if integration == "lambda:invoke":
             calls.add(Call("lambda:InvokeFunction", state["Parameters"]["FunctionName"]))
-        elif integration and name in wanted:
+        # Asked for when the machine is created, for states that are never entered, too.
+        calls.update(_managed_rule(integration))
+        if name in wanted:
             calls.update(_INTEGRATIONS[integration](state["Parameters"], deployment))
     return calls
 
@@ -58,9 +67,10 @@ def _map_run(machine: str, label: str) -> Iterator[Call]:
     yield Call("states:RedriveExecution", f"{execution}/{label}:any")
 
 
-def _rule(name: str) -> Iterator[Call]:
-    rule = account_arn("events", f"rule/StepFunctionsGetEvent{name}Rule")
-    return (Call(f"events:{action}", rule) for action in _EVENTS)
+def _managed_rule(integration: str) -> Iterator[Call]:
+    if ".sync" in integration:
+        rule = account_arn("events", f"rule/StepFunctionsGetEvent{_RULES[integration]}Rule")
+        yield from (Call(f"events:{action}", rule) for action in _EVENTS)
 
 
 def _pass(role: str, service: str) -> Call:
@@ -84,7 +94,6 @@ def _create_cluster(parameters: State, deployment: Deployment) -> Iterator[Call]
         f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{service}/AWSServiceRoleForEMRCleanup",
         (("iam:AWSServiceName", service),),
     )
-    yield from _rule("ForEMRRunJobFlow")
 
 
 def _on_cluster(*actions: str) -> Iterator[Call]:
@@ -95,12 +104,10 @@ def _on_cluster(*actions: str) -> Iterator[Call]:
 
 def _add_step(_: State, __: Deployment) -> Iterator[Call]:
     yield from _on_cluster("AddJobFlowSteps", "DescribeStep", "CancelSteps")
-    yield from _rule("ForEMRAddJobFlowSteps")
 
 
 def _terminate_cluster(_: State, __: Deployment) -> Iterator[Call]:
     yield from _on_cluster("DescribeCluster", "TerminateJobFlows")
-    yield from _rule("ForEMRTerminateJobFlows")
 
 
 def _start_job_run(parameters: State, _: Deployment) -> Iterator[Call]:
@@ -109,7 +116,6 @@ def _start_job_run(parameters: State, _: Deployment) -> Iterator[Call]:
     for action in ("GetJobRun", "CancelJobRun", "TagResource"):
         yield Call(f"emr-serverless:{action}", f"{application}/jobruns/any")
     yield _pass(parameters["ExecutionRoleArn"], "emr-serverless")
-    yield from _rule("sForEMRServerlessJob")
 
 
 _INTEGRATIONS: Mapping[str, Callable[[State, Deployment], Iterator[Call]]] = {
