@@ -106,8 +106,12 @@ class Functions(Construct):
         run = self._config.run
         spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
         self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
-        workers = {"memory_mb": self._config.worker_memory_mb}
+        reserved = self._config.worker_reserved_concurrency is not None
+        workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
         self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
+        if not reserved:
+            # How many functions the account runs at once, the workers among them.
+            allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
         # Whether there are outputs that another layout than the run's has put there.
         may_list(role, self._storage.destination)

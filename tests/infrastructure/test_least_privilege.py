@@ -26,6 +26,7 @@ _ON_ANYTHING: Mapping[str, str] = {
     "logs:PutResourcePolicy": "policies of CloudWatch Logs know no resources",
     "logs:DescribeResourcePolicies": "policies of CloudWatch Logs know no resources",
     "logs:DescribeLogGroups": "log deliveries ask for all groups",
+    "lambda:GetAccountSettings": "it is about the account",
     "elasticmapreduce:RunJobFlow": "there is no cluster yet; the tag it is given is a condition",
 }
 

@@ -139,6 +139,8 @@ def test_a_worker_has_no_more_memory_than_new_accounts_give_unless_asked_for(
         # What a partition takes a worker is reckoned by the memory that it has.
         told = by_handler["discover"]["Environment"]["Variables"]["COMPACTOR_WORKERS"]
         assert json.loads(told)["memory_mb"] == wanted
+        # Workers with a concurrency of their own are not those that the account's limit is for.
+        assert json.loads(told)["reserved"] is ("ReservedConcurrentExecutions" in worker)
 
 
 def test_every_log_is_deleted_after_its_days(configuration: str, synthesized: Synthesized) -> None:

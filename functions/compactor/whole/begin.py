@@ -45,8 +45,10 @@ def begin(
             nothing was written but, perhaps, the record of the probe.
         TransientStoreError: the store did not answer.
     """
+    fleet = fleet or Fleet()
     found = discover(settings, store, now, committed=committed_in(settings, store), fleet=fleet)
     store, warnings = asked_store(settings, store, now)
+    warnings = (*warnings, *fleet.warnings(settings))
     return Begun(found, write_work(found, settings, run_id, store, warnings), store)
 
 
