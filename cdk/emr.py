@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from aws_cdk import Arn, ArnComponents, ArnFormat, Aws, Stack
+from aws_cdk import Annotations, Arn, ArnComponents, ArnFormat, Aws, Stack
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
@@ -24,6 +24,8 @@ _NEW_NAMES = "EMR names clusters and steps when it makes them; the tag of the wo
 _OUR_JOBS = "EMR Serverless names job runs when they start; the application bounds them."
 _GB_PER_VCPU = 4
 _IDLE_MINUTES = 5
+# "Endpoints and quotas for EMR Serverless" in its user guide.
+_VCPUS_BY_DEFAULT = 16
 
 MayRun = Callable[[Role], None]
 
@@ -62,6 +64,13 @@ class Serverless:
         )
         may_run(self._role)
         vcpus = config.emr_serverless_max_vcpus
+        if vcpus > _VCPUS_BY_DEFAULT:
+            Annotations.of(scope).add_info(
+                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs at once unless you"
+                f" ask for more, and emr_serverless_max_vcpus is {vcpus}: ask for a higher quota"
+                ' "Max concurrent vCPUs per account" in Service Quotas. Until then oversized'
+                " partitions take longer."
+            )
         self._application = emrserverless.CfnApplication(
             scope,
             "Application",

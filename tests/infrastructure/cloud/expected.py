@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compactor_cli.local.definition import ACCOUNT, each_state
+from compactor_cli.local.definition import ACCOUNT, REGION, each_state
 from tests.infrastructure.cloud.assembly import filled
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call
@@ -164,11 +164,34 @@ def of_the_spark_job(deployment: Deployment, given: Mapping[str, Any]) -> set[Ca
     }
     calls.add(_on_object("PutObject", state, "spark-logs/driver/stderr.gz"))
     calls.add(Call("s3:ListBucketMultipartUploads", f"arn:aws:s3:::{destination[0]}"))
-    (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
-    for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
-        bucket, key = _place(_text(machine["DefinitionSubstitutions"][name]))
+    for bucket, key in _assets(deployment):
         calls.add(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
     return calls
+
+
+def of_decrypting_assets(deployment: Deployment) -> set[Call]:
+    """What the Spark job does to its code where ``cdk bootstrap`` was given a customer's key.
+
+    With and without a bucket key, which changes what S3 tells KMS.
+    """
+    return {
+        Call(
+            "kms:Decrypt",
+            account_arn("kms", "key/11111111-2222-3333-4444-555555555555"),
+            (
+                ("kms:ViaService", f"s3.{REGION}.amazonaws.com"),
+                ("kms:EncryptionContext:aws:s3:arn", arn),
+            ),
+        )
+        for bucket, key in _assets(deployment)
+        for arn in (f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/{key}")
+    }
+
+
+def _assets(deployment: Deployment) -> Iterator[tuple[str, str]]:
+    (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
+    for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
+        yield _place(_text(machine["DefinitionSubstitutions"][name]))
 
 
 def of_clean_up(deployment: Deployment, given: Mapping[str, Any]) -> set[Call]:
