@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
@@ -43,17 +45,28 @@ class Alarms(Construct):
         if config.alarm_email is not None:
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
 
-    def add_failed(self, failed: cloudwatch.IMetric) -> None:
-        """A run failed."""
-        self._add(
-            "RunFailed",
-            failed,
-            "A run failed. What it committed stands: read its cause (compactor status), then"
-            " start it again with the same input.",
-        )
+    def add_failed(self, how: Mapping[str, cloudwatch.IMetric]) -> None:
+        """A run did not succeed: one alarm for each way in which that is counted.
+
+        A sum of them in one alarm would hang on what CloudWatch makes of a metric that was never
+        published, of which its manual only says what missing *values* are taken for.
+        """
+        for name, metric in how.items():
+            self._add(
+                name,
+                metric,
+                "A run failed. What it committed stands: read its cause (compactor status), then"
+                " start it again with the same input.",
+            )
 
     def add_missed(self, started: cloudwatch.Metric) -> None:
-        """No run started for too long, though the schedule is enabled."""
+        """No run started for too long, though the schedule is enabled.
+
+        The metric has values only where runs started, none below one. So this alarm has no data
+        until the first run, as on the day on which the schedule is switched on, and is told of by
+        the loss of data after that: an alarm begins as INSUFFICIENT_DATA, and acts when its state
+        changes alone ("Using Amazon CloudWatch alarms").
+        """
         if not self._config.schedule_enabled:
             return
         hours = self._config.alarm_hours
@@ -67,9 +80,10 @@ class Alarms(Construct):
             threshold=1,
             evaluation_periods=hours,
             datapoints_to_alarm=hours,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
         )
         alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
 
     def add_common(self, functions: Functions, waiting: cloudwatch.IMetric) -> None:
         """What is watched in any mode: quarantine, integrity, starts that failed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from aws_cdk import Arn, ArnComponents, ArnFormat, Stack
+from aws_cdk import Annotations, Arn, ArnComponents, ArnFormat, Aws, Stack
 from aws_cdk import aws_emr as emr
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
@@ -24,6 +24,8 @@ _NEW_NAMES = "EMR names clusters and steps when it makes them; the tag of the wo
 _OUR_JOBS = "EMR Serverless names job runs when they start; the application bounds them."
 _GB_PER_VCPU = 4
 _IDLE_MINUTES = 5
+# "Endpoints and quotas for EMR Serverless" in its user guide.
+_VCPUS_BY_DEFAULT = 16
 
 MayRun = Callable[[Role], None]
 
@@ -62,6 +64,13 @@ class Serverless:
         )
         may_run(self._role)
         vcpus = config.emr_serverless_max_vcpus
+        if vcpus > _VCPUS_BY_DEFAULT:
+            Annotations.of(scope).add_info(
+                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs at once unless you"
+                f" ask for more, and emr_serverless_max_vcpus is {vcpus}: ask for a higher quota"
+                ' "Max concurrent vCPUs per account" in Service Quotas. Until then oversized'
+                " partitions take longer."
+            )
         self._application = emrserverless.CfnApplication(
             scope,
             "Application",
@@ -105,7 +114,6 @@ class Serverless:
             wildcard=_OUR_JOBS,
         )
         _may_pass(policy, [self._role.role_arn], ["emr-serverless.amazonaws.com"])
-        _may_watch(policy, ["StepFunctionsGetEventsForEMRServerlessJobRule"])
 
 
 class AnyCluster:
@@ -156,7 +164,7 @@ class MadeClusters:
         self._security = emr.CfnSecurityConfiguration(
             scope,
             "SecurityConfiguration",
-            name=config.name,
+            # Without a name of its own: it can only be replaced, and two cannot have one name.
             security_configuration=_security(config),
         )
 
@@ -197,15 +205,9 @@ class MadeClusters:
             conditions=ours,
             wildcard=_NEW_NAMES,
         )
+        _may_link_clean_up(policy)
         _may_pass(policy, [self._service.role_arn], ["elasticmapreduce.amazonaws.com"])
         _may_pass(policy, [self._nodes.role_arn], ["ec2.amazonaws.com"])
-        _may_watch(
-            policy,
-            [
-                "StepFunctionsGetEventForEMRRunJobFlowRule",
-                "StepFunctionsGetEventForEMRTerminateJobFlowsRule",
-            ],
-        )
 
 
 def _may_encrypt_disks(role: Role, key_arn: str) -> None:
@@ -271,19 +273,26 @@ def _may_add_steps(
         conditions=conditions,
         wildcard=wildcard,
     )
-    _may_watch(policy, ["StepFunctionsGetEventForEMRAddJobFlowStepsRule"])
+
+
+def _may_link_clean_up(policy: iam.Policy) -> None:
+    # EMR makes this role with the first cluster of an account, by the rights of who asks for that
+    # cluster ("Using service-linked roles for cleanup" in its management guide). In China the
+    # service's name ends in .cn, as URLs do.
+    service = f"elasticmapreduce.{Aws.URL_SUFFIX}"
+    role = Arn.format(
+        ArnComponents(
+            service="iam",
+            region="",
+            resource="role",
+            resource_name=f"aws-service-role/{service}/AWSServiceRoleForEMRCleanup",
+        ),
+        Stack.of(policy),
+    )
+    conditions = {"StringEquals": {"iam:AWSServiceName": service}}
+    allow(policy, ["iam:CreateServiceLinkedRole"], [role], conditions=conditions)
 
 
 def _may_pass(role: Role, roles: list[str], services: list[str]) -> None:
     conditions = {"StringEquals": {"iam:PassedToService": services}}
     allow(role, ["iam:PassRole"], roles, conditions=conditions)
-
-
-def _may_watch(policy: iam.Policy, rules: list[str]) -> None:
-    # Step Functions learns of the end through rules of its own, of these fixed names.
-    stack = Stack.of(policy)
-    allow(
-        policy,
-        ["events:PutTargets", "events:PutRule", "events:DescribeRule"],
-        [stack.format_arn(service="events", resource="rule", resource_name=rule) for rule in rules],
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -33,6 +33,8 @@ from compactor_dev.bundling import Machine
 
 # The workflow waits 920 seconds, so that no second invocation starts beside a living one.
 _TIMEOUT_SECONDS = 900
+# "New AWS accounts have reduced concurrency and memory quotas" (Lambda quotas); so much they have.
+_NEW_ACCOUNTS_MB = 3_008
 # Discovery holds the listing of one partition and the list of all; a report all receipts; the plan
 # of a clean-up a few facts of every log entry.
 _DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_024, 1_024, 1_024
@@ -82,6 +84,13 @@ class Functions(Construct):
             asset_hash=bundle.fingerprint,
             bundling=bundle.options(),
         )
+        if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
+            Annotations.of(self).add_info(
+                f"Accounts that are new or little used may not have functions above"
+                f" {_NEW_ACCOUNTS_MB:,} MB, and worker_memory_mb is {config.worker_memory_mb:,}:"
+                " should the deployment fail with \"'MemorySize' value failed to satisfy"
+                ' constraint", leave it at its default.'
+            )
         self.by_name: dict[str, lambda_.Function] = {}
         self.log_groups: dict[str, logs.LogGroup] = {}
         if config.standalone:
@@ -106,6 +115,12 @@ class Functions(Construct):
         run = self._config.run
         spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
         self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
+        reserved = self._config.worker_reserved_concurrency is not None
+        workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
+        self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
+        if not reserved:
+            # How many functions the account runs at once, the workers among them.
+            allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
         # Whether there are outputs that another layout than the run's has put there.
         may_list(role, self._storage.destination)

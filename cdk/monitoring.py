@@ -57,7 +57,13 @@ class Monitoring(Construct):
 
     def watch_workflow(self, machine: sfn.StateMachine, log_group_name: str) -> None:
         """Show and watch the runs of the state machine."""
-        self._alarms.add_failed(_unsuccessful(machine))
+        self._alarms.add_failed(
+            {
+                "RunFailed": machine.metric_failed(period=_SOON, statistic="Sum"),
+                "RunTimedOut": machine.metric_timed_out(period=_SOON, statistic="Sum"),
+                "RunAborted": machine.metric_aborted(period=_SOON, statistic="Sum"),
+            }
+        )
         self._alarms.add_missed(machine.metric_started(period=_HOUR, statistic="Sum"))
         self._show(
             _graph(
@@ -86,7 +92,7 @@ class Monitoring(Construct):
 
     def watch_standalone(self, function: lambda_.Function) -> None:
         """Show and watch the one function."""
-        self._alarms.add_failed(function.metric_errors(period=_SOON))
+        self._alarms.add_failed({"RunFailed": function.metric_errors(period=_SOON)})
         self._alarms.add_missed(function.metric_invocations(period=_HOUR, statistic="Sum"))
         self._show(
             _graph(
@@ -146,19 +152,6 @@ class Monitoring(Construct):
 
     def _show(self, *widgets: cloudwatch.IWidget) -> None:
         self._dashboard.add_widgets(*widgets)
-
-
-def _unsuccessful(machine: sfn.StateMachine) -> cloudwatch.MathExpression:
-    return cloudwatch.MathExpression(
-        expression="FILL(failed, 0) + FILL(timed_out, 0) + FILL(aborted, 0)",
-        using_metrics={
-            "failed": machine.metric_failed(),
-            "timed_out": machine.metric_timed_out(),
-            "aborted": machine.metric_aborted(),
-        },
-        label="Runs that failed, timed out or were stopped",
-        period=_SOON,
-    )
 
 
 def _spark_query() -> str:

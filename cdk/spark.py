@@ -5,7 +5,7 @@ Whatever is deployed, every substitution of the workflow's definition gets a val
 
 from __future__ import annotations
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
@@ -45,6 +45,7 @@ class SparkStep(Construct):
             for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri")
         }
         self.substitutions = {
+            "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
             "SparkLogUri": f"{storage.state.uri}spark-logs/",
             "SparkTimeoutSeconds": str(config.spark_timeout_seconds),
@@ -95,6 +96,24 @@ class SparkStep(Construct):
         may_list_uploads(role, storage.destination)
         for one in self._assets.values():
             allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
+        if self._assets:
+            self._may_decrypt_assets(role)
         if self._config.run.columnar:
             # What Spark writes before it becomes an upload; no source and no output is there.
             may_delete(role, storage.state, "runs/*/staging/*")
+
+    def _may_decrypt_assets(self, role: Role) -> None:
+        # `cdk bootstrap` can be given a customer's key, of which an app is told nothing. What S3
+        # asks KMS to decrypt carries the ARN of the object, or of the bucket where that has a
+        # bucket key ("Using server-side encryption with AWS KMS keys").
+        arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in self._assets.values()]
+        arns += [one.bucket.bucket_arn for one in self._assets.values()]
+        keys = Stack.of(self).format_arn(service="kms", resource="key", resource_name="*")
+        conditions = {
+            "StringEquals": {
+                "kms:ViaService": f"s3.{Aws.REGION}.{Aws.URL_SUFFIX}",
+                "kms:EncryptionContext:aws:s3:arn": list(dict.fromkeys(arns)),
+            }
+        }
+        why = "Which key the bucket of the CDK's assets has is not known; its objects bound it."
+        allow(role, ["kms:Decrypt"], [keys], conditions=conditions, wildcard=why)

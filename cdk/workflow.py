@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from aws_cdk import ArnFormat, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -12,6 +14,7 @@ from cdk.checks import acknowledge_wildcard
 from cdk.config import Config
 from cdk.functions import Functions, log_days
 from cdk.grants import allow, own_role
+from cdk.managed_rules import ACTIONS, managed_rules
 from cdk.spark import SparkStep
 from cdk.storage import Place, Storage
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
@@ -55,6 +58,7 @@ class Workflow(Construct):
         policy = iam.Policy(self, "Policy", roles=[role])
         self._allow_steps(policy, functions)
         self._allow_map_runs(policy, storage.state)
+        self._allow_managed_rules(policy)
         spark.allow_workflow(policy)
         self.machine = self._machine(role, functions, spark)
         # Without its rights the machine would start and fail.
@@ -92,6 +96,12 @@ class Workflow(Construct):
     def _allow_steps(self, policy: iam.Policy, functions: Functions) -> None:
         arns = [functions.by_name[name].function_arn for name in _FUNCTIONS.values()]
         allow(policy, ["lambda:InvokeFunction"], arns)
+
+    def _allow_managed_rules(self, policy: iam.Policy) -> None:
+        rules = managed_rules(json.loads(_DEFINITION.read_text(encoding="utf-8")))
+        format_arn = Stack.of(self).format_arn
+        arns = [format_arn(service="events", resource="rule", resource_name=one) for one in rules]
+        allow(policy, ACTIONS, arns)
 
     def _allow_map_runs(self, policy: iam.Policy, state: Place) -> None:
         allow(policy, ["states:StartExecution"], [self._arn("stateMachine", self._config.name)])

@@ -61,7 +61,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "schedule_enabled": True,
         "schedule_time_zone": "Europe/Berlin",
         "versioned": True,
-        "worker_memory_mb": 3_008,
+        "worker_memory_mb": 3_538,
         "worker_reserved_concurrency": 200,
     },
 }

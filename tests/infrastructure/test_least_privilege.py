@@ -26,6 +26,7 @@ _ON_ANYTHING: Mapping[str, str] = {
     "logs:PutResourcePolicy": "policies of CloudWatch Logs know no resources",
     "logs:DescribeResourcePolicies": "policies of CloudWatch Logs know no resources",
     "logs:DescribeLogGroups": "log deliveries ask for all groups",
+    "lambda:GetAccountSettings": "it is about the account",
     "elasticmapreduce:RunJobFlow": "there is no cluster yet; the tag it is given is a condition",
 }
 
@@ -113,6 +114,25 @@ def test_the_spark_job_may_do_its_work(configuration: str, deployed: Deployed) -
         assert _refused(policies, expected.of_the_spark_job(found, _given(found))) == []
 
 
+_OTHER_OBJECT = ("kms:EncryptionContext:aws:s3:arn", "arn:aws:s3:::somebody/else")
+
+
+def test_the_spark_job_can_read_its_code_also_where_that_is_encrypted_with_a_customers_key(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+
+    for policies in _spark_roles(found):
+        # The key's own policy, which leaves it to IAM, is not of this stack.
+        calls = expected.of_decrypting_assets(found)
+        assert len(calls) == 4
+        for call in calls:
+            assert any(one.covers(call) for one in policies.identity), call
+            # Nothing else that the key encrypts.
+            other = Call(call.action, call.resource, (*call.context[:1], _OTHER_OBJECT))
+            assert not any(one.covers(other) for one in policies.identity)
+
+
 def _spark_roles(found: Deployment) -> Iterator[Policies]:
     """Of the serverless job, of a made cluster's nodes, or the policy for a running one's."""
     for name in found.assembly.resources("AWS::IAM::Role"):
@@ -163,13 +183,24 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
                 service = resource.split(":")[2]
                 owner = resource.split(":", 5)[5]
                 ours = service == "s3" and owner.split("/")[0] in buckets
-                rest = service in {"elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
+                # Any key, but only for what encrypts the CDK's assets.
+                assets = service == "kms" and _of_the_assets(one)
+                known = {"elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
+                rest = assets or service in known
                 assert ours or rest, (name, resource)
                 # Below whole buckets nothing is allowed.
                 assert not (service == "s3" and owner.split("/")[1].startswith("*")), (
                     name,
                     resource,
                 )
+
+
+def _of_the_assets(statement: Statement) -> bool:
+    bounds = {key: values for operator, key, values in statement.conditions}
+    allowed = bounds.get("kms:EncryptionContext:aws:s3:arn", ("nothing",))
+    return {*statement.actions} == {"kms:Decrypt"} and all(
+        arn.startswith("arn:aws:s3:::cdk-") for arn in allowed
+    )
 
 
 def _wild(statement: Statement) -> list[str]:

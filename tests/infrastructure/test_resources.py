@@ -125,6 +125,24 @@ def test_functions_run_one_bundle_with_room_and_time(
         assert one["Handler"].startswith("compactor_handlers.")
 
 
+def test_a_worker_has_no_more_memory_than_new_accounts_give_unless_asked_for(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    functions = synthesized(configuration).resources("AWS::Lambda::Function").values()
+    wanted = CONFIGURATIONS[configuration].get("worker_memory_mb", 3_008)
+    by_handler = {one["Handler"].split(".")[1]: one for one in functions}
+    worker = by_handler.get("compact_partition") or by_handler["standalone"]
+
+    assert worker["MemorySize"] == wanted
+    assert max(one["MemorySize"] for one in functions) <= max(wanted, 3_008)
+    if "discover" in by_handler:
+        # What a partition takes a worker is reckoned by the memory that it has.
+        told = by_handler["discover"]["Environment"]["Variables"]["COMPACTOR_WORKERS"]
+        assert json.loads(told)["memory_mb"] == wanted
+        # Workers with a concurrency of their own are not those that the account's limit is for.
+        assert json.loads(told)["reserved"] is ("ReservedConcurrentExecutions" in worker)
+
+
 def test_every_log_is_deleted_after_its_days(configuration: str, synthesized: Synthesized) -> None:
     groups = synthesized(configuration).resources("AWS::Logs::LogGroup")
     days = CONFIGURATIONS[configuration].get("log_retention_days", 30)
@@ -231,8 +249,10 @@ def test_a_cluster_gets_its_roles_profile_and_security_configuration(
     roles = {arn.rpartition("/")[2] for arn in found.policies}
     assert asked["ServiceRole"].rpartition("/")[2] in roles
     assert found.profiles[asked["JobFlowRole"]].rpartition("/")[2] in roles
-    (security,) = found.assembly.resources("AWS::EMR::SecurityConfiguration").values()
-    assert asked["SecurityConfiguration"] == security["Name"]
+    ((name, security),) = found.assembly.resources("AWS::EMR::SecurityConfiguration").items()
+    # CloudFormation names it, since a change replaces it and the old one goes last.
+    assert "Name" not in security
+    assert asked["SecurityConfiguration"] == found.physical_ids[name]
     encryption = security["SecurityConfiguration"]["EncryptionConfiguration"]
     assert encryption["EnableAtRestEncryption"] is True
 

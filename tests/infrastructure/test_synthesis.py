@@ -111,3 +111,19 @@ def test_the_names_of_the_predecessor_give_its_input(deployed: Deployed) -> None
         "duration": 2,
         "spark_engine": "none",
     }
+
+
+def _said(name: str, synthesized: Synthesized) -> list[str]:
+    (path,) = synthesized(name).directory.glob("*.metadata.json")
+    entries = json.loads(path.read_text(encoding="utf-8")).values()
+    return [one["data"] for found in entries for one in found if one["type"] == "aws:cdk:info"]
+
+
+def test_quotas_that_a_new_account_does_not_have_are_said_at_deploy(
+    synthesized: Synthesized,
+) -> None:
+    (vcpus,) = _said("nothing set", synthesized)
+    assert "16 vCPUs" in vcpus
+    assert "emr_serverless_max_vcpus is 64" in vcpus
+    assert any("worker_memory_mb is 3,538" in one for one in _said("everything set", synthesized))
+    assert _said("standalone", synthesized) == []

@@ -28,6 +28,7 @@ _START_JOB_RUN = "arn:aws:states:::emr-serverless:startJobRun.sync"
 # The integrations this project uses; a new one is added on purpose.
 _RESOURCES = {_LAMBDA, _CREATE, _ADD_STEP, _TERMINATE, _START_JOB_RUN}
 _JOBS = {_ADD_STEP, _START_JOB_RUN}
+_AN_HOUR = 3_600
 # What an error of any kind matches, or one of any kind but a time-out.
 _ANY_ERROR = {"States.ALL", "States.TaskFailed"}
 
@@ -197,6 +198,33 @@ def retries_in_step(machine: Machine) -> Iterator[str]:
                 yield f"{name}: Retry[{place}]"
 
 
+def throttled_invocations_that_give_up_within_an_hour(machine: Machine) -> Iterator[str]:
+    """Lambda throttles while other functions run, and those run for a quarter of an hour.
+
+    A wait is anything up to its delay (jitter FULL), so that they add up to half of all delays;
+    four standard deviations less is what only one in 30,000 stays below.
+    """
+    for name, state in each_state(machine):
+        if state.get("Resource") != _LAMBDA:
+            continue
+        (rule, *more) = [
+            one
+            for one in state.get("Retry", [])
+            if "Lambda.TooManyRequestsException" in one["ErrorEquals"]
+        ] or [{"MaxAttempts": 0}]
+        if more or _least_wait(rule) < _AN_HOUR:
+            yield name
+
+
+def _least_wait(rule: Mapping[str, Any]) -> float:
+    delays = [
+        min(rule["IntervalSeconds"] * rule["BackoffRate"] ** n, rule["MaxDelaySeconds"])
+        for n in range(rule["MaxAttempts"])
+    ]
+    deviation = (sum(delay**2 for delay in delays) / 12) ** 0.5
+    return float(sum(delays) / 2 - 4 * deviation)
+
+
 def names_used_twice(machine: Machine) -> Iterator[str]:
     names = [name for name, _ in each_state(machine)]
     yield from (name for name in sorted({*names}) if names.count(name) > 1)
@@ -218,5 +246,6 @@ CHECKS: tuple[Callable[[Machine], Iterator[str]], ...] = (
     map_runs_that_return_all_results,
     map_runs_without_a_label_of_their_own,
     retries_in_step,
+    throttled_invocations_that_give_up_within_an_hour,
     names_used_twice,
 )

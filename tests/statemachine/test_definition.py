@@ -43,7 +43,8 @@ Machine = dict[str, Any]
 
 @pytest.fixture
 def machine() -> Machine:
-    loaded: Machine = json.loads(DEFINITION.read_text(encoding="utf-8"))
+    text = DEFINITION.read_text(encoding="utf-8").replace("${AwsPartition}", VALUES["AwsPartition"])
+    loaded: Machine = json.loads(text)
     return loaded
 
 
@@ -165,6 +166,20 @@ def _no_jitter(machine: Machine) -> None:
     del state(machine, "CompactPartition")["Retry"][1]["JitterStrategy"]
 
 
+def _eight_attempts(machine: Machine) -> None:
+    for rule in state(machine, "CompactPartition")["Retry"]:
+        if "Lambda.TooManyRequestsException" in rule["ErrorEquals"]:
+            rule["MaxAttempts"] = 8
+
+
+def _throttling_not_retried(machine: Machine) -> None:
+    machine["States"]["Report"]["Retry"] = [
+        rule
+        for rule in machine["States"]["Report"]["Retry"]
+        if "Lambda.TooManyRequestsException" not in rule["ErrorEquals"]
+    ]
+
+
 def _one_name_twice(machine: Machine) -> None:
     branch = state(machine, "ProcessPartitions")["Branches"][1]
     branch["States"]["Report"] = {"Type": "Succeed"}
@@ -245,6 +260,16 @@ def _one_name_twice(machine: Machine) -> None:
         ),
         (asl_checks.map_runs_without_a_label_of_their_own, _no_label, "CompactPartitions"),
         (asl_checks.retries_in_step, _no_jitter, "CompactPartition: Retry[1]"),
+        (
+            asl_checks.throttled_invocations_that_give_up_within_an_hour,
+            _eight_attempts,
+            "CompactPartition",
+        ),
+        (
+            asl_checks.throttled_invocations_that_give_up_within_an_hour,
+            _throttling_not_retried,
+            "Report",
+        ),
         (asl_checks.names_used_twice, _one_name_twice, "Report"),
     ],
 )
@@ -280,6 +305,13 @@ def test_every_substitution_is_filled_in_before_a_local_run() -> None:
         if found.get("Resource") == "arn:aws:states:::lambda:invoke"
     }
     assert functions == {*SUBSTITUTIONS.values()}
+
+
+def test_no_arn_of_the_definition_names_a_partition() -> None:
+    text = DEFINITION.read_text(encoding="utf-8")
+
+    assert "arn:aws" not in text
+    assert text.count("arn:${AwsPartition}:") == text.count("arn:")
 
 
 def test_no_substitution_is_known_that_the_definition_does_not_have() -> None:

@@ -88,7 +88,7 @@ bounded = {
     "min_objects": (1, 1_000_000),
     "target_bytes": (5 * MIB, 4 * MIB**2),
     "max_concurrency": (1, 10_000),
-    "read_concurrency": (1, 1_024),
+    "read_concurrency": (1, 512),
 }
 inputs = st.fixed_dictionaries(
     {name: st.just(value) for name, value in SEED.items()},
@@ -150,6 +150,7 @@ WRONG_VALUES = [
     ("max_concurrency", 10_001, "to 10,000"),
     ("max_concurrency", 0, "from 1"),
     ("read_concurrency", 0, "from 1"),
+    ("read_concurrency", 513, "to 512"),
     ("memory_budget_bytes", 1, "from 1,048,576"),
     ("spark_engine", "EMR", '"emr", "emr_serverless" or "none"'),
     ("spark_engine", None, '"emr_serverless"'),

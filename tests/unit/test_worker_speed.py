@@ -43,6 +43,18 @@ def test_a_key_tells_which_speed_counts(key, kind) -> None:
     assert speed_for(key) is SPEEDS[kind]
 
 
+@pytest.mark.parametrize(
+    ("processors", "objects", "size"),
+    [(6.0, 180.0, 10.0), (2.0, 180.0, 10.0), (1.0, 200.0, 20.0), (0.5, 400.0, 40.0)],
+)
+def test_fewer_processors_take_longer_and_more_than_two_are_not_faster(
+    processors: float, objects: float, size: float
+) -> None:
+    speed = WorkerSpeed(per_million_objects=180, per_gb=10).on(processors)
+    assert speed.per_million_objects == pytest.approx(objects)
+    assert speed.per_gb == pytest.approx(size)
+
+
 def measured(name: str, objects: int, object_bytes: int, *seconds: float) -> SetResult:
     rounds = [
         replace(

@@ -4,5 +4,6 @@ discover  the verb
 work      WorkItem: what was found of one partition; and the lists of them on S3
 forecast  what a run would do to a partition now, without doing it
 places    whether source, destination and state are what they are taken for
+fleet     the workers: what is known of them before the run begins
 speed     seconds that a worker takes, as the benchmark measured them (made by it)
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from compactor.discovery.fleet import Fleet
 from compactor.discovery.places import (
     NamedLevels,
     check_places,
@@ -59,6 +60,7 @@ def discover(
     now: float,
     *,
     committed: Committed,
+    fleet: Fleet | None = None,
     workers: int = 16,
 ) -> Discovery:
     """Find every partition that holds an object, in order of parents and dates.
@@ -69,6 +71,7 @@ def discover(
         now: UNIX seconds; decides which days a window before today has.
         committed: consulted only for partitions that hold more than one worker may take;
             called from several threads at once.
+        fleet: the workers that the partitions are for; those that were measured by default.
         workers: threads, each with one request at a time.
 
     Raises:
@@ -79,7 +82,7 @@ def discover(
     """
     dates = _dates(settings, now)
     check_places(settings, store)
-    count = _Count(settings, store, committed)
+    count = _Count(settings, store, committed, fleet or Fleet())
     with _Parallel(workers) as parallel:
         search = _Search(settings, store, parallel)
         counted = [c for c in parallel.in_order(count, search.partitions(dates)) if c is not None]
@@ -206,10 +209,13 @@ class _Counted:
 class _Count:
     """Counts one partition, no further than it takes to know that it is oversized."""
 
-    def __init__(self, settings: Settings, store: ObjectStore, committed: Committed) -> None:
+    def __init__(
+        self, settings: Settings, store: ObjectStore, committed: Committed, fleet: Fleet
+    ) -> None:
         self._settings = settings
         self._store = store
         self._committed = committed
+        self._processors = fleet.processors
 
     def __call__(self, partition: Partition) -> _Counted | None:
         counted = self._count(partition)
@@ -242,7 +248,8 @@ class _Count:
                 size += page_size
                 if fresh:
                     # Neighbours are of a kind, nearly always; it is an estimate.
-                    seconds += speed_for(fresh[0].key).seconds(len(fresh), page_size)
+                    speed = speed_for(fresh[0].key).on(self._processors)
+                    seconds += speed.seconds(len(fresh), page_size)
                 oversized = self._is_oversized(objects, size, seconds)
                 if oversized:
                     break

@@ -406,8 +406,9 @@ class RunFields:
         Declared(
             _RUN,
             256,
-            whole(1, 1_024),
-            "How many objects one worker reads at once at most; fewer when S3 asks to slow down.",
+            whole(1, 512),
+            "How many objects one worker reads at once at most; fewer when S3 asks to slow down."
+            " Each takes a thread and a connection, of which a Lambda function has 1,024 in all.",
         ),
     ]
     memory_budget_bytes: Annotated[

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import Discovery, discover
+from compactor.discovery.fleet import Fleet
 from compactor.discovery.work import WorkLists, blaming, write_work
 from compactor.log.log import CommitLog
 from compactor.model import Partition
@@ -27,7 +28,9 @@ class Begun(Generic[_Store]):
     store: _Store
 
 
-def begin(settings: Settings, run_id: str, store: _Store, now: float) -> Begun[_Store]:
+def begin(
+    settings: Settings, run_id: str, store: _Store, now: float, fleet: Fleet | None = None
+) -> Begun[_Store]:
     """Find the partitions, make certain that the store can be trusted, and write the work lists.
 
     Args:
@@ -35,14 +38,17 @@ def begin(settings: Settings, run_id: str, store: _Store, now: float) -> Begun[_
         run_id: of the run.
         store: where sources, destination and state are.
         now: UNIX seconds.
+        fleet: the workers; those that were measured by default.
 
     Raises:
         InvalidInput: the input is at fault, or the store does not honour what a run stands on;
             nothing was written but, perhaps, the record of the probe.
         TransientStoreError: the store did not answer.
     """
-    found = discover(settings, store, now, committed=committed_in(settings, store))
+    fleet = fleet or Fleet()
+    found = discover(settings, store, now, committed=committed_in(settings, store), fleet=fleet)
     store, warnings = asked_store(settings, store, now)
+    warnings = (*warnings, *fleet.warnings(settings))
     return Begun(found, write_work(found, settings, run_id, store, warnings), store)
 
 

@@ -30,6 +30,7 @@ SUBSTITUTIONS: Mapping[str, str] = {
 """``${Substitution}`` of the definition -> function name."""
 
 VALUES: Mapping[str, str] = {
+    "AwsPartition": "aws",
     "AwsRegion": "us-east-1",
     # Its last segment names the script of this installation that takes its place.
     "SparkScriptUri": "s3://local/spark/compact_partitions.py",

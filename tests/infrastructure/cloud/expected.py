@@ -10,13 +10,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compactor_cli.local.definition import each_state
+from compactor_cli.local.definition import ACCOUNT, REGION, each_state
 from tests.infrastructure.cloud.assembly import filled
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call
 
 State = Mapping[str, Any]
 _EVENTS = ("PutTargets", "PutRule", "DescribeRule")
+# A .sync integration that is not here is an error, and no answer.
+_RULES: Mapping[str, str] = {
+    "elasticmapreduce:createCluster.sync": "ForEMRRunJobFlow",
+    "elasticmapreduce:addStep.sync": "ForEMRAddJobFlowSteps",
+    "elasticmapreduce:terminateCluster.sync": "ForEMRTerminateJobFlows",
+    "emr-serverless:startJobRun.sync": "sForEMRServerlessJob",
+}
 _CLUSTER = account_arn("elasticmapreduce", "cluster/j-2AXXXXXXGAPLF")
 
 
@@ -37,7 +44,9 @@ def of_the_workflow(deployment: Deployment, engine: str) -> set[Call]:
         integration = state.get("Resource", "").rpartition("states:::")[2]
         if integration == "lambda:invoke":
             calls.add(Call("lambda:InvokeFunction", state["Parameters"]["FunctionName"]))
-        elif integration and name in wanted:
+        # Asked for when the machine is created, for states that are never entered, too.
+        calls.update(_managed_rule(integration))
+        if name in wanted:
             calls.update(_INTEGRATIONS[integration](state["Parameters"], deployment))
     return calls
 
@@ -58,9 +67,10 @@ def _map_run(machine: str, label: str) -> Iterator[Call]:
     yield Call("states:RedriveExecution", f"{execution}/{label}:any")
 
 
-def _rule(name: str) -> Iterator[Call]:
-    rule = account_arn("events", f"rule/StepFunctionsGetEvent{name}Rule")
-    return (Call(f"events:{action}", rule) for action in _EVENTS)
+def _managed_rule(integration: str) -> Iterator[Call]:
+    if ".sync" in integration:
+        rule = account_arn("events", f"rule/StepFunctionsGetEvent{_RULES[integration]}Rule")
+        yield from (Call(f"events:{action}", rule) for action in _EVENTS)
 
 
 def _pass(role: str, service: str) -> Call:
@@ -78,7 +88,12 @@ def _create_cluster(parameters: State, deployment: Deployment) -> Iterator[Call]
     (service,) = [arn for arn in deployment.policies if arn.endswith(parameters["ServiceRole"])]
     yield _pass(service, "elasticmapreduce")
     yield _pass(deployment.profiles[parameters["JobFlowRole"]], "ec2")
-    yield from _rule("ForEMRRunJobFlow")
+    service = "elasticmapreduce.amazonaws.com"
+    yield Call(
+        "iam:CreateServiceLinkedRole",
+        f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{service}/AWSServiceRoleForEMRCleanup",
+        (("iam:AWSServiceName", service),),
+    )
 
 
 def _on_cluster(*actions: str) -> Iterator[Call]:
@@ -89,12 +104,10 @@ def _on_cluster(*actions: str) -> Iterator[Call]:
 
 def _add_step(_: State, __: Deployment) -> Iterator[Call]:
     yield from _on_cluster("AddJobFlowSteps", "DescribeStep", "CancelSteps")
-    yield from _rule("ForEMRAddJobFlowSteps")
 
 
 def _terminate_cluster(_: State, __: Deployment) -> Iterator[Call]:
     yield from _on_cluster("DescribeCluster", "TerminateJobFlows")
-    yield from _rule("ForEMRTerminateJobFlows")
 
 
 def _start_job_run(parameters: State, _: Deployment) -> Iterator[Call]:
@@ -103,7 +116,6 @@ def _start_job_run(parameters: State, _: Deployment) -> Iterator[Call]:
     for action in ("GetJobRun", "CancelJobRun", "TagResource"):
         yield Call(f"emr-serverless:{action}", f"{application}/jobruns/any")
     yield _pass(parameters["ExecutionRoleArn"], "emr-serverless")
-    yield from _rule("sForEMRServerlessJob")
 
 
 _INTEGRATIONS: Mapping[str, Callable[[State, Deployment], Iterator[Call]]] = {
@@ -152,11 +164,34 @@ def of_the_spark_job(deployment: Deployment, given: Mapping[str, Any]) -> set[Ca
     }
     calls.add(_on_object("PutObject", state, "spark-logs/driver/stderr.gz"))
     calls.add(Call("s3:ListBucketMultipartUploads", f"arn:aws:s3:::{destination[0]}"))
-    (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
-    for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
-        bucket, key = _place(_text(machine["DefinitionSubstitutions"][name]))
+    for bucket, key in _assets(deployment):
         calls.add(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
     return calls
+
+
+def of_decrypting_assets(deployment: Deployment) -> set[Call]:
+    """What the Spark job does to its code where ``cdk bootstrap`` was given a customer's key.
+
+    With and without a bucket key, which changes what S3 tells KMS.
+    """
+    return {
+        Call(
+            "kms:Decrypt",
+            account_arn("kms", "key/11111111-2222-3333-4444-555555555555"),
+            (
+                ("kms:ViaService", f"s3.{REGION}.amazonaws.com"),
+                ("kms:EncryptionContext:aws:s3:arn", arn),
+            ),
+        )
+        for bucket, key in _assets(deployment)
+        for arn in (f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/{key}")
+    }
+
+
+def _assets(deployment: Deployment) -> Iterator[tuple[str, str]]:
+    (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
+    for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
+        yield _place(_text(machine["DefinitionSubstitutions"][name]))
 
 
 def of_clean_up(deployment: Deployment, given: Mapping[str, Any]) -> set[Call]:

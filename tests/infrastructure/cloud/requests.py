@@ -33,6 +33,8 @@ def calls_of(request: Request, keys: Mapping[str, str]) -> list[Call]:
     Raises:
         UnknownRequest: not a request that is known here.
     """
+    if request.service == "lambda" and request.path.rstrip("/").endswith("/account-settings"):
+        return [Call("lambda:GetAccountSettings", "*")]
     if request.service != "s3":
         raise UnknownRequest(f"{request.service}: {request.method} {request.path}")
     bucket, _, key = request.path[1:].partition("/")

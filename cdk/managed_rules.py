@@ -1,0 +1,50 @@
+"""The EventBridge rules by which Step Functions learns that a ``.sync`` task has ended.
+
+Step Functions makes them, by fixed names, with the rights of the state machine's role; and it asks
+for the rights to the rules of *all* tasks of a definition when the machine is created, whichever of
+them a run will enter. So they follow from the definition itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor_cli.local.definition import each_state
+
+# The integration behind arn:…:states:::, and its rule ("IAM policies for integrated services" in
+# the Step Functions guide: a page for each service).
+_RULES: Mapping[str, str] = {
+    "elasticmapreduce:addStep.sync": "StepFunctionsGetEventForEMRAddJobFlowStepsRule",
+    "elasticmapreduce:createCluster.sync": "StepFunctionsGetEventForEMRRunJobFlowRule",
+    "elasticmapreduce:terminateCluster.sync": "StepFunctionsGetEventForEMRTerminateJobFlowsRule",
+    "emr-serverless:startJobRun.sync": "StepFunctionsGetEventsForEMRServerlessJobRule",
+}
+ACTIONS = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
+
+
+def managed_rules(definition: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the rules that a definition needs, in their order.
+
+    Args:
+        definition: in Amazon States Language.
+
+    Raises:
+        InvalidInput: it has a ``.sync`` integration whose rule is not known here.
+    """
+    return tuple(sorted({_rule_of(name) for name in _synchronous(definition)}))
+
+
+def _synchronous(definition: Mapping[str, Any]) -> Iterator[str]:
+    for _, state in each_state(definition):
+        integration = str(state.get("Resource", "")).rpartition(":states:::")[2]
+        if ".sync" in integration:
+            yield integration
+
+
+def _rule_of(integration: str) -> str:
+    if integration not in _RULES:
+        accepted = f"one of {', '.join(_RULES)}: the rule of any other is to be added here"
+        raise InvalidInput("Resource", integration, accepted)
+    return _RULES[integration]

@@ -1,0 +1,51 @@
+"""The workers of a run, as far as they are known before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compactor.discovery.speed import MEASURED_PROCESSORS
+from compactor.settings.settings import Settings
+
+# Lambda gives processors in proportion to memory, and one at this size ("Configure Lambda function
+# memory" in its developer guide).
+_MB_PER_PROCESSOR = 1_769
+
+
+def processors_of(memory_mb: int) -> float:
+    """How many processors a Lambda function of so many MB has."""
+    return memory_mb / _MB_PER_PROCESSOR
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What the workers are.
+
+    Attributes:
+        processors: that one worker has.
+        at_once: workers that the account lets run at the same time; None where nobody knows.
+    """
+
+    processors: float = MEASURED_PROCESSORS
+    at_once: int | None = None
+
+    def concurrency(self, settings: Settings) -> int:
+        """How many partitions are begun at the same time: what is asked for, as far as it goes.
+
+        One that is begun beyond what the account allows only waits, and fails when it has waited
+        too long.
+        """
+        wanted = settings.max_concurrency
+        return wanted if self.at_once is None else min(wanted, self.at_once)
+
+    def warnings(self, settings: Settings) -> tuple[str, ...]:
+        """What the report of the run is to say of them, one line each."""
+        if self.concurrency(settings) == settings.max_concurrency:
+            return ()
+        line = (
+            f"the account runs {self.at_once:,} Lambda functions at once, all of its functions"
+            f" together, so that not {settings.max_concurrency:,} (max_concurrency) but at most"
+            f" {self.at_once:,} partitions were compacted at the same time: for more, ask for a"
+            ' higher quota "Concurrent executions" of AWS Lambda'
+        )
+        return (line,)

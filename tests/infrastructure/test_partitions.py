@@ -1,0 +1,70 @@
+"""What is deployed names no partition: GovCloud's and China's ARNs begin otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.infrastructure.cloud.assembly import Assembly
+from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.conftest import Synthesized
+
+_PSEUDO = {
+    "aws-us-gov": {"AWS::Region": "us-gov-west-1", "AWS::URLSuffix": "amazonaws.com"},
+    "aws-cn": {"AWS::Region": "cn-north-1", "AWS::URLSuffix": "amazonaws.com.cn"},
+}
+_ARN = re.compile(r"arn:([a-z-]*):")
+
+
+def _filled(value: Any, known: Mapping[str, str]) -> Any:
+    """A part of a template with its pseudo parameters; other references by their names."""
+    if isinstance(value, list):
+        return [_filled(one, known) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if value.keys() == {"Ref"}:
+        return known.get(value["Ref"], value["Ref"])
+    if value.keys() == {"Fn::Join"}:
+        separator, parts = value["Fn::Join"]
+        if isinstance(parts, list):
+            return separator.join(str(_filled(part, known)) for part in parts)
+    if value.keys() == {"Fn::Sub"}:
+        return re.sub(r"\$\{([^}]+)\}", lambda m: known.get(m[1], m[1]), str(value["Fn::Sub"]))
+    return {name: _filled(one, known) for name, one in value.items()}
+
+
+def _definition(assembly: Assembly, known: Mapping[str, str]) -> Iterator[str]:
+    """The state machine's definition as CloudFormation fills it in."""
+    for machine in assembly.resources("AWS::StepFunctions::StateMachine").values():
+        substitutions = _filled(machine["DefinitionSubstitutions"], known)
+        (text,) = [
+            one.path.read_text(encoding="utf-8")
+            for one in assembly.assets()
+            if one.path.is_file() and '"StartAt"' in one.path.read_text(encoding="utf-8")[:2_000]
+        ]
+        for name, value in substitutions.items():
+            text = text.replace(f"${{{name}}}", str(value))
+        yield text
+
+
+@pytest.mark.parametrize("partition", sorted(_PSEUDO))
+def test_every_arn_is_of_the_partition_that_is_deployed_to(
+    configuration: str, partition: str, synthesized: Synthesized
+) -> None:
+    assembly = synthesized(configuration)
+    known = {**_PSEUDO[partition], "AWS::Partition": partition, "AWS::AccountId": "123456789012"}
+    text = json.dumps(_filled(assembly.template, known))
+    for given in CONFIGURATIONS[configuration].values():
+        text = text.replace(str(given), "given") if str(given).startswith("arn:") else text
+    definitions = list(_definition(assembly, known))
+
+    assert {*_ARN.findall(text)} <= {partition}
+    assert len(definitions) == (not configuration.startswith("standalone"))
+    for definition in definitions:
+        json.loads(definition)
+        assert f'"arn:{partition}:states:::lambda:invoke"' in definition
+        assert {*_ARN.findall(definition)} == {partition}
