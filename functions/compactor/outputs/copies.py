@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from compactor.codecs.codecs import detect_compression, encoder
@@ -27,6 +28,7 @@ from compactor.outputs.pending import (
     COPY_SLICE_BYTES,
     PART_BYTES,
     OutputWriter,
+    Parts,
     PendingOutput,
     copy_ranges,
 )
@@ -128,16 +130,16 @@ def copy_whole(group: ObjectGroup, store: ObjectStore, destination: Destination)
 def _copied(
     source: SourceObject, store: ObjectStore, bucket: str, key: str, metadata: Mapping[str, str]
 ) -> _Stored:
-    upload_id = store.create_upload(bucket, key, metadata=metadata)
+    begin = partial(store.create_upload, bucket, key, metadata=metadata)
+    parts = Parts(store, bucket, key, begin)
     try:
-        parts = tuple(
-            store.copy_part(bucket, key, upload_id, number, source, start, length)
-            for number, (start, length) in enumerate(copy_ranges(0, source.size), start=1)
-        )
+        for start, length in copy_ranges(0, source.size):
+            parts.copy(source, start, length)
+        upload_id, stored = parts.finish()
     except BaseException:
-        store.abort_upload(bucket, key, upload_id)
+        parts.abort()
         raise
-    return _Stored(upload_id, parts, None)
+    return _Stored(upload_id, stored, None)
 
 
 def _passed_through(
