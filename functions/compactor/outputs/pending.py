@@ -64,6 +64,7 @@ class PendingOutput:
         output: None when no source had any content.
         misfits: signatures of the sources that belong into another output, by identity.
         again: sources that look like what a commit has already.
+        later: sources that the time did not suffice for: they are left to the next plan.
         sample: what is read a second time before the commit; None where nothing is.
     """
 
@@ -72,6 +73,7 @@ class PendingOutput:
     rows: tuple[ManifestRow, ...]
     quarantined: tuple[Quarantined, ...] = ()
     again: tuple[Again, ...] = ()
+    later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     sample: Sample | None = field(default=None, compare=False, repr=False)
