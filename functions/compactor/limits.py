@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compactor.sizes import GIB, MIB
+from compactor.sizes import MIB
 
 # Deflate expands a byte to at most so many (zlib's technical notes: 1032:1).
 _DEFLATE_EXPANSION = 1032
@@ -23,7 +23,8 @@ class WorkerLimits:
             above any target.
         min_part_bytes: S3 refuses smaller parts, except the last.
         most_parts: of one upload, as S3 takes them.
-        copy_part_bytes: the most that S3 copies in one part.
+        copy_part_bytes: of a part that S3 copies. It takes up to 5 GiB in one, at the speed of one
+            connection: smaller ones go side by side.
         copy_slice_bytes: sources at least this large are copied into an output where their bytes
             need no change.
         kept_bytes: what one manifest may keep of its sources beside a row each. It is held as
@@ -44,7 +45,7 @@ class WorkerLimits:
     part_bytes: int = 16 * MIB
     min_part_bytes: int = 5 * MIB
     most_parts: int = 10_000
-    copy_part_bytes: int = 5 * GIB
+    copy_part_bytes: int = 512 * MIB
     copy_slice_bytes: int = 16 * MIB
     kept_bytes: int = 32 * MIB
     group_sources: int = 50_000

@@ -151,7 +151,7 @@ def test_a_try_is_told_how_much_of_the_invocation_is_left(time: NoTime) -> None:
 
 def test_at_the_end_of_an_invocation_each_request_is_still_asked_once(time: NoTime) -> None:
     late = retries_on(time).within(Left(1.0))
-    assert late.over
+    assert late.reads_over
     assert ask(late, Server(time, "sound")) == "sound"
     with pytest.raises(TransientStoreError, match="1 try"):
         ask(late, Server(time, busy()))
@@ -159,8 +159,8 @@ def test_at_the_end_of_an_invocation_each_request_is_still_asked_once(time: NoTi
 
 def test_an_invocation_without_end_is_never_over(time: NoTime) -> None:
     endless = retries_on(time).within(Left(math.inf))
-    assert not endless.over
-    assert not retries_on(time).over
+    assert not endless.reads_over
+    assert not retries_on(time).reads_over
 
 
 def test_a_wait_ends_when_nobody_wants_the_answer_any_more() -> None:

@@ -86,6 +86,17 @@ def test_create_asks_for_absence_and_put_does_not(s3: ScriptedS3, store: S3Store
     assert "if-none-match" not in s3.last.headers
 
 
+def test_every_object_that_is_put_travels_with_its_crc32(s3: ScriptedS3, store: S3Store) -> None:
+    # S3 wants it of every PutObject into a bucket with Object Lock and a default retention.
+    for body in (b"", b"body", b"x" * (3 * MIB)):
+        for write in (store.put, store.create):
+            write("bucket", "k", body)
+            assert s3.last.headers["x-amz-sdk-checksum-algorithm"] == "CRC32"
+            assert s3.last.headers["x-amz-checksum-crc32"] == crc32_text(body)
+            assert s3.last.body == body
+            assert s3.last.headers["content-length"] == str(len(body))
+
+
 def test_an_upload_starts_with_a_full_object_crc32(s3: ScriptedS3, store: S3Store) -> None:
     body = b"<InitiateMultipartUploadResult><UploadId>id</UploadId></InitiateMultipartUploadResult>"
     s3.always(Answer(body=body))
@@ -102,6 +113,7 @@ def test_a_part_travels_with_its_crc32(s3: ScriptedS3, store: S3Store) -> None:
     s3.always(UPLOADED)
     part = store.upload_part("bucket", "out", "id", 3, memoryview(b"0123456789")[1:])
     assert part == StoredPart(3, "part-etag", 9)
+    assert s3.last.headers["x-amz-sdk-checksum-algorithm"] == "CRC32"
     assert s3.last.headers["x-amz-checksum-crc32"] == crc32_text(b"123456789")
     assert s3.last.body == b"123456789"
     assert "partNumber=3" in s3.last.path

@@ -162,6 +162,28 @@ def test_a_try_may_hear_nothing_for_no_longer_than_the_invocation_lasts(s3: Scri
     assert silences == [20.0, None]
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_source_is_not_waited_for_when_only_the_time_for_its_commit_is_left(
+    s3: ScriptedS3, fast: bool
+) -> None:
+    class Left:
+        def remaining_seconds(self) -> float:
+            return 900.0
+
+    time = NoTime()
+    store = store_on(s3.url, fast=fast, time=time).within(Left())
+    s3.always(refusal(503, "SlowDown"))
+    time.now += 850
+    with pytest.raises(TransientStoreError):
+        only(store.read_sources([SOURCE]))
+    assert 900 - (time.now - 1_000) >= 45, "no wait reached beyond the time for reading"
+    s3.always(Answer())
+    time.now += 6
+    with pytest.raises(TransientStoreError, match="the invocation ends"):
+        only(store.read_sources([SOURCE]))
+    store.put("bucket", "k", b"body")
+
+
 def test_a_store_within_an_invocation_is_the_same_store(s3: ScriptedS3) -> None:
     class Ended:
         def remaining_seconds(self) -> float:

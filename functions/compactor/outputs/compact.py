@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from compactor.codecs.codecs import encoder
 from compactor.destination import Destination
-from compactor.errors import CopyRefused, UnreadableSource
+from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
 from compactor.formats.columns import ColumnsFramer
 from compactor.log.manifest import ManifestRow
@@ -29,6 +29,7 @@ from compactor.outputs.detection import detect_source
 from compactor.outputs.headers import HeaderCase
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
+from compactor.outputs.reading_time import ReadingTime
 from compactor.outputs.twice import sample_for
 from compactor.planning.packing import as_learned, output_choices, output_compression
 from compactor.ports import ObjectStore, SourceBody
@@ -40,13 +41,25 @@ from compactor.settings.settings import Settings
 
 
 def compact(
-    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
+    group: ObjectGroup,
+    settings: Settings,
+    store: ObjectStore,
+    destination: Destination,
+    time: ReadingTime | None = None,
 ) -> PendingOutput:
     """Store the output of a group as multipart parts.
 
-    The bytes depend on the group and the settings alone. A source whose content cannot be
-    read is left out and reported; one whose damage shows only after some of its bytes went
+    The bytes depend on the sources in it and the settings alone. A source whose content cannot
+    be read is left out and reported; one whose damage shows only after some of its bytes went
     into the output makes the group start again without it.
+
+    Args:
+        group: what to read.
+        settings: of the run.
+        store: where sources and output are.
+        destination: where the output goes.
+        time: when it is over, the output is closed with the sources that are in it, and those
+            behind them are left to the next plan; None for as much as it takes.
 
     Raises:
         SourceChanged: a source is not what was listed; nothing is left behind.
@@ -57,7 +70,7 @@ def compact(
         return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     copies = group.copies
-    given = _Given(group, settings, store, destination)
+    given = _Given(group, settings, store, destination, time)
     # Ends: each turn leaves out one source more, but for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
@@ -104,6 +117,7 @@ class _Given(NamedTuple):
     settings: Settings
     store: ObjectStore
     destination: Destination
+    time: ReadingTime | None
 
 
 class _LeftOut(NamedTuple):
@@ -131,6 +145,8 @@ class _Pass:
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
         self._headers = HeaderCase()
+        # What the time did not suffice for.
+        self._later: list[SourceObject] = []
         # From the first source with content on.
         self._output: OpenOutput | None = None
 
@@ -146,6 +162,7 @@ class _Pass:
             quarantined=tuple(left.quarantined.values()),
             misfits=left.misfits,
             again=tuple(left.again),
+            later=tuple(self._later),
             tally=output.tally() if output is not None else Tally(),
             sample=output.sample if output is not None else None,
         )
@@ -158,7 +175,7 @@ class _Pass:
         quarantined = self._left.quarantined
         sources = [s for s in self._given.group.sources if s.identity not in quarantined]
         denials = Denials(sources, self._given.store)
-        for body in self._given.store.read_sources(sources):
+        for body in self._in_time(sources):
             before = self._written
             try:
                 self._place(body)
@@ -173,6 +190,27 @@ class _Pass:
                 self._leave_rest(sources[sources.index(body.source) :])
                 break
 
+    def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[SourceBody]:
+        """Bodies of the sources while there is time, but of one at least that has any bytes."""
+        time = self._given.time
+        bodies = self._given.store.read_sources(sources)
+        taken, begun = 0, False
+        while True:
+            try:
+                body = next(bodies, None)
+            except TransientStoreError:
+                if time is None or not begun or not time.worth_keeping():
+                    raise
+                break
+            if body is None:
+                return
+            yield body
+            taken += 1
+            begun = begun or body.source.size > 0
+            if time is not None and begun and time.over():
+                break
+        self._later = list(sources[taken:])
+
     @property
     def _written(self) -> int:
         return self._output.plain_bytes if self._output is not None else 0
@@ -181,7 +219,7 @@ class _Pass:
         if body.error is not None:
             raise body.error
         source = body.source
-        group, settings, store, _ = self._given
+        group, settings, store, _, _ = self._given
         if self._copies and self._copy_slice(source):
             return
         content = plain.read(body, settings)
@@ -226,7 +264,7 @@ class _Pass:
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        group, settings, store, _ = self._given
+        group, settings, store, _, _ = self._given
         # Of what was compacted before, its bytes are to be compared.
         if group.held and source.identity in group.held:
             return False
@@ -242,7 +280,7 @@ class _Pass:
 
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, which decides what belongs in it."""
-        group, settings, store, destination = self._given
+        group, settings, store, destination, _ = self._given
         framer = framer_for(signature, **output_choices(settings))
         if isinstance(framer, ColumnsFramer):
             self._headers.framer = framer
@@ -278,7 +316,11 @@ class _Pass:
         left = {one.source.identity: one for one in self._headers.left_alone()}
         if not left:
             return
-        self._left.quarantined.update(left)
+        if self._is_cut_short():
+            # A few sources less decide nothing for good: more may confirm what these have.
+            self._later += [one.source for one in left.values()]
+        else:
+            self._left.quarantined.update(left)
         for identity in left:
             self._left.misfits.pop(identity, None)
         rows = [row for row in self._rows if row.source.identity not in left]
@@ -287,3 +329,8 @@ class _Pass:
             # What is not written is not read a second time.
             self._output = None
         self._rows[:] = rows
+
+    def _is_cut_short(self) -> bool:
+        """Whether sources were left for want of time, after little of it."""
+        time = self._given.time
+        return bool(self._later) and time is not None and not time.long()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from compactor.codecs.codecs import detect_compression, encoder
@@ -24,7 +25,7 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.detection import detect_source, passing_check
-from compactor.outputs.pending import OutputWriter, PendingOutput, copy_ranges
+from compactor.outputs.pending import OutputWriter, Parts, PendingOutput, copy_ranges
 from compactor.planning.packing import packing_class
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -132,17 +133,16 @@ def copy_whole(
 
 def _copied(source: SourceObject, target: _Target) -> _Stored:
     store, bucket, key, metadata, limits = target
-    upload_id = store.create_upload(bucket, key, metadata=metadata)
+    begin = partial(store.create_upload, bucket, key, metadata=metadata)
+    parts = Parts(store, bucket, key, begin)
     try:
-        ranges = copy_ranges(0, source.size, limits)
-        parts = tuple(
-            store.copy_part(bucket, key, upload_id, number, source, start, length)
-            for number, (start, length) in enumerate(ranges, start=1)
-        )
+        for start, length in copy_ranges(0, source.size, limits):
+            parts.copy(source, start, length)
+        upload_id, stored = parts.finish()
     except BaseException:
-        store.abort_upload(bucket, key, upload_id)
+        parts.abort()
         raise
-    return _Stored(upload_id, parts, None)
+    return _Stored(upload_id, stored, None)
 
 
 def _passed_through(source: SourceObject, target: _Target) -> _Stored:

@@ -10,6 +10,7 @@ from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
 from compactor.outputs.pending import PendingOutput
+from compactor.outputs.reading_time import ReadingTime
 from compactor.outputs.twice import read_again
 from compactor.outputs.verify import check_pending
 from compactor.ports import ObjectStore
@@ -17,9 +18,13 @@ from compactor.settings.settings import Settings
 
 
 def store_group(
-    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
+    group: ObjectGroup,
+    settings: Settings,
+    store: ObjectStore,
+    destination: Destination,
+    time: ReadingTime | None = None,
 ) -> PendingOutput:
-    """Steps 1 to 3 of the write order: read, store and verify one group.
+    """Steps 1 to 3 of the write order: read, store and verify one group, or what of it fits a time.
 
     Raises:
         SourceChanged: a source is not what was listed; nothing is left behind.
@@ -30,7 +35,7 @@ def store_group(
         TransientStoreError: nobody answers; likewise, if that was possible.
     """
     try:
-        pending = compact(group, settings, store, destination)
+        pending = compact(group, settings, store, destination, time)
     except ObjectMissing as error:
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     try:

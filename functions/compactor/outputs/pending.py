@@ -24,6 +24,8 @@ from compactor.second_reading import Sample
 
 _BLOCKS_AHEAD = 4
 _PARTS_IN_FLIGHT = 3
+# They hold no bytes here.
+_COPIES_IN_FLIGHT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class PendingOutput:
         output: None when no source had any content.
         misfits: signatures of the sources that belong into another output, by identity.
         again: sources that look like what a commit has already.
+        later: sources that the time did not suffice for: they are left to the next plan.
         sample: what is read a second time before the commit; None where nothing is.
     """
 
@@ -59,6 +62,7 @@ class PendingOutput:
     rows: tuple[ManifestRow, ...]
     quarantined: tuple[Quarantined, ...] = ()
     again: tuple[Again, ...] = ()
+    later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     sample: Sample | None = field(default=None, compare=False, repr=False)
@@ -113,7 +117,7 @@ class OutputWriter:
         begin = partial(
             store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
         )
-        self._parts = _Parts(store, bucket, key, begin)
+        self._parts = Parts(store, bucket, key, begin)
         self._plain: list[bytes | memoryview] = []
         self._plain_waiting = 0
         self._encoded: list[bytes] = []
@@ -149,7 +153,7 @@ class OutputWriter:
         if self._encoded_waiting:
             self._send_part(self._encoded_waiting)
         for at, length in copy_ranges(start, source.size, self._limits):
-            self._parts.copy(source, at, length)
+            self._parts.copy_slice(source, at, length)
         self.plain_bytes += source.size
         self.size += source.size - start
         # S3 knows the checksum of what it copied, and we do not.
@@ -214,8 +218,18 @@ class OutputWriter:
         self._parts.upload(part)
 
 
-class _Parts:
-    """The parts of one multipart upload, numbered in the order they are given."""
+class Parts:
+    """The parts of one multipart upload, numbered in the order they are given.
+
+    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are under way at once; in
+    which order they end does not matter.
+
+    Args:
+        store: takes them.
+        bucket: of the upload.
+        key: likewise.
+        begin: creates the upload, with the first part; returns its id.
+    """
 
     def __init__(self, store: ObjectStore, bucket: str, key: str, begin: Callable[[], str]) -> None:
         self.store = store
@@ -224,15 +238,27 @@ class _Parts:
         self._key = key
         self._begin = begin
         self._upload_id = ""
-        self._in_flight: deque[Future[StoredPart]] = deque()
+        self._uploads: deque[Future[StoredPart]] = deque()
+        self._copies: deque[Future[StoredPart]] = deque()
         self._stored: list[StoredPart] = []
-        self._pool = ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="upload")
+        self._pool = ThreadPoolExecutor(
+            _PARTS_IN_FLIGHT + _COPIES_IN_FLIGHT, thread_name_prefix="upload"
+        )
 
     def upload(self, body: bytes) -> None:
-        self._submit(self.store.upload_part, body)
+        """Store a part with these bytes, once there is room for it."""
+        self._make_room(self._uploads, _PARTS_IN_FLIGHT)
+        self._uploads.append(self._submit(self.store.upload_part, body))
 
     def copy(self, source: SourceObject, start: int, length: int) -> None:
-        self._submit(self._copy_part, source, start, length)
+        """Let the store copy a range of a source into a part of its own."""
+        self._make_room(self._copies, _COPIES_IN_FLIGHT)
+        self._copies.append(self._submit(self.store.copy_part, source, start, length))
+
+    def copy_slice(self, source: SourceObject, start: int, length: int) -> None:
+        """The same of one source among others: where that is refused, CopyRefused says so."""
+        self._make_room(self._copies, _COPIES_IN_FLIGHT)
+        self._copies.append(self._submit(self._copy_part, source, start, length))
 
     def _copy_part(
         self, bucket: str, key: str, upload_id: str, number: int, *which: Any
@@ -244,29 +270,37 @@ class _Parts:
             raise CopyRefused(str(error)) from error
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        while self._in_flight:
-            self._stored.append(self._in_flight.popleft().result())
+        """Wait for all of them; returns the upload's id, and the parts by number."""
+        for under_way in (self._uploads, self._copies):
+            self._make_room(under_way, 1)
         self._pool.shutdown()
-        return self._upload_id, tuple(self._stored)
+        return self._upload_id, tuple(sorted(self._stored, key=lambda part: part.number))
 
     def abort(self) -> None:
+        """Drop them, once none is under way that could still be stored."""
         self._pool.shutdown(cancel_futures=True)
         if self._upload_id:
             self.store.abort_upload(self._bucket, self._key, self._upload_id)
 
-    def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
+    def _make_room(self, under_way: deque[Future[StoredPart]], most: int) -> None:
+        while len(under_way) >= most:
+            self._stored.append(under_way.popleft().result())
+
+    def _submit(
+        self, store_part: Callable[..., StoredPart], *arguments: object
+    ) -> Future[StoredPart]:
         if not self._upload_id:
             self._upload_id = self._begin()
-        while len(self._in_flight) >= _PARTS_IN_FLIGHT:
-            self._stored.append(self._in_flight.popleft().result())
         self.count += 1
         where = (self._bucket, self._key, self._upload_id, self.count)
-        self._in_flight.append(self._pool.submit(store_part, *where, *arguments))
+        return self._pool.submit(store_part, *where, *arguments)
 
 
 def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[int, int]]:
-    """(start, length) of the parts that copy these bytes: of equal size, none too large."""
-    count = -(-(end - start) // limits.copy_part_bytes)
+    """(start, length) of the parts that copy these bytes: of equal size, at most 5 GiB each."""
+    # An object of 50 TB, the largest there is, takes parts below 5 GiB; some parts stay for others.
+    most = limits.most_parts * 99 // 100
+    count = min(-(-(end - start) // limits.copy_part_bytes), most)
     for number in range(count):
         first = start + (end - start) * number // count
         yield first, start + (end - start) * (number + 1) // count - first

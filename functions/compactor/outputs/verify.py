@@ -56,6 +56,7 @@ def _check_sources(pending: PendingOutput) -> None:
     named += [q.source.identity for q in pending.quarantined]
     named += list(pending.misfits)
     named += [one.source.identity for one in pending.again]
+    named += [source.identity for source in pending.later]
     expected = [source.identity for source in pending.group.sources]
     if sorted(named) != sorted(expected):
         raise IntegrityError(

@@ -9,7 +9,8 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -45,6 +46,7 @@ from compactor.outputs.confirm import confirm
 from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, store_group
 from compactor.outputs.publish import publish, withdraw
+from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.listing import take_listing
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
@@ -98,6 +100,7 @@ class Progress:
         self._rebuild = rebuild
         self._setbacks = 0
         self._whole = False
+        self._time_is_up = False
         self._aside: set[bytes] = set()
         self._no_outputs: set[bytes] = set()
         self._unlike: set[bytes] = set()  # what only looks like the content of a commit
@@ -179,8 +182,17 @@ class Progress:
         self.lessons += news
         return news
 
-    def do_group(self, group: ObjectGroup, replaces: int | None = None) -> None:
+    def do_group(
+        self, group: ObjectGroup, replaces: int | None = None, *, whole: bool = False
+    ) -> None:
         """Compact, check, commit and publish one group here and now.
+
+        What of it does not fit the time of this call is left to the next plan.
+
+        Args:
+            group: which.
+            replaces: sequence of the commit in whose place this one is.
+            whole: all of it, or nothing.
 
         Raises:
             SourceChanged: a source is not what was listed.
@@ -190,12 +202,16 @@ class Progress:
         """
         run = self.run
         started = run.clock.now()
+        time = None if whole else ReadingTime(run.deadline, run.clock, run.reserve_seconds)
         try:
-            pending = store_group(group, run.settings, run.store, self.destination)
+            pending = store_group(group, run.settings, run.store, self.destination, time)
         except NothingReadable as error:
             self.leave_unread(group, QuarantineReason(error.reason), str(error))
             return
         self.learn(pending.misfits)
+        if time is not None and pending.later:
+            self.lessons += 1
+            self._time_is_up = self._time_is_up or time.over()
         draft = self.news_of(draft_of(pending, run.run_id, run.clock.now(), replaces))
         if draft is not None:
             self.commit(draft)
@@ -269,7 +285,8 @@ class Progress:
             # Any other error may hide a commit that was written: then the upload is needed.
             drop(draft.output, run.store)
             raise
-        publish(commit, run.store)
+        with self._unless_replaced(commit):
+            publish(commit, run.store)
         try:
             confirm(commit, run.store)
         except WrongCopies as error:
@@ -318,6 +335,8 @@ class Progress:
 
     def out_of_time(self) -> bool:
         """True when no further group should be started."""
+        if self._time_is_up:
+            return True
         needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
         return self.run.deadline.remaining_seconds() < needed
 
@@ -347,9 +366,11 @@ class Progress:
     def _repair(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
-            repaired = publish(commit, self.run.store)
+            with self._unless_replaced(commit):
+                repaired = publish(commit, self.run.store)
         except UploadLost:
-            repaired = withdraw(commit, self.run.store)
+            with self._unless_replaced(commit):
+                repaired = withdraw(commit, self.run.store)
             if repaired:
                 self._replace(commit)
         else:
@@ -361,9 +382,28 @@ class Progress:
         self.result.repaired += repaired
         return None
 
+    @contextmanager
+    def _unless_replaced(self, commit: Commit) -> Iterator[None]:
+        """Take it for a lost race where another output stands at the key of a replaced commit.
+
+        One key may get other bytes once its commit is void: from the same first source on, fewer
+        or more of those behind it.
+
+        Raises:
+            CommitConflict: the commit was replaced meanwhile.
+        """
+        try:
+            yield
+        except IntegrityError as error:
+            self.run.log.refresh(self.state)
+            if commit.sequence not in self.state.replaced:
+                raise
+            raise CommitConflict(f"commit {commit.sequence} was replaced meanwhile") from error
+
     def _build_without_copies(self, commit: Commit, error: WrongCopies) -> None:
         self.run = take_wrong_away(commit, error, self.run)
-        self._replace_by(commit, uncopied(group_of(commit)))
+        # What was kept of the wrong output is dropped, and may hold what is gone meanwhile.
+        self._replace_by(commit, uncopied(group_of(commit)), whole=True)
         self.state.mark_published(commit)
         forget(commit, self.run)
         self.result.repaired += 1
@@ -375,9 +415,9 @@ class Progress:
             return self._replace_by(commit, group_of(commit))
         return self._void(commit)
 
-    def _replace_by(self, commit: Commit, group: ObjectGroup) -> None:
+    def _replace_by(self, commit: Commit, group: ObjectGroup, *, whole: bool = False) -> None:
         try:
-            self.do_group(group, replaces=commit.sequence)
+            self.do_group(group, replaces=commit.sequence, whole=whole)
         except SourceChanged:
             pass
         except RecordsDiffer as error:

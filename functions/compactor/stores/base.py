@@ -108,8 +108,10 @@ class S3Base:
         key: str,
         request: Callable[[TimeIsUp], Answer],
         stopped: threading.Event = NEVER,
+        *,
+        reads: bool = False,
     ) -> Answer:
-        """The same for a request that has its place among the reads already."""
+        """The same for a request that has its place among the reads, or is one of a source."""
 
         def once(seconds: float) -> Answer:
             self.requests.add(kind)
@@ -119,7 +121,7 @@ class S3Base:
             with sent_within(seconds), translated(operation, bucket, key):
                 return request(lambda: clock() >= until)
 
-        return self.retries.ask(operation, bucket, key, once, stopped)
+        return self.retries.ask(operation, bucket, key, once, stopped, reads=reads)
 
 
 def encoded_crc32(value: int) -> str:

@@ -7,9 +7,11 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
+from isal import isal_zlib
+
 from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
 from compactor.ports import ObjectHead
-from compactor.stores.base import S3Base, decoded_crc32
+from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32
 from compactor.stores.bodies import (
     PIECE_BYTES,
     Begun,
@@ -98,6 +100,9 @@ class S3Objects(S3Base):
         self.requests.add("bytes_written", len(body))
         if content_type:
             condition["ContentType"] = content_type
+        # A bucket with Object Lock and a default retention refuses objects without both headers.
+        condition["ChecksumAlgorithm"] = "CRC32"
+        condition["ChecksumCRC32"] = encoded_crc32(isal_zlib.crc32(body))
 
         def request(time_is_up: TimeIsUp) -> None:
             # Small ones as they are: a body that is read is first asked for by the server.

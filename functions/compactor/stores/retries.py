@@ -29,6 +29,8 @@ MOST_TRIES = 100
 SILENCE_SECONDS = 60.0
 # A try that is begun at all is given this long.
 LEAST_SECONDS = 2.0
+# Kept of an invocation, at most, for doing something with the sources that were read.
+READ_RESERVE_SECONDS = 40.0
 # Kept of an invocation for aborting an upload and leaving a receipt.
 RESERVE_SECONDS = 5.0
 # For waits that nobody will cut short.
@@ -72,21 +74,25 @@ class Retries:
     Attributes:
         limiter: hears of every answer that asks to slow down.
         ends_at: by the clock of ``patience``; nothing is waited for beyond it.
+        reads_end_at: the same for reads of sources.
     """
 
     limiter: Limiter
     patience: Patience = PATIENCE
     ends_at: float = math.inf
+    reads_end_at: float = math.inf
 
     def within(self, deadline: Deadline) -> Retries:
         """The same for one invocation; what it has left for its own end is not waited for."""
         seconds = deadline.remaining_seconds() - RESERVE_SECONDS
-        return replace(self, ends_at=self.patience.clock() + seconds)
+        ends_at = self.patience.clock() + seconds
+        reads_end_at = ends_at - min(READ_RESERVE_SECONDS, max(0.0, seconds / 4))
+        return replace(self, ends_at=ends_at, reads_end_at=reads_end_at)
 
     @property
-    def over(self) -> bool:
-        """True when the invocation has no time left to wait."""
-        return self.ends_at < math.inf and self.patience.clock() >= self.ends_at
+    def reads_over(self) -> bool:
+        """True when the invocation has no time left to wait for a source."""
+        return self.reads_end_at < math.inf and self.patience.clock() >= self.reads_end_at
 
     def ask(
         self,
@@ -95,6 +101,8 @@ class Retries:
         key: str,
         request: Callable[[float], Answer],
         stopped: threading.Event = NEVER,
+        *,
+        reads: bool = False,
     ) -> Answer:
         """The answer to a request.
 
@@ -105,6 +113,7 @@ class Retries:
             request: asks once; is given how many seconds are left for it, and raises
                 :class:`Again` where another try may help.
             stopped: set when nobody wants the answer any more.
+            reads: it is a source that is asked for.
 
         Raises:
             TransientStoreError: there was none in time.
@@ -112,7 +121,8 @@ class Retries:
         """
         patience = self.patience
         started = now = patience.clock()
-        give_up = min(started + patience.deadline_seconds, self.ends_at)
+        ends_at = self.reads_end_at if reads else self.ends_at
+        give_up = min(started + patience.deadline_seconds, ends_at)
         for tries in range(1, MOST_TRIES + 1):
             try:
                 return request(give_up - now)

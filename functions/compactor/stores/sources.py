@@ -110,10 +110,10 @@ class SourceReader:
     @contextmanager
     def permit(self, requests: int) -> Iterator[None]:
         """One run of reads: waits its turn, and is counted as one."""
-        if self._store.retries.over:
+        if self._store.retries.reads_over:
             raise TransientStoreError("the invocation ends, and not all sources are read")
         with (
-            self._store.limiter.permit(requests, self._store.retries.ends_at),
+            self._store.limiter.permit(requests, self._store.retries.reads_end_at),
             self._store.requests.together(),
         ):
             yield
@@ -162,7 +162,7 @@ class SourceReader:
             asked = fast if seconds >= fast.timeout_seconds else fast.hurried
             return asked.get(source, compare=not self._store.traits.reads_if_match)
 
-        return self._store.retries.ask("get", source.bucket, source.key, once, stopped)
+        return self._store.retries.ask("get", source.bucket, source.key, once, stopped, reads=True)
 
     def _slow_read(
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
@@ -186,7 +186,9 @@ class SourceReader:
             return body
 
         try:
-            return self._store.asked("GET", "get", source.bucket, source.key, request, stopped)
+            return self._store.asked(
+                "GET", "get", source.bucket, source.key, request, stopped, reads=True
+            )
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:

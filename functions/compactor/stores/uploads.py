@@ -66,6 +66,7 @@ class S3Uploads(S3Base):
                 UploadId=upload_id,
                 PartNumber=number,
                 Body=SentBody(body, time_is_up),
+                ChecksumAlgorithm="CRC32",
                 ChecksumCRC32=encoded_crc32(crc32),
             )
             return answer["ETag"].strip('"')
