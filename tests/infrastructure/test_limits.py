@@ -113,6 +113,38 @@ def test_alarms_and_schedules_fit(configuration: str, synthesized: Synthesized) 
         assert retries["MaximumEventAgeInSeconds"] <= most
 
 
+# References stand for names and ARNs of a length that is rather too long.
+_NAME, _ARN = "n" * 63, "a" * 120
+# "IAM and AWS STS quotas": characters without white space, all inline policies of a role together.
+_POLICIES = {"AWS::IAM::Policy": 10_240, "AWS::IAM::ManagedPolicy": 6_144}
+
+
+def _long(value: Any) -> Any:
+    """A part of a template with its references filled in."""
+    if isinstance(value, list):
+        return [_long(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "Fn::Join" in value:
+        separator, parts = value["Fn::Join"]
+        return str(separator).join(str(_long(part)) for part in parts)
+    if value.keys() & {"Ref", "Fn::GetAtt"}:
+        return _NAME if "Ref" in value else _ARN
+    return {name: _long(one) for name, one in value.items()}
+
+
+def test_policies_and_templates_fit(configuration: str, synthesized: Synthesized) -> None:
+    assembly = synthesized(configuration)
+
+    # "CloudFormation quotas", and what UpdateStack takes from a bucket.
+    assert len(assembly.template["Resources"]) <= 500 / 5
+    assert assembly.template_path.stat().st_size <= 1_000_000 / 5
+    for kind, most in _POLICIES.items():
+        for name, policy in assembly.resources(kind).items():
+            document = json.dumps(_long(policy["PolicyDocument"]), separators=(",", ":"))
+            assert len(document) <= most, name
+
+
 def test_a_workers_readers_leave_threads_and_descriptors_to_the_rest() -> None:
     most = re.search(r"to ([0-9,]+)", FIELDS["read_concurrency"].accepted)
 

@@ -177,7 +177,7 @@ def of_decrypting_assets(deployment: Deployment) -> set[Call]:
     return {
         Call(
             "kms:Decrypt",
-            account_arn("kms", "key/11111111-2222-3333-4444-555555555555"),
+            account_arn("kms", "key/aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"),
             (
                 ("kms:ViaService", f"s3.{REGION}.amazonaws.com"),
                 ("kms:EncryptionContext:aws:s3:arn", arn),
