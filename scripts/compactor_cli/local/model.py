@@ -98,7 +98,7 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WorkflowProgress:
     """Where a run stands.
 
     Attributes:
@@ -156,7 +156,7 @@ class WorkflowResult:
     error: str | None
     cause: str | None
     seconds: float
-    progress: Progress
+    progress: WorkflowProgress
     worker_peak_bytes: int
     workers_replaced: int
     events: tuple[Mapping[str, Any], ...] = ()
