@@ -150,7 +150,7 @@ _UNCERTAIN = (
     b'{"a": 1}\nno json\n',
     b'{"a": 1}\n{"cut": "off',
     b'{\n  "a": 1\n}\n',
-    b'[{"a": 1}]\n',
+    b'[{"a": 1}, 2]\n',
     b'\x1e{"a": 1}\n',
     b"<a><b/></a>\n",
     b"a: 1\n",
