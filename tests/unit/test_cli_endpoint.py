@@ -146,7 +146,7 @@ class NoStore(MemoryStore):
         raise TransientStoreError("GET report.json: 9 tries in 20.0 s")
 
 
-def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.Execution:
+def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.EndedRun:
     result = WorkflowResult(
         status=status,
         output=None,
