@@ -10,18 +10,13 @@ import json
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec
-from compactor_cli.markers import replace_between
-from compactor_dev.settings_table import DOCS
-
-PAGE = DOCS / "deployment.md"
-BEGIN = "<!-- deployment keys: made by python -m cdk.keys_table -->"
-END = "<!-- /deployment keys -->"
+from compactor_dev.settings_table import DOCS, MadePage, heads, row
 
 
 def table() -> str:
     """Markdown: a row for each key of its own, and what is said of a run's fields."""
-    lines = ["| Key | Default | Meaning |", "|---|---|---|"]
-    lines += [_row(spec) for spec in DEPLOYMENT_KEYS.values()]
+    lines = heads("Key")
+    lines += [row(spec, f"`{_text(spec)}`") for spec in DEPLOYMENT_KEYS.values()]
     lines += [
         "",
         "Every field of a run is a key as well, and goes into the input of scheduled runs.",
@@ -35,23 +30,11 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _row(spec: FieldSpec) -> str:
-    meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
-    return f"| `{spec.name}` | `{_text(spec)}` | {meaning} |"
-
-
 def _text(spec: FieldSpec) -> str:
     return json.dumps(spec.default)
 
 
-def filled(page: str) -> str:
-    """The text with the table between its markers.
-
-    Raises:
-        ValueError: a marker is missing.
-    """
-    return replace_between(page, BEGIN, END, f"\n{table()}\n")
-
+PAGE = MadePage(DOCS / "deployment.md", "deployment keys", "cdk.keys_table", table)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write()

@@ -21,7 +21,7 @@ from compactor.whole.run import Given, run_whole
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, counted, progress
 from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.model import Progress
+from compactor_cli.local.model import WorkflowProgress
 from compactor_cli.local.partition_workers import CALL_SECONDS, PartitionWorkers, WorkerTask
 from compactor_cli.local.spark_job import LocalSpark
 from compactor_cli.runs import new_run_id
@@ -136,7 +136,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
     return Done(report, time.monotonic() - began, workers.peak_bytes, workers.replaced)
 
 
-def compacting_text(at: RunProgress | Progress) -> str:
+def compacting_text(at: RunProgress | WorkflowProgress) -> str:
     """How far compaction has come, in a few words."""
     done = at.partitions_done + at.partitions_failed
     failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
@@ -145,7 +145,7 @@ def compacting_text(at: RunProgress | Progress) -> str:
     return text + failed + spark
 
 
-def cleaning_text(at: RunProgress | Progress) -> str:
+def cleaning_text(at: RunProgress | WorkflowProgress) -> str:
     """How far clean-up has come, in a few words."""
     done = at.clean_ups_done + at.clean_ups_failed
     failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""

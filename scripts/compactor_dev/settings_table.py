@@ -5,35 +5,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from compactor.settings.fields import FIELDS
+from compactor.settings.specs import FieldSpec
 from compactor_cli.markers import replace_between
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = DOCS / "settings.md"
-BEGIN = "<!-- settings: made by python -m compactor_dev.settings_table -->"
-END = "<!-- /settings -->"
+
+
+@dataclass(frozen=True, slots=True)
+class MadePage:
+    """A page with a part that is made.
+
+    Attributes:
+        path: of the page.
+        part: what the part is called in the markers around it.
+        module: makes it.
+        make: its text, in Markdown.
+    """
+
+    path: Path
+    part: str
+    module: str
+    make: Callable[[], str]
+
+    def filled(self, page: str) -> str:
+        """The text with the part between its markers.
+
+        Raises:
+            ValueError: a marker is missing.
+        """
+        begin = f"<!-- {self.part}: made by python -m {self.module} -->"
+        return replace_between(page, begin, f"<!-- /{self.part} -->", f"\n{self.make()}\n")
+
+    def write(self) -> None:
+        """Make it anew."""
+        self.path.write_text(self.filled(self.path.read_text("utf-8")), "utf-8")
+
+
+def heads(name: str) -> list[str]:
+    """The first lines of a table of fields; ``name`` is what one of them is called."""
+    return [f"| {name} | Default | Meaning |", "|---|---|---|"]
+
+
+def row(spec: FieldSpec, default: str) -> str:
+    """One field of such a table."""
+    meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
+    return f"| `{spec.name}` | {default} | {meaning} |"
 
 
 def table() -> str:
     """Markdown, one row a field."""
-    lines = ["| Field | Default | Meaning |", "|---|---|---|"]
+    lines = heads("Field")
     for spec in FIELDS.values():
-        default = "required" if spec.required else f"`{spec.default_text}`"
-        meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
-        lines.append(f"| `{spec.name}` | {default} | {meaning} |")
+        lines.append(row(spec, "required" if spec.required else f"`{spec.default_text}`"))
     return "\n".join(lines)
 
 
-def filled(page: str) -> str:
-    """The text with the table between its markers.
-
-    Raises:
-        ValueError: a marker is missing.
-    """
-    return replace_between(page, BEGIN, END, f"\n{table()}\n")
-
+PAGE = MadePage(DOCS / "settings.md", "settings", "compactor_dev.settings_table", table)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write()

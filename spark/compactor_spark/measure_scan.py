@@ -27,7 +27,7 @@ from compactor.clock import NoDeadline, SystemClock
 from compactor.model import Partition
 from compactor.outputs.group import draft_of
 from compactor.runs.given import PartitionRun
-from compactor.runs.progress import Progress, Window
+from compactor.runs.progress import PartitionProgress, Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.columnar.context import ColumnarContext
@@ -99,7 +99,7 @@ def merge(session: SparkSession, store: S3Store, bucket: str) -> dict[str, Any]:
         settings, store, run.destination, run.run_id, OpenStore.of(settings, None)
     )
     started = time.monotonic()
-    progress = Progress(run, run.log.load(), rebuild=False)
+    progress = PartitionProgress(run, run.log.load(), rebuild=False)
     for group in progress.plan_window(Window()).groups:
         draft = draft_of(compact_columnar(session, group, context), run.run_id, clock.now())
         if draft is not None:

@@ -23,7 +23,7 @@ from compactor.log.encoding import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
 from compactor.runs.given import PartitionRun
-from compactor.runs.progress import Progress, Window
+from compactor.runs.progress import PartitionProgress, Window
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Elsewhere, Recorder
 from compactor_spark.answers import Answer
@@ -73,12 +73,12 @@ class OversizedPartition:
 
     Args:
         run: the partition, and a store that nobody else counts the requests of.
-        rebuild: as :class:`compactor.runs.progress.Progress` takes it.
+        rebuild: as :class:`compactor.runs.progress.PartitionProgress` takes it.
     """
 
     def __init__(self, run: PartitionRun, *, rebuild: bool = True) -> None:
         self.run = run
-        self.progress: Progress | None = None
+        self.progress: PartitionProgress | None = None
         self.error: Exception | None = None
         self._rebuild = rebuild
         self._recorder = Recorder(run, Counts())
@@ -182,16 +182,16 @@ class OversizedPartition:
             recorder.failed(type(error).__name__, first_line(error))
         return recorder.receipt
 
-    def _look_at_log(self) -> Progress:
+    def _look_at_log(self) -> PartitionProgress:
         if self.progress is None:
-            self.progress = Progress(self.run, self.run.log.load(), rebuild=self._rebuild)
+            self.progress = PartitionProgress(self.run, self.run.log.load(), rebuild=self._rebuild)
         elif self._open:
             self.run.log.refresh(self.progress.state)
         self.progress.settle()
         return self.progress
 
     def _plan_window(
-        self, progress: Progress, window: Window, budget: Budget
+        self, progress: PartitionProgress, window: Window, budget: Budget
     ) -> list[PlannedGroup]:
         listed_before = window.listed
         groups = progress.plan_window(window).groups
@@ -204,7 +204,7 @@ class OversizedPartition:
         destination = progress.destination
         return [PlannedGroup(self, window, group, destination) for group in groups]
 
-    def _take(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
+    def _take(self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer) -> None:
         if progress.learn(answer.misfits):
             self._plan_again(planned.window)
         if answer.error:
@@ -215,7 +215,9 @@ class OversizedPartition:
             if news is not None:
                 progress.commit(news)
 
-    def _take_error(self, progress: Progress, planned: PlannedGroup, answer: Answer) -> None:
+    def _take_error(
+        self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer
+    ) -> None:
         group = planned.group
         if answer.error == RecordsDiffer.__name__:
             # It alone is withheld; anything else that contradicts itself ends the partition.

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from compactor.log.entries import Commit
 from compactor.outputs.publish import publish
-from compactor.runs.progress import Progress
+from compactor.runs.progress import PartitionProgress
 from tests.simulation.faults import Guard
 
 
@@ -32,8 +32,8 @@ class Mutation:
 unchanged = Mutation()
 
 
-def _publish_first(self: Progress, draft: Commit) -> Commit:
-    """Progress.commit with its two steps in the wrong order."""
+def _publish_first(self: PartitionProgress, draft: Commit) -> Commit:
+    """PartitionProgress.commit with its two steps in the wrong order."""
     publish(draft, self.run.store)
     commit = self.run.log.append(self.state, draft)
     self.state.mark_published(commit)
@@ -43,7 +43,7 @@ def _publish_first(self: Progress, draft: Commit) -> Commit:
 
 @contextmanager
 def _publish_before_commit() -> Iterator[None]:
-    with patch.object(Progress, "commit", _publish_first):
+    with patch.object(PartitionProgress, "commit", _publish_first):
         yield
 
 
@@ -91,7 +91,7 @@ def _forget_what_others_wrote() -> Iterator[None]:
 
 @contextmanager
 def _never_look_back() -> Iterator[None]:
-    with patch("compactor.runs.progress.Progress._note_returned", lambda *_: None):
+    with patch("compactor.runs.progress.PartitionProgress._note_returned", lambda *_: None):
         yield
 
 

@@ -26,7 +26,7 @@ from compactor.outputs.pending import PendingOutput
 from compactor.planning.listing import take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs.given import PartitionRun
-from compactor.runs.progress import Progress, Window
+from compactor.runs.progress import PartitionProgress, Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
@@ -180,7 +180,7 @@ class RowWorld:
         """The partition, as the driver does it; its commits of this run."""
         context = self.context()
         run = self._run()
-        progress = Progress(run, run.log.load(), rebuild=False)
+        progress = PartitionProgress(run, run.log.load(), rebuild=False)
         progress.settle()
         commits = []
         for group in progress.plan_window(Window()).groups:

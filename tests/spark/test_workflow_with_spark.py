@@ -16,7 +16,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, audit
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import EngineOptions, Progress, WorkflowResult
+from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from tests.spark.gate import Denied, Gate, Request
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ class Workflow:
             "lambda_max_objects": 3,
         }
         self.settings = Settings.from_input(self.given)
-        self.progress: list[Progress] = []
+        self.progress: list[WorkflowProgress] = []
 
     def seed(self, objects: dict[str, bytes]) -> None:
         arrived = time.time() - 9 * 86_400

@@ -14,7 +14,7 @@ import pytest
 
 from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
 from compactor_cli.local.engine import Engine
-from compactor_cli.local.model import EngineOptions, Progress, WorkflowResult
+from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
 
 FAKES = {
     name: f"tests.statemachine.fake_handlers.{name}"
@@ -44,7 +44,7 @@ class Ran:
 
     result: WorkflowResult
     calls: list[dict[str, Any]]
-    progress: list[Progress]
+    progress: list[WorkflowProgress]
 
     def paths(self, function: str) -> list[str]:
         return [call["path"] for call in self.calls if call["function"] == function]
@@ -63,7 +63,7 @@ def run(engine: Engine, tmp_path: Path) -> Run:
 
     def start(*, workers: int = 2, options: Mapping[str, Any] | None = None, **order: Any) -> Ran:
         (tmp_path / "calls").touch()
-        progress: list[Progress] = []
+        progress: list[WorkflowProgress] = []
         result = engine.run(
             {"bucket": BUCKET, "scratch": str(tmp_path), **order},
             run_name=f"run-{next(_names)}",

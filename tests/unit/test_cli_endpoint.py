@@ -17,7 +17,7 @@ from compactor_cli.commands import endpoint, main, workflow
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import execute
-from compactor_cli.local.model import Progress, WorkflowResult
+from compactor_cli.local.model import WorkflowProgress, WorkflowResult
 from compactor_cli.whole import Machine
 from tests.support.memory_store import MemoryStore
 
@@ -146,14 +146,14 @@ class NoStore(MemoryStore):
         raise TransientStoreError("GET report.json: 9 tries in 20.0 s")
 
 
-def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.Execution:
+def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.EndedRun:
     result = WorkflowResult(
         status=status,
         output=None,
         error="TransientStoreError",
         cause='{"errorMessage": "LIST s3://lake: refused"}',
         seconds=1.0,
-        progress=Progress(),
+        progress=WorkflowProgress(),
         worker_peak_bytes=0,
         workers_replaced=0,
         events=(),

@@ -10,10 +10,10 @@ from compactor_dev import settings_table
 MOST_LINES = 200
 
 
-@pytest.mark.parametrize("module", [settings_table, keys_table])
-def test_the_tables_of_settings_and_keys_are_up_to_date(module):
-    text = module.PAGE.read_text(encoding="utf-8")
-    assert module.filled(text) == text, f"run python -m {module.__name__}"
+@pytest.mark.parametrize("page", [settings_table.PAGE, keys_table.PAGE])
+def test_the_tables_of_settings_and_keys_are_up_to_date(page):
+    text = page.path.read_text(encoding="utf-8")
+    assert page.filled(text) == text, f"run python -m {page.module}"
 
 
 def test_the_readme_is_read_in_one_sitting(repo_root):

@@ -17,7 +17,7 @@ from compactor.formats.json_text import is_object, open_state
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.formats.spec import Choice, Detected, FormatSpec, Look
-from compactor.formats.splicing import on_lines, proven, refuse_blanks, without_records
+from compactor.formats.splicing import on_lines, proven, refuse_blanks, spliced, without_records
 from compactor.formats.undelimited import is_undelimited
 from compactor.model import Format, QuarantineReason
 
@@ -62,10 +62,8 @@ class CloudTrailFramer:
             return without_records(content)
         if self._lines:
             return on_lines(content, start, found)
-        separator = b"," if self._started else b""
-        self._started = True
-        body = memoryview(content)[start:end]
-        return Framed(separator, (body,), records, content[:start], content[end:])
+        first, self._started = not self._started, True
+        return spliced(content, start, end, records, first=first)
 
     def stream(self) -> None:
         """The source is needed whole, to be proven."""

@@ -26,7 +26,7 @@ from compactor.formats.framing import Framed
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.formats.spec import Detected, FormatSpec, Look, malformed
-from compactor.formats.splicing import proven, refuse_blanks, without_records
+from compactor.formats.splicing import proven, refuse_blanks, spliced, without_records
 from compactor.model import Format, QuarantineReason
 
 #: Of each list, the fields that may stand beside it.
@@ -156,10 +156,8 @@ class ListFramer:
         records, _ = proven(content, found.start, found.end)
         if not records:
             return without_records(content)
-        separator = b"," if self._started else b""
-        self._started = True
-        body = memoryview(content)[found.start : found.end]
-        return Framed(separator, (body,), records, content[: found.start], content[found.end :])
+        first, self._started = not self._started, True
+        return spliced(content, found.start, found.end, records, first=first)
 
     def stream(self) -> None:
         """The source is needed whole, to be proven."""

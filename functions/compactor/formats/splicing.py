@@ -41,6 +41,12 @@ _objects = msgspec.json.Decoder(list[_Record])
 _raw_objects = msgspec.json.Decoder(list[msgspec.Raw])
 
 
+def spliced(content: bytes, start: int, end: int, records: int, *, first: bool) -> Framed:
+    """What stands between these brackets, as it is, behind a comma unless it is the first."""
+    body = memoryview(content)[start:end]
+    return Framed(b"" if first else b",", (body,), records, content[:start], content[end:])
+
+
 def without_records(content: bytes) -> Framed:
     """A source without a record: its bytes are kept, and nothing goes into the output."""
     refuse_blanks(len(content))

@@ -18,7 +18,7 @@ from compactor.errors import (
 from compactor.log.entries import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
-from compactor.runs.progress import Progress, Window
+from compactor.runs.progress import PartitionProgress, Window
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Recorder
 
@@ -40,7 +40,7 @@ def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
         IntegrityError: stored data contradicts the log; nothing more was touched.
         TransientStoreError: the store did not answer, or sources kept changing.
     """
-    progress = Progress(run, state)
+    progress = PartitionProgress(run, state)
     window: Window | None = Window()
     while window is not None:
         if not _do_window(progress, window):
@@ -99,7 +99,7 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
     raise InvalidInput("target_bytes", target, accepted)
 
 
-def _do_window(progress: Progress, window: Window) -> bool:
+def _do_window(progress: PartitionProgress, window: Window) -> bool:
     """Compact a window until nothing of it is left; False when time ran out."""
     while not progress.out_of_time() and progress.settle():
         decision = progress.plan_window(window)
@@ -109,7 +109,7 @@ def _do_window(progress: Progress, window: Window) -> bool:
     return False
 
 
-def _run_groups(progress: Progress, decision: CompactionPlan) -> bool:
+def _run_groups(progress: PartitionProgress, decision: CompactionPlan) -> bool:
     """False when the plan is out of date, or time ran out."""
     for group in decision.groups:
         if progress.out_of_time():

@@ -80,7 +80,7 @@ class Window:
         return None if self.until is None else Window(self.until)
 
 
-class Progress:
+class PartitionProgress:
     """One partition's run: its log, what was learned of its sources, and its counts.
 
     Args:

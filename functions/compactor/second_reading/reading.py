@@ -181,52 +181,48 @@ def _json_stream(_: Reading, pieces: Iterable[bytes]) -> Seen:
     return _counted(values(pieces))
 
 
-def _json_document(_: Reading, pieces: Iterable[bytes]) -> Seen:
+def _begun(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first byte that is no blank, nothing where there is none; and everything."""
     waiting = iter(pieces)
     head = b""
     while not head.strip() and (piece := next(waiting, None)) is not None:
         head += piece
-    everything = chain((head,), waiting)
-    if head.lstrip()[:1] == b"[":
-        return _counted(elements(everything, records=False))
-    seen = _counted(values(everything))
+    return head.lstrip()[:1], chain((head,), waiting)
+
+
+def _json_document(_: Reading, pieces: Iterable[bytes]) -> Seen:
+    head, whole = _begun(pieces)
+    if head == b"[":
+        return _counted(elements(whole, records=False))
+    seen = _counted(values(whole))
     if seen.records.records > 1:
         seen.fault = seen.fault or "something follows the document"
     return seen
 
 
 def _trail(_: Reading, pieces: Iterable[bytes]) -> Seen:
-    whole = iter(pieces)
-    head = b""
-    while not head.strip() and (piece := next(whole, None)) is not None:
-        head += piece
-    if not head.strip():
+    head, whole = _begun(pieces)
+    if not head:
         return Seen()
-    return _counted(map(squeezed, elements(chain((head,), whole), records=True)))
+    return _counted(map(squeezed, elements(whole, records=True)))
 
 
 def _array(_: Reading, pieces: Iterable[bytes]) -> Seen:
-    whole = iter(pieces)
-    head = b""
-    while not head.strip() and (piece := next(whole, None)) is not None:
-        head += piece
-    if not head.strip():
+    head, whole = _begun(pieces)
+    if not head:
         return Seen()
-    return _counted(map(squeezed, elements(chain((head,), whole), records=False)))
+    return _counted(map(squeezed, elements(whole, records=False)))
 
 
 def _list(_: Reading, pieces: Iterable[bytes]) -> Seen:
     """Elements of the list; what stands beside it is ``first``, for the output has it once."""
-    whole = iter(pieces)
-    head = b""
-    while not head.strip() and (piece := next(whole, None)) is not None:
-        head += piece
-    if not head.strip():
+    head, whole = _begun(pieces)
+    if not head:
         return Seen()
     fields: list[str] = []
 
     def records() -> Iterator[bytes]:
-        for name, value in members(chain((head,), whole)):
+        for name, value in members(whole):
             if name:
                 fields.append((name + b":" + squeezed(value)).decode("utf-8", "surrogateescape"))
             else:

@@ -19,7 +19,7 @@ from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import Execution, execute
+from compactor_cli.commands.workflow import EndedRun, execute
 from compactor_cli.console import Bar, counted, print_error, print_line, progress
 from compactor_cli.demo_objects import (
     BUCKET,
@@ -169,7 +169,7 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
 
 
 def _leave_report(
-    execution: Execution, settings: Settings, store: S3Store, directory: Path
+    execution: EndedRun, settings: Settings, store: S3Store, directory: Path
 ) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -180,7 +180,7 @@ def _leave_report(
     return paths
 
 
-def _show(execution: Execution, proof: Proof, pages: list[Path], *, as_json: bool) -> None:
+def _show(execution: EndedRun, proof: Proof, pages: list[Path], *, as_json: bool) -> None:
     if as_json:
         document = {
             **execution.to_dict(),

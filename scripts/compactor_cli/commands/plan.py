@@ -14,13 +14,14 @@ from typing import Any
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.log.log import CommitLog
-from compactor.model import CompactionPlan, Partition
+from compactor.model import CompactionPlan
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.report.html import human_bytes
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
+from compactor.whole.begin import committed_in
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
@@ -87,12 +88,8 @@ def run(args: argparse.Namespace) -> int:
 
 def find(settings: Settings, store: S3Store) -> Discovery:
     """The partitions."""
-
-    def committed(partition: Partition) -> set[bytes]:
-        return CommitLog(store, settings, partition).load().committed
-
     with progress("discovering"):
-        return discover(settings, store, time.time(), committed=committed)
+        return discover(settings, store, time.time(), committed=committed_in(settings, store))
 
 
 def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) -> list[Forecast]:

@@ -15,7 +15,7 @@ from compactor_cli.commands import options
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import Execution, execute, execute_here
+from compactor_cli.commands.workflow import EndedRun, execute, execute_here
 from compactor_cli.console import print_line
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine, RunInterrupted
@@ -83,14 +83,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _execute_here(settings: Settings, machine: Machine) -> Execution:
+def _execute_here(settings: Settings, machine: Machine) -> EndedRun:
     try:
         return execute_here(settings, machine)
     except RunInterrupted as interrupt:
         raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
 
 
-def show(execution: Execution) -> None:
+def show(execution: EndedRun) -> None:
     """The table of a run, if it came so far."""
     if execution.summary is None:
         return

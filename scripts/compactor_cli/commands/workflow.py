@@ -24,7 +24,7 @@ from compactor_cli.commands.endpoint import watched
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from compactor_cli.console import progress
 from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import EngineOptions, Progress, WorkflowResult
+from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from compactor_cli.runs import message_of, new_run_id
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text, run_here
@@ -43,8 +43,8 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
-    """How one execution ended. ``summary`` is None when it left no report."""
+class EndedRun:
+    """How one run ended, with the engine or without. ``summary`` is None when it left no report."""
 
     run_id: str
     result: WorkflowResult | RunEnd
@@ -73,7 +73,7 @@ class Execution:
         raise Failure(f"{error}: {message_of(self.result.cause)}", code)
 
 
-def execute_here(settings: Settings, machine: Machine) -> Execution:
+def execute_here(settings: Settings, machine: Machine) -> EndedRun:
     """Run on this machine's worker processes.
 
     Raises:
@@ -85,19 +85,19 @@ def execute_here(settings: Settings, machine: Machine) -> Execution:
     except CompactorError as error:
         seconds = time.monotonic() - began
         end = RunEnd("FAILED", type(error).__name__, str(error), seconds)
-        return Execution(run_id, end, None)
+        return EndedRun(run_id, end, None)
     bucket, key = layout.run_key(settings, run_id, "report.json")
     summary = Summary.of(msgspec.to_builtins(done.report), done.seconds, f"s3://{bucket}/{key}")
     if done.report.status == "failed":
         end = RunEnd("FAILED", PartitionsFailed.__name__, done.report.cause, done.seconds)
     else:
         end = RunEnd(_SUCCEEDED, None, None, done.seconds)
-    return Execution(run_id, end, summary)
+    return EndedRun(run_id, end, summary)
 
 
 def execute(
     given: Mapping[str, Any], settings: Settings, store: ObjectStore, machine: Machine
-) -> Execution:
+) -> EndedRun:
     """Interpret the state machine on an input that was checked already.
 
     Args:
@@ -113,7 +113,7 @@ def execute(
     with progress("compacting") as bar:
         bar.show(0, text="starting the engine")
 
-        def show(at: Progress) -> None:
+        def show(at: WorkflowProgress) -> None:
             if at.clean_ups_total:
                 bar.show(
                     at.clean_ups_done + at.clean_ups_failed, at.clean_ups_total, cleaning_text(at)
@@ -131,7 +131,7 @@ def execute(
                 on_progress=show,
                 options=EngineOptions(log=machine.log),
             )
-    return Execution(run_id, result, _summary(run_id, result, settings, store))
+    return EndedRun(run_id, result, _summary(run_id, result, settings, store))
 
 
 def _summary(

@@ -20,7 +20,7 @@ from compactor_cli.local.model import (
     HANDLERS,
     EngineError,
     EngineOptions,
-    Progress,
+    WorkflowProgress,
     WorkflowResult,
 )
 
@@ -66,7 +66,7 @@ class Engine:
         *,
         run_name: str,
         workers: int,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[WorkflowProgress], None] | None = None,
         handler_modules: Mapping[str, str] = HANDLERS,
         options: EngineOptions | None = None,
     ) -> WorkflowResult:
@@ -77,7 +77,7 @@ class Engine:
         return self._carry_out(order, on_progress)
 
     def _carry_out(
-        self, order: Mapping[str, Any], on_progress: Callable[[Progress], None] | None
+        self, order: Mapping[str, Any], on_progress: Callable[[WorkflowProgress], None] | None
     ) -> WorkflowResult:
         try:
             self._process.send({**order, "endpoint_url": self._endpoint_url})
@@ -87,7 +87,7 @@ class Engine:
             message = f"the local engine ended with exit status {code}; its log says why"
             raise EngineError(message) from None
 
-    def _follow(self, on_progress: Callable[[Progress], None] | None) -> WorkflowResult:
+    def _follow(self, on_progress: Callable[[WorkflowProgress], None] | None) -> WorkflowResult:
         """Pass progress on, and wait for the result."""
         while True:
             message = self._process.receive()
@@ -96,7 +96,7 @@ class Engine:
             if "result" in message:
                 return _result(message["result"], on_progress)
             if on_progress:
-                on_progress(Progress(**message["progress"]))
+                on_progress(WorkflowProgress(**message["progress"]))
 
 
 def run_workflow(
@@ -105,7 +105,7 @@ def run_workflow(
     run_name: str,
     workers: int,
     endpoint_url: str | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[WorkflowProgress], None] | None = None,
     handler_modules: Mapping[str, str] = HANDLERS,
     options: EngineOptions | None = None,
 ) -> WorkflowResult:
@@ -165,9 +165,9 @@ def _order(
 
 
 def _result(
-    result: dict[str, Any], on_progress: Callable[[Progress], None] | None
+    result: dict[str, Any], on_progress: Callable[[WorkflowProgress], None] | None
 ) -> WorkflowResult:
-    progress = Progress(**result.pop("progress"))
+    progress = WorkflowProgress(**result.pop("progress"))
     events = tuple(result.pop("events"))
     if on_progress:
         on_progress(progress)

@@ -26,7 +26,7 @@ from compactor_cli.local import bridges, emr, interpreter
 from compactor_cli.local.child import Child
 from compactor_cli.local.definition import ACCOUNT, REGION
 from compactor_cli.local.invocations import Functions
-from compactor_cli.local.model import EngineError, Progress
+from compactor_cli.local.model import EngineError, WorkflowProgress
 from compactor_cli.local.wire import receive, send
 from compactor_cli.local.workers import WorkerPool
 
@@ -79,11 +79,11 @@ def _end_with_the_caller() -> None:
     os._exit(1)
 
 
-def _sender(answers: Any) -> Callable[[Progress], None]:
+def _sender(answers: Any) -> Callable[[WorkflowProgress], None]:
     """Sends progress on, not more often than a person can see."""
     last = 0.0
 
-    def send_progress(progress: Progress) -> None:
+    def send_progress(progress: WorkflowProgress) -> None:
         nonlocal last
         if time.monotonic() - last >= _PROGRESS_SECONDS:
             last = time.monotonic()
@@ -93,7 +93,7 @@ def _sender(answers: Any) -> Callable[[Progress], None]:
 
 
 def _execute(
-    order: Mapping[str, Any], pool: WorkerPool, on_progress: Callable[[Progress], None]
+    order: Mapping[str, Any], pool: WorkerPool, on_progress: Callable[[WorkflowProgress], None]
 ) -> dict[str, Any]:
     functions = Functions(
         order["handler_modules"],

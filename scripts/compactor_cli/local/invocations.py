@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compactor_cli.local.model import Progress
+from compactor_cli.local.model import WorkflowProgress
 from compactor_cli.local.workers import Answer, WorkerPool
 from compactor_cli.runs import CLEAN_UPS_LABEL
 
@@ -30,7 +30,7 @@ class Functions:
         *,
         timeout_seconds: float,
         memory_mb: int,
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[WorkflowProgress], None],
     ) -> None:
         self._modules = modules
         self._pool = pool
@@ -40,7 +40,7 @@ class Functions:
         # By the path of the partition; None is the Spark job.
         self._counts: dict[str | None, dict[str, int]] = {}
         self._deleted: dict[str, int] = {}
-        self.progress = Progress()
+        self.progress = WorkflowProgress()
 
     def invoke(self, arn: str, event: Any) -> Answer:
         """Run one invocation to its end."""
@@ -118,7 +118,7 @@ class Functions:
             sums[name] = sums.get(name, 0) + value - earlier.get(name, 0)
         return sums
 
-    def _publish(self, progress: Progress) -> None:
+    def _publish(self, progress: WorkflowProgress) -> None:
         self.progress = progress
         self._on_progress(progress)
 

@@ -99,7 +99,7 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WorkflowProgress:
     """Where a run stands.
 
     Attributes:
@@ -157,7 +157,7 @@ class WorkflowResult:
     error: str | None
     cause: str | None
     seconds: float
-    progress: Progress
+    progress: WorkflowProgress
     worker_peak_bytes: int
     workers_replaced: int
     events: tuple[Mapping[str, Any], ...] = ()

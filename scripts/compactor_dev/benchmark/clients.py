@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compactor.errors import InvalidInput
 from compactor_dev.benchmark import either
+from compactor_dev.benchmark.datasets import chosen
 from compactor_dev.benchmark.task import Task
 from compactor_dev.benchmark.tools import Tools
 
@@ -114,8 +114,4 @@ def named(names: str) -> tuple[Client, ...]:
     Raises:
         InvalidInput: a name is unknown.
     """
-    wanted = [name for name in names.split(",") if name]
-    for name in wanted:
-        if name not in CLIENTS:
-            raise InvalidInput("--clients", name, f"some of {', '.join(CLIENTS)}")
-    return tuple(CLIENTS[name] for name in wanted)
+    return chosen("--clients", names, CLIENTS)

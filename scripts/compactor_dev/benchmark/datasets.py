@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from compactor.errors import InvalidInput
 from compactor_cli.generator.access import BucketAccessRenderer
@@ -23,6 +23,7 @@ _SEED = 1
 # 2026-01-31T12:00:00Z, so that the same set has the same bytes on any day.
 _EVENT_TIME = 1_769_860_800
 _DAY = "2026-01-31"
+_Named = TypeVar("_Named")
 _SITE = Site("123456789012", "us-east-1")
 
 
@@ -151,11 +152,20 @@ def named(names: str) -> tuple[DataSet, ...]:
     Raises:
         InvalidInput: a name is unknown.
     """
+    return chosen("--sets", names, SETS)
+
+
+def chosen(option: str, names: str, known: Mapping[str, _Named]) -> tuple[_Named, ...]:
+    """What a comma-separated list names.
+
+    Raises:
+        InvalidInput: a name is unknown.
+    """
     wanted = [name for name in names.split(",") if name]
     for name in wanted:
-        if name not in SETS:
-            raise InvalidInput("--sets", name, f"some of {', '.join(SETS)}")
-    return tuple(SETS[name] for name in wanted)
+        if name not in known:
+            raise InvalidInput(option, name, f"some of {', '.join(known)}")
+    return tuple(known[name] for name in wanted)
 
 
 def of_formats(names: str) -> tuple[DataSet, ...]:
