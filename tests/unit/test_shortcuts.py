@@ -94,14 +94,13 @@ def test_a_table_with_digests_words_and_quoted_text_is_told_by_one_search() -> N
     assert usual_evidence(names + row * 9, len(names) - 1, b",", 5, complete=True) == 0b101
 
 
-def test_what_is_printed_has_no_control_character() -> None:
-    chance = random.Random(1)
-    heads = [bytes(chance.choices(range(256), k=chance.randint(1, 20))) for _ in range(4_000)]
-    heads += [b"a\n" * 2_000 + head for head in heads]
-    printed = [head for head in heads if characters._all_printed(head)]
-    assert len(printed) > 100
-    looked_at = [head[:1_024] + head[-512:] for head in printed]
-    assert all(one == one.translate(None, characters._CONTROLS) for one in looked_at)
+@pytest.mark.parametrize("start", [0, 1_013, -512, -11])
+def test_control_characters_are_found_at_the_start_and_at_the_end(start: int) -> None:
+    head = bytearray(b"a line\n" * 600)
+    start %= len(head)
+    head[start : start + 11] = b"\x01" * 11
+    with pytest.raises(UnreadableSource, match="11 of"):
+        characters.refuse_binary(bytes(head), keep_nuls=False)
 
 
 def test_lines_that_are_one_array_are_lines_one_by_one() -> None:
