@@ -117,22 +117,25 @@ def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:
     Raises:
         UnreadableSource: BINARY, or ENCODING for UTF-16 and UTF-32.
     """
-    refuse_wide(head)
-    found = None if _has_no_magic(head) else _ANY_MAGIC.match(head)
-    if found is not None:
-        name = _MAGIC[(found.lastindex or 1) - 1][0]
-        raise refused(QuarantineReason.BINARY, f"it is {name}", head, "")
+    if head[0] not in _NO_MAGIC or head[_ANY_SIZE] == b"ftyp":
+        refuse_wide(head)
+        _refuse_magic(head)
     if head[_TAR] == b"ustar":
         raise refused(QuarantineReason.BINARY, "it is a tar archive", head, "")
     if b"\0" in head and not keep_nuls:
         _refuse_nuls(head)
-    _refuse_controls(head[:_START_BYTES], head, keep_nuls=keep_nuls)
-    if len(head) > _START_BYTES:
-        _refuse_controls(head[-_END_BYTES:], head, keep_nuls=keep_nuls)
+    sample = head if len(head) <= _START_BYTES else head[:_START_BYTES] + head[-_END_BYTES:]
+    if len(sample.translate(None, _CONTROLS)) < len(sample):
+        _refuse_controls(head[:_START_BYTES], head, keep_nuls=keep_nuls)
+        if len(head) > _START_BYTES:
+            _refuse_controls(head[-_END_BYTES:], head, keep_nuls=keep_nuls)
 
 
-def _has_no_magic(head: bytes) -> bool:
-    return head[0] in _NO_MAGIC and head[_ANY_SIZE] != b"ftyp"
+def _refuse_magic(head: bytes) -> None:
+    found = _ANY_MAGIC.match(head)
+    if found is not None:
+        name = _MAGIC[(found.lastindex or 1) - 1][0]
+        raise refused(QuarantineReason.BINARY, f"it is {name}", head, "")
 
 
 def refuse_wide(head: bytes) -> None:
@@ -185,9 +188,12 @@ def is_utf8(content: bytes, *, complete: bool) -> bool:
 
 
 def _decodes(content: bytes, *, final: bool) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(content)
     try:
+        if len(content) <= _DECODED_AT_ONCE:
+            codecs.utf_8_decode(content, "strict", final)
+            return True
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        view = memoryview(content)
         for at in range(0, len(content), _DECODED_AT_ONCE):
             decoder.decode(view[at : at + _DECODED_AT_ONCE])
         decoder.decode(b"", final=final)

@@ -33,7 +33,10 @@ _ODD_LINE = "a line of it is no whole JSON object"
 
 def _recognise(look: Look) -> Detected | None:
     look.require_characters()
-    head = look.head if look.head.isascii() else ascii_of(look.head, keep_nuls=False)
+    head = look.head
+    if look.reading.single_byte:
+        # The decoder takes what is UTF-8, and that it is, was asked above.
+        head = ascii_of(head, keep_nuls=False)
     looked_at = head if look.complete else head[: head.rfind(b"\n") + 1]
     if not (looked_at and are_json_lines(looked_at)):
         return None

@@ -1,7 +1,7 @@
 """Which columns hold nothing but usual values, told without splitting the records of a table.
 
 What :mod:`compactor.formats.first_record` finds field by field, one search finds in most tables:
-without quotes, and with numbers or points in time in two columns.
+with numbers, points in time, digests, addresses or paths in two columns, and no quotes up to there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from compactor.formats.values import USUAL_VALUE, kind_of
+from compactor.formats.values import USUAL_VALUE, WORD, kind_of
 
 #: Records that are looked at: behind the first one, and at the end; and bytes for them.
 FIRST_ROWS = 8
@@ -20,7 +20,18 @@ LAST_BYTES = 2 << 10
 MOST_COLUMNS = 62
 MOST_EVIDENCE = 2
 _SHORT_FIELD = 64
-_USUAL = re.compile(USUAL_VALUE.encode())
+# What values are written like: each reads as a value to ``kind_of``, and holds no delimiter.
+_VALUES = (
+    USUAL_VALUE.encode(),
+    rb"(?:(?=[a-fA-F]*+\d)[0-9a-fA-F]{16,})?",
+    rb"(?:(?=[a-fA-F-]*+\d)[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?",
+    rb"(?:\d{1,3}(?:\.\d{1,3}){3})?",
+    rb"(?:/[!#-+\--:<-{}~]*+)?",
+)
+_VALUE = re.compile(b"|".join(b"(%b)" % one for one in _VALUES))
+# Columns of such words are no evidence; others are told by one field that reads as no value.
+_WORD_COLUMN, _OTHER_COLUMN = len(_VALUES), len(_VALUES) + 1
+_WORDS = WORD.encode()
 
 
 def usual_evidence(head: bytes, start: int, delimiter: bytes, width: int, *, complete: bool) -> int:
@@ -41,10 +52,10 @@ def usual_evidence(head: bytes, start: int, delimiter: bytes, width: int, *, com
         return 0
     end = head.find(b"\n", at)
     first = head[at : end if end >= 0 else len(head)].removesuffix(b"\r").split(delimiter)
-    mask = _usual_columns(first)
-    if not mask:
+    columns = _usual_columns(first)
+    if columns is None:
         return 0
-    rows = _rows(delimiter, width, mask)
+    rows, mask = _rows(delimiter, width, columns)
     found = rows.match(head, at, start + FIRST_BYTES)
     if found is None:
         return 0
@@ -54,34 +65,48 @@ def usual_evidence(head: bytes, start: int, delimiter: bytes, width: int, *, com
     return mask if not complete or _ends_alike(head, start, rows) else 0
 
 
-def _usual_columns(row: list[bytes]) -> int:
-    mask = found = 0
-    for column, field in enumerate(row[:MOST_COLUMNS]):
-        if field.isdigit() or (field and _USUAL.fullmatch(field)):
-            mask |= 1 << column
+def _usual_columns(row: list[bytes]) -> bytes | None:
+    """What each column is, up to the last that is evidence, by the first row; None for unusual."""
+    columns = bytearray()
+    found = 0
+    for field in row[:MOST_COLUMNS]:
+        column = 0 if field.isdigit() else _column(field)
+        if column is None:
+            return None
+        columns.append(column)
+        if column < _WORD_COLUMN:
             found += 1
             if found == MOST_EVIDENCE:
                 break
-        elif len(field) > _SHORT_FIELD or not _is_no_value(field):
-            return 0
-    return mask
+    return bytes(columns) if found else None
+
+
+def _column(field: bytes) -> int | None:
+    if not field or len(field) > _SHORT_FIELD or b'"' in field:
+        return None
+    value = _VALUE.fullmatch(field)
+    return value.lastindex - 1 if value is not None and value.lastindex else _no_value(field)
 
 
 @lru_cache(4096)
-def _is_no_value(field: bytes) -> bool:
-    return kind_of(field.decode("latin-1")) is None
+def _no_value(field: bytes) -> int | None:
+    kind = kind_of(field.decode("latin-1"))
+    if kind is None:
+        return _OTHER_COLUMN
+    return _WORD_COLUMN if kind == "word" else None
 
 
 @lru_cache(256)
-def _rows(delimiter: bytes, width: int, mask: int) -> re.Pattern[bytes]:
-    """Records with values in some columns, and no quote."""
-    by, value = re.escape(delimiter), rb"(?>%b)" % USUAL_VALUE.encode()
-    other = rb'[^%b"\r\n]*+' % by
-    looked_at = mask.bit_length()
-    columns = (value if mask >> column & 1 else other for column in range(looked_at))
-    rest = rb"(?:%b%b){%d}" % (by, other, width - looked_at)
-    record = by.join(columns) + rest + rb"\r?(?:\n|\Z)"
-    return re.compile(rb"(?:%b){1,%d}+" % (record, FIRST_ROWS))
+def _rows(delimiter: bytes, width: int, columns: bytes) -> tuple[re.Pattern[bytes], int]:
+    """Records with values in some columns, and quotes around whole fields of one line at most."""
+    by = re.escape(delimiter)
+    other = rb'(?:"(?:[^"\r\n]++|"")*+"(?=[%b\r\n]|\Z)|[^%b"\r\n]*+)' % (by, by)
+    forms = (*_VALUES, b"(?:%b)?" % _WORDS)
+    looked_at = (b"(?>%b)" % forms[one] if one < _OTHER_COLUMN else other for one in columns)
+    rest = rb"(?:%b%b){%d}+" % (by, other, width - len(columns))
+    record = by.join(looked_at) + rest + rb"\r?(?:\n|\Z)"
+    mask = sum(1 << at for at, one in enumerate(columns) if one < _WORD_COLUMN)
+    return re.compile(rb"(?:%b){1,%d}+" % (record, FIRST_ROWS)), mask
 
 
 def _ends_alike(head: bytes, start: int, rows: re.Pattern[bytes]) -> bool:

@@ -17,15 +17,19 @@ CERTAIN = frozenset({"moment", "address", "uuid", "number", "path", "digest", "m
 
 _LONGEST_NAME = 128
 _MOST_WORDS = 10
+# Kinds of such are kept.
+_SHORT_FIELD = 32
 _NULL = re.compile(
     r"--?|\\n|\?|n/a|na|nan|nil|none|null|#n/a|unknown|missing|undefined|unavailable|no data"
 )
 _BOOLEAN = re.compile(r"true|false|yes|no|on|off")
-# Flags, and what log records say: no column is called so in capitals.
-_WORD = re.compile(
+#: Flags, and what log records say: no column is called so in capitals.
+WORD = (
     r"[TFYN]|GET|POST|PUT|DELETE|HEAD|OPTIONS|PATCH|OK|INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL"
     r"|NOTICE|ACCEPT|REJECT|[Ii]nf(?:inity)?"
 )
+_WORD = re.compile(WORD)
+_WORDS = re.compile(rf"(?:{WORD})?(?:\n(?:{WORD})?)*")
 _MONTHS = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
@@ -106,10 +110,24 @@ def are_values(fields: Sequence[str]) -> bool:
     text = "\n".join(fields)
     if _USUAL_VALUES.fullmatch(text):
         return bool(text.strip("\n"))
-    if kind_of(fields[0]) is None:
+    kind = _kind_of_known(fields[0])
+    if kind is None or (kind == "word" and _WORDS.fullmatch(text)):
         return False
-    kinds = {kind_of(field) for field in fields}
+    # One search where all are of the kind of the first; a field of several lines is one field.
+    if kind in _KINDS and text.count("\n") < len(fields) and _column(kind).fullmatch(text):
+        return True
+    kinds = {_kind_of_known(field) for field in fields}
     return None not in kinds and not kinds <= {EMPTY, "word"}
+
+
+def _kind_of_known(field: str) -> str | None:
+    return _kind_of_short(field) if len(field) <= _SHORT_FIELD else kind_of(field)
+
+
+@lru_cache(4096)
+def _kind_of_short(field: str) -> str | None:
+    # Many columns have few different values.
+    return kind_of(field)
 
 
 def are_of_kind(kind: str, fields: Sequence[str]) -> bool:
