@@ -48,7 +48,7 @@ _PLACES = {
 }
 
 
-class Balanced(LoadFileScheduling):  # type: ignore[misc]  # not marked as typed
+class Balanced(LoadFileScheduling):
     """``--dist loadfile``, with modules that share what takes long in one piece of work."""
 
     def _split_scope(self, nodeid: str) -> str:
