@@ -3,8 +3,9 @@
 
 # All targets share .venv, so all of them set up all of it: it is made once, not back and forth.
 LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
-# Two processes, each with whole modules: half the time on two processors.
-PYTEST_ARGS ?= -q -n 2 --dist loadfile
+# Three processes for two processors, as tests of processes wait for a part of their time; each with whole
+# modules (tests/support/balance.py says in which order).
+PYTEST_ARGS ?= -q -n 3 --dist loadfile
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock" $(UPGRADE)
 # The CDK's command line, on the Node.js of the lock, whatever the machine has; it reports to nobody.
@@ -12,6 +13,9 @@ CDK = PATH="$(CURDIR)/.venv/bin:$$PATH" CDK_DISABLE_CLI_TELEMETRY=true node_modu
 # Says what a command is for before it begins, and afterwards how long it took.
 STEP = scripts/step.sh
 export PYTHON
+# Images of Python set it, and hundreds of processes of the tests would then compile every module
+# that they import, each for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help set-up wheel demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check format lock clean

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -59,6 +60,14 @@ def pytest_configure() -> None:
     # A job started in the background of a script ignores interrupts, and so would the programs
     # whose answer to an interrupt is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The scheduler of ``--dist loadfile``; that of pytest-xdist for every other way."""
+    from tests.support.balance import Balanced
+
+    return Balanced(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ import pytest
 
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
 
+pytestmark = pytest.mark.timeout(400)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 # Java is not found there, so neither is Spark.
 WITHOUT_SPARK = {**ENVIRONMENT, "JAVA_HOME": os.devnull}
@@ -30,6 +31,10 @@ def spark():
         pytest.skip(str(error))
 
 
+# On a machine with much else to do; a tenth of it on a quiet one.
+LONGEST_SECONDS = 250
+
+
 def demo(*words: str, **given) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "compactor_cli", "demo", "--workers", "2", *words],
@@ -42,7 +47,7 @@ def demo(*words: str, **given) -> subprocess.Popen[str]:
 
 def test_the_demo_compacts_real_cloudtrail_objects_into_one(real_cloudtrail, tmp_path):
     process = demo("--source", str(real_cloudtrail), "--json", "--report-dir", str(tmp_path))
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, err) == (0, "")
     document = json.loads(out)
     assert document["proof"]["holds"]
@@ -66,7 +71,7 @@ def table(out: str) -> dict[str, list[str]]:
 def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
     directory = str(tmp_path / "new")
     process = demo("--objects", "210", "--report-dir", directory, env=WITHOUT_SPARK)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, err) == (0, "")
     rows = table(out)
     assert rows["Partitions"][0] == "21"
@@ -82,7 +87,7 @@ def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
 @pytest.mark.slow
 def test_the_demo_shows_one_oversized_partition_done_by_spark(spark, tmp_path):
     process = demo("--objects", "210", "--report-dir", str(tmp_path))
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, err) == (0, "")
     rows = table(out)
     assert rows["Partitions"][0] == "22"
@@ -101,7 +106,7 @@ def test_a_directory_without_a_readable_log_is_not_called_proven(tmp_path):
     source.mkdir()
     (source / "broken.gz").write_bytes(gzip.compress(b"cut off " * 1_000, mtime=0)[:-20])
     process = demo("--source", str(source), "--report-dir", str(tmp_path))
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert process.returncode == 1
     assert "NOT PROVEN" in out
     assert err == "compactor: nothing was compacted\n"
@@ -121,13 +126,17 @@ def processes_with(mark: str) -> list[str]:
 
 def interrupt(process: subprocess.Popen[str], mark: str, *, once_there: str) -> None:
     """Interrupt the demo as soon as it runs a certain program; nothing of it may be left."""
-    deadline = time.monotonic() + 100
-    while not any(once_there in line for line in processes_with(mark)):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    deadline = time.monotonic() + LONGEST_SECONDS
+    try:
+        while not any(once_there in line for line in processes_with(mark)):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        # Nothing of a test that failed goes on beside the others.
+        process.kill()
     assert process.returncode == 130
     assert (out, err) == ("", "compactor: interrupted; what was committed stands\n")
     deadline = time.monotonic() + 20

@@ -310,11 +310,13 @@ def _kind_of(key: str) -> str:
     return _NUMBER.sub("", key)
 
 
-def try_all(every: int = 1, scenarios: Sequence[str] = tuple(SCENARIOS)) -> Tried:
-    """Try each damage, or each so many of them."""
+def try_all(
+    every: int = 1, scenarios: Sequence[str] = tuple(SCENARIOS), *, first: int = 0
+) -> Tried:
+    """Try each damage, or each so many of them, from the first one on of each scenario."""
     tried = Tried()
     for scenario in scenarios:
-        for damage in islice(damages(scenario), 0, None, every):
+        for damage in islice(damages(scenario), first, None, every):
             tried.damages += 1
             tried.kinds[damage.kind] += 1
             try:

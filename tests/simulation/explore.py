@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
 
 from tests.simulation.choices import simplest
@@ -109,13 +110,22 @@ def _batches(first: int, schedules: float) -> Iterator[tuple[int, int]]:
         left -= count
 
 
-def shortest_story(seed: int, mutation: Mutation = unchanged) -> Outcome:
-    """The schedule of a seed that breaks a promise, with all taken out that does not matter."""
+def shortest_story(seed: int, mutation: Mutation = unchanged, *, plays: float = inf) -> Outcome:
+    """The schedule of a seed that breaks a promise, with all taken out that does not matter.
+
+    Args:
+        seed: of the schedule.
+        mutation: what it was played with.
+        plays: after so many, what is left must do.
+    """
+    played = count(1)
     with mutation.applied():
         outcome = play(seed, without=mutation.without)
         kind = _kind(outcome.violation)
 
         def fails(recorded: Sequence[int]) -> bool:
+            if next(played) > plays:
+                return False
             again = play(seed, replay=recorded, without=mutation.without)
             return _kind(again.violation) == kind
 

@@ -107,3 +107,20 @@ MUTATIONS: Mapping[str, Mutation] = {
     "look at what came back": Mutation(applied=_never_look_back),
     "record of what was cleaned up": Mutation(applied=_keep_no_record),
 }
+
+NOTICED: Mapping[str, int] = {
+    "If-Match on read": 79,
+    "create-if-absent on commit": 2,
+    "ETag on delete": 934,
+    "checksum on publish": 194,
+    "commit before publish": 1,
+    "HEAD before delete": 112,
+    "comparison with the log on commit": 2,
+    "comparison of the log with the outputs that are there": 268,
+    "S3's clock for retention": 133,
+    "comparison with what was compacted of a key": 2,
+    "comparison with what others compacted meanwhile": 2,
+    "look at what came back": 0,
+    "record of what was cleaned up": 0,
+}
+"""Seeds of schedules that noticed; one that is no longer right costs time, no more."""

@@ -1,0 +1,62 @@
+"""Which modules one process of pytest-xdist runs one after the other, and which it begins with.
+
+Left alone, ``--dist loadfile`` begins with the modules that have most tests. Two modules with the
+same deployments, or the same Spark, then make them twice; and a long module of few tests begins
+last, when the other process has nothing left to do.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # not marked as typed
+
+#: What is run together, the longest first; an order that is no longer right costs time, no more.
+TOGETHER: tuple[tuple[str, ...], ...] = (
+    (
+        "spark/test_parquet_convert",
+        "spark/test_parquet_merge",
+        "spark/test_parquet_hash",
+        "spark/test_parquet_job",
+        "spark/test_parquet_ways",
+    ),
+    ("faults/test_faulty_runs",),
+    (
+        "infrastructure/test_checks",
+        "infrastructure/test_least_privilege",
+        "infrastructure/test_synthesis",
+        "infrastructure/test_resources",
+    ),
+    ("infrastructure/test_workflow_run",),
+    ("hostile/test_memory",),
+    # Behind the others with a Java of their own: memory is not without end.
+    ("spark/test_shipping", "spark/test_executors"),
+    ("e2e/test_installed",),
+    ("faults/test_dropped_conditions",),
+    ("e2e/test_cli_demo",),
+    ("e2e/test_cli_commands",),
+    ("statemachine/test_engine",),
+    ("faults/test_machine_faults",),
+    ("simulation/test_schedules",),
+    ("e2e/test_clean_up_run",),
+    ("statemachine/test_spark_branch",),
+    ("faults/test_wrong_bytes",),
+    ("e2e/test_killed_workers",),
+)
+_PLACES = {
+    f"tests/{name}.py": f"{number:02} {names[0]}"
+    for number, names in enumerate(TOGETHER)
+    for name in names
+}
+
+
+class Balanced(LoadFileScheduling):
+    """``--dist loadfile``, with modules that share what takes long in one piece of work."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.split("::", 1)[0]
+        return _PLACES.get(module, module)
+
+    def _assign_work_unit(self, node: object) -> None:
+        # Numbers come before names, which stay in their order.
+        first = min(self.workqueue, key=lambda scope: scope[:2] if scope[0].isdigit() else "~")
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
