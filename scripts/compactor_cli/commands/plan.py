@@ -6,7 +6,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 def find(settings: Settings, store: S3Store) -> Discovery:
     """The partitions."""
 
-    def committed(partition: Partition) -> set[bytes]:
+    def committed(partition: Partition) -> Container[bytes]:
         return CommitLog(store, settings, partition).load().committed
 
     with progress("discovering"):
