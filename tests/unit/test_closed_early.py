@@ -66,7 +66,8 @@ WHOLE_CALLS = calls_of(World.run)
 def test_call_after_call_commits_what_it_read_and_reads_nothing_twice() -> None:
     made = world()
     made.store.hooks.after.append(made.check)
-    counts, read, status = Counts(), [], "more"
+    counts, status = Counts(), "more"
+    read: list[int] = []
     while status == "more":
         before = made.store.count("read_source")
         receipt = call(made, FITTING, counts=counts)

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from compactor.log.contents import UNREAD_MARK, Contents, mark_of, overwritten
+from compactor.log.digests import Digests
 from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.entries import LogState
 from compactor.log.manifest import ManifestRow
@@ -73,7 +74,7 @@ def test_a_checkpoint_with_half_a_content_is_damage() -> None:
 
 
 def test_a_checkpoint_written_before_contents_were_remembered_knows_none() -> None:
-    state = decode_checkpoint(encode_checkpoint(LogState(last=1, committed={b"x" * 16})))
+    state = decode_checkpoint(encode_checkpoint(LogState(last=1, committed=Digests({b"x" * 16}))))
     assert state.contents.to_bytes() == b""
     group = make_group([source("a")], settings())
     assert state.contents.held_by(group, set()) is group

@@ -7,7 +7,7 @@ stored      the logs of a destination, found without knowing its partitions
 identity    which log a state is; whole: whether it is all there
 manifest    where each source lies in its output; slices: how its bytes come back from there
 columnar    what a commit keeps of an output that holds rows instead of bytes
-contents    which contents a log has of which keys
+contents    which contents a log has of which keys; digests: the sources that it names
 schemes     how a destination's sources are divided into partitions
 left_alone  the sources a commit left alone, counted by their reasons
 old_rules   commits made before headers were confirmed; passed: those found sound since

@@ -11,6 +11,7 @@ from isal import igzip
 from compactor.decoding import decoder, require_version
 from compactor.log import manifest
 from compactor.log.contents import Contents, values_in
+from compactor.log.digests import Digests
 from compactor.log.entries import (
     KEPT_RUNS,
     NOTHING,
@@ -141,7 +142,7 @@ def encode_checkpoint(state: LogState) -> bytes:
     document = {
         "version": LOG_VERSION,
         "through": state.last,
-        "committed": b"".join(sorted(state.committed)),
+        "committed": state.committed.to_bytes(),
         "quarantined": b"".join(sorted(state.quarantined)),
         "contents": state.contents.to_bytes(),
         "passing": b"".join(sorted(state.passing)),
@@ -164,7 +165,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
     return LogState(
         last=document.through,
         checkpoint=document.through,
-        committed=split_digests(document.committed),
+        committed=Digests.from_bytes(document.committed),
         quarantined=split_digests(document.quarantined),
         passing=split_digests(document.passing),
         undecided={name: split_digests(found) for name, found in document.undecided.items()},

@@ -21,6 +21,7 @@ from compactor.errors import IntegrityError
 from compactor.log import left_alone, manifest
 from compactor.log.columnar import Columnar
 from compactor.log.contents import Contents
+from compactor.log.digests import Digests
 from compactor.log.left_alone import BY_SETTINGS, LeftAlone
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
@@ -320,7 +321,7 @@ class LogState:
 
     last: int = 0
     checkpoint: int = 0
-    committed: set[bytes] = field(default_factory=set)
+    committed: Digests = field(default_factory=Digests)
     quarantined: set[bytes] = field(default_factory=set)
     passing: set[bytes] = field(default_factory=set)
     undecided: dict[str, set[bytes]] = field(default_factory=dict)

@@ -6,6 +6,7 @@ headers     whether what sources begin with is a header; first_lines: what decid
 copies      sources whose bytes S3 copies; again: those whose content is committed already
 denied      sources that may not be read; twice: those that are read a second time
 pending     an output that is stored and cannot be read yet, and its writer
+reading_time  how long it is read for
 group       what is done with one group before its commit
 verify      what went in came out
 publish     the verb: a committed output is made readable; confirm: and is what was hashed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -64,10 +64,10 @@ def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, 
     return store.with_traits(traits_of(findings)), warnings_of(findings)
 
 
-def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], set[bytes]]:
+def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], Container[bytes]]:
     """What discovery asks of a partition: the identities of the sources that its log names."""
 
-    def committed(partition: Partition) -> set[bytes]:
+    def committed(partition: Partition) -> Container[bytes]:
         return CommitLog(store, settings, partition).load().committed
 
     return committed
