@@ -501,8 +501,7 @@ def test_of_two_first_runs_that_contradict_one_has_no_commit() -> None:
             world.store.hooks.clear()
             log = CommitLog(world.store, settings(depth=1), coarse)
             state = log.load()
-            log.claim(state)
-            log._keep_scheme(state)
+            log.prepare(state)
 
     world.store.hooks.before.append(other_first)
     with pytest.raises(InvalidInput, match="depth"):
