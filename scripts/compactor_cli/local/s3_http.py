@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
-from typing import IO, Any
+from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from moto.core.request import (
@@ -139,7 +139,7 @@ class _Connection(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         length = environ.get("CONTENT_LENGTH", "0")
         if "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
-            body = DechunkedInput(self.rfile).read()
+            body = DechunkedInput(cast("IO[bytes]", self.rfile)).read()
         elif length.isdecimal():
             body = self.rfile.read(int(length))
             if len(body) < int(length):
@@ -212,14 +212,14 @@ class _Answer:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _line(stream: IO[bytes]) -> str:
+def _line(stream: io.BufferedIOBase) -> str:
     line = stream.readline(_LONGEST_LINE)
     if line and not line.endswith(b"\n"):
         raise _Malformed
     return line.rstrip(b"\r\n").decode("latin-1")
 
 
-def _headers(stream: IO[bytes]) -> dict[str, Any]:
+def _headers(stream: io.BufferedIOBase) -> dict[str, Any]:
     """The headers of a request as WSGI names them."""
     found: dict[str, Any] = {}
     underscored: _Headers = []

@@ -169,7 +169,7 @@ def _put_object(write: _Write) -> _Answer:
     write.require_headers(frozenset({"if-none-match"}))
     write.require_condition()
     made = write.backend.put_object(write.bucket.name, write.name, write.body, storage="STANDARD")
-    made.set_metadata(metadata_from_headers(write.headers))
+    made.set_metadata(metadata_from_headers(dict(write.headers)))
     made.set_acl(write.bucket.acl)
     # Those of an object that was here before.
     write.backend.tagger.delete_all_tags_for_resource(made.arn)
@@ -180,7 +180,7 @@ def _create_upload(write: _Write) -> _Answer:
     if write.body:
         raise _LeftToMoto
     write.require_headers(_OF_UPLOAD)
-    metadata = metadata_from_headers(write.headers)
+    metadata = metadata_from_headers(dict(write.headers))
     upload = write.backend.create_multipart_upload(
         write.bucket.name, write.name, metadata, "STANDARD", {}, None, None, None
     )
