@@ -6,6 +6,8 @@ Step Functions matches errors by class name, so these names are part of the inte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class CompactorError(Exception):
     """Base of every error this project raises on purpose."""
@@ -71,6 +73,19 @@ class PartitionsFailed(CompactorError):
     def __init__(self, cause: str, report: object = None) -> None:
         super().__init__(cause)
         self.report = report
+
+
+class TimeRanOut(CompactorError):
+    """The time that a run was given is over: what was committed stands, run it again for the rest.
+
+    Args:
+        stands: what is done, in one line.
+        left: paths of the partitions that are not.
+    """
+
+    def __init__(self, stands: str, left: Sequence[str] = ()) -> None:
+        super().__init__(stands)
+        self.left = left
 
 
 class ObjectArchived(InvalidInput):

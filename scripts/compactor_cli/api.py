@@ -17,7 +17,7 @@ from typing import Any
 from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery
-from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
+from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
 from compactor.probe.probe import recorded_traits
 from compactor.report.html import human_bytes
 from compactor.report.report import RunReport
@@ -32,7 +32,7 @@ from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, counted, heard_by
 from compactor_cli.restored_files import Targets
 from compactor_cli.runs import new_run_id
-from compactor_cli.whole import Machine, run_here
+from compactor_cli.whole import Machine, require_time_limit, run_here
 
 __all__ = [
     "CleanUp",
@@ -223,6 +223,7 @@ def run(
     endpoint_url: str | None = None,
     on_progress: OnStep | None = None,
     log: str | os.PathLike[str] | None = None,
+    time_limit_seconds: float | None = None,
     **fields: Any,
 ) -> RunReport:
     """Compact, clean up where ``clean_up="delete"`` asks for it, and report.
@@ -236,21 +237,33 @@ def run(
         endpoint_url: likewise.
         on_progress: likewise.
         log: a file to which the workers append what they log; None drops it.
+        time_limit_seconds: no partition is begun when less than a minute of it is left; at
+            least 120; None for no limit.
         fields: likewise.
 
     Raises:
         InvalidInput: an argument is at fault; nothing was done.
         PartitionsFailed: some partitions failed, all others are done; ``report`` of the error is
             the run's report. Run it again: it redoes what is left.
+        TimeRanOut: the time is over, and partitions are ``left``. Run it again for those.
         TransientStoreError: nobody answers.
     """
     if workers is not None and workers < 1:
         raise InvalidInput("workers", workers, "1 or more")
+    limit = require_time_limit("time_limit_seconds", time_limit_seconds)
     settings = _settings(source, destination, fields)
     open_store(endpoint_url, settings.state.bucket)
-    machine = Machine(workers or os.cpu_count() or 1, endpoint_url, Path(log) if log else None)
+    machine = Machine(
+        workers or os.cpu_count() or 1,
+        endpoint_url,
+        Path(log) if log else None,
+        time_limit_seconds=limit,
+    )
     with heard_by(on_progress or _nobody):
-        report = run_here(settings, machine).report
+        done = run_here(settings, machine)
+    report = done.report
+    if report is None:
+        raise TimeRanOut(done.stands, done.left)
     if report.status == "failed":
         raise PartitionsFailed(report.cause, report)
     return report

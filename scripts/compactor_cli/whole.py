@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from compactor.clock import SystemClock
+from compactor.errors import InvalidInput
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
@@ -26,6 +28,9 @@ from compactor_cli.local.partition_workers import CALL_SECONDS, PartitionWorkers
 from compactor_cli.local.spark_job import LocalSpark
 from compactor_cli.runs import new_run_id
 
+# Discovery, and one partition that is begun with a minute to go.
+LEAST_LIMIT_SECONDS = 120.0
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -37,37 +42,67 @@ class Machine:
         log: receives what the processes print; None drops it.
         call_seconds: a process that works on a partition for longer without an answer is killed
             and replaced.
+        time_limit_seconds: partitions for which no time is left are left; None for no limit.
     """
 
     workers: int
     endpoint_url: str | None = None
     log: Path | None = None
     call_seconds: float = CALL_SECONDS
+    time_limit_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A run that has come to its report.
+    """A run that has come to its report, or to the end of its time.
 
     Attributes:
+        report: None when time ran out, and partitions are left.
+        left: their paths.
+        stands: what is done then, in one line.
         seconds: from its start to its end.
         worker_peak_bytes: largest resident memory any worker process reached.
         workers_replaced: worker processes that died or were killed.
     """
 
-    report: RunReport
+    report: RunReport | None
     seconds: float
     worker_peak_bytes: int
     workers_replaced: int
+    left: Sequence[str] = ()
+    stands: str = ""
 
 
 class RunInterrupted(KeyboardInterrupt):
     """A run was interrupted, and everything it had started has ended; says what stands."""
 
 
-class _NoDeadline:
+class _Limit:
+    """The time of a run, from now on; None for as long as it takes."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._ends_at = math.inf if seconds is None else time.monotonic() + seconds
+
     def remaining_seconds(self) -> float:
-        return math.inf
+        return self._ends_at - time.monotonic()
+
+
+def require_time_limit(field: str, seconds: float | None) -> float | None:
+    """The limit, when it leaves time for anything.
+
+    Args:
+        field: what it is called where it was given.
+        seconds: None for no limit.
+
+    Raises:
+        InvalidInput: it does not.
+    """
+    if seconds is not None and not LEAST_LIMIT_SECONDS <= seconds < math.inf:
+        accepted = (
+            f"at least {LEAST_LIMIT_SECONDS:g} seconds: a partition is begun while 60 are left"
+        )
+        raise InvalidInput(field, seconds, accepted)
+    return seconds
 
 
 class _Show(Observer):
@@ -101,6 +136,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         RunInterrupted: in place of KeyboardInterrupt.
     """
     began = time.monotonic()
+    deadline = _Limit(machine.time_limit_seconds)
     run_id = run_id or new_run_id()
     environment = engine_environment({}, machine.endpoint_url)
     with (
@@ -111,7 +147,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         bar.show(0, text="discovering")
         show = _Show(bar)
         task = WorkerTask(
-            settings, run_id, machine.endpoint_url, environment, log, machine.call_seconds
+            settings, run_id, machine.endpoint_url, environment, log, machine.call_seconds, deadline
         )
         workers = PartitionWorkers(machine.workers, task)
         given = Given(
@@ -120,20 +156,21 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
             started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             store=S3Store(make_client(machine.endpoint_url)),
             clock=SystemClock(),
-            deadline=_NoDeadline(),
+            deadline=deadline,
             workers=lambda store: workers,
             spark=LocalSpark(environment, log),
             observer=show,
         )
         try:
-            report = run_whole(given).report
+            ended = run_whole(given)
         except KeyboardInterrupt:
             raise RunInterrupted(_stands(show.last)) from None
         finally:
             workers.close()
-    # Nothing limits the time of this run, so nothing is left for another call.
-    assert report is not None  # noqa: S101 - see above
-    return Done(report, time.monotonic() - began, workers.peak_bytes, workers.replaced)
+    seconds = time.monotonic() - began
+    stands = "" if ended.report is not None else _stands(show.last)
+    peak, replaced = workers.peak_bytes, workers.replaced
+    return Done(ended.report, seconds, peak, replaced, ended.left, stands)
 
 
 def compacting_text(at: RunProgress | WorkflowProgress) -> str:

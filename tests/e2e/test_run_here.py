@@ -12,22 +12,28 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import compactor
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
+from compactor.errors import InvalidInput
 from compactor.runs.receipts import Counts
 from compactor.stores.s3 import S3Store
 from compactor.whole.again import LOST, STOPPED
 from compactor.whole.orders import DONE, Order
+from compactor_cli import whole
 from compactor_cli.commands import main
+from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
 from compactor_cli.local.embedded import EmbeddedS3
 from compactor_cli.local.engine import engine_environment
 from compactor_cli.local.partition_workers import PartitionWorkers, WorkerTask
 from tests.conftest import REPO_ROOT
 from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake
+from tests.support.examples import settings
 
 RUNS = "_compactor/compacted/runs/"
 
@@ -78,6 +84,10 @@ def workers(s3: EmbeddedS3, tmp_path: Path) -> Iterator[tuple[PartitionWorkers, 
             made.close()
 
 
+def log_lines(log: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+
+
 def pid_of(workers: PartitionWorkers) -> int:
     (worker,) = workers._pool._all
     return worker.start().pid
@@ -85,7 +95,7 @@ def pid_of(workers: PartitionWorkers) -> int:
 
 @pytest.mark.parametrize("trouble", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_process_that_dies_or_hangs_is_replaced_and_loses_its_order_alone(
-    workers: tuple[PartitionWorkers, list[Order]], trouble: signal.Signals
+    workers: tuple[PartitionWorkers, list[Order]], tmp_path: Path, trouble: signal.Signals
 ) -> None:
     made, orders = workers
     assert made.carry_out(orders[0]).status == DONE
@@ -94,7 +104,11 @@ def test_a_process_that_dies_or_hangs_is_replaced_and_loses_its_order_alone(
     object.__setattr__(made._task, "call_seconds", 1.0)
     lost = made.carry_out(orders[1])
     assert lost.error == LOST
-    assert ("timed out" if trouble is signal.SIGSTOP else "signal: 9") in lost.cause
+    hung = "killed, since it timed out after 1 s"
+    how = hung if trouble is signal.SIGSTOP else "ended by signal 9 (SIGKILL)"
+    assert lost.cause == f"its worker process {how}"
+    (line,) = (one for one in log_lines(tmp_path / "log") if one["level"] == "ERROR")
+    assert (line["path"], line["message"]) == (orders[1].path, f"WorkerLost: {lost.cause}")
     object.__setattr__(made._task, "call_seconds", 60.0)
     again = made.carry_out(orders[1])
     assert again.status == DONE
@@ -178,6 +192,40 @@ def test_an_interrupt_ends_a_run_and_its_processes_tells_what_stands_and_is_made
     assert len(lake.keys("compacted/")) == 2 * many
 
 
+def test_a_run_whose_time_is_over_tells_what_stands_and_the_next_one_does_the_rest(
+    s3: EmbeddedS3, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(s3)
+    words = ["run", *lake.uris, *lake.endpoint, "--depth", "1", "--workers", "1"]
+    # Less than a minute: no partition is begun.
+    monkeypatch.setattr(whole, "LEAST_LIMIT_SECONDS", 1.0)
+    assert main([*words, "--time-limit", "59", "--json"]) == EXIT_TIME_RAN_OUT == 3
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert (document["status"], document["error"]) == ("MORE", "TimeRanOut")
+    assert told.err.startswith(f"compactor: time ran out: 0 of {PARTITIONS} partitions are done")
+    assert not lake.keys("compacted/")
+    assert main([*words, "--time-limit", "600"]) == 0
+    assert lake.prove().holds
+
+
+def test_the_workers_of_a_run_have_no_more_time_than_it_has() -> None:
+    task = WorkerTask(settings(), "run-1", None, {}, 0, 900.0, whole._Limit(200.0))
+    assert 190 < task.seconds <= 200
+    assert replace(task, call_seconds=60.0).seconds == 60
+    assert replace(task, deadline=None).seconds == 900
+
+
+@pytest.mark.parametrize("limit", ["119", "0", "-1", "nan", "inf"])
+def test_a_time_limit_that_leaves_time_for_nothing_is_refused(
+    limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "s3://a/b/", "s3://c/d/", f"--time-limit={limit}"]) == 2
+    assert "--time-limit" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="time_limit_seconds"):
+        compactor.run("s3://a/b/", "s3://c/d/", time_limit_seconds=float(limit))
+
+
 def test_the_log_has_a_line_for_each_partition_and_the_traceback_of_a_failure(
     s3: EmbeddedS3, tmp_path: Path
 ) -> None:
@@ -186,7 +234,7 @@ def test_the_log_has_a_line_for_each_partition_and_the_traceback_of_a_failure(
     lake.write(damaged, b"no commit")
     words = ("--depth", "1", "--workers", "1", "--log", str(log))
     assert main(["run", *lake.uris, *lake.endpoint, *words]) == 1
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    lines = log_lines(log)
     assert {line["path"] for line in lines} == {f"p{n}/" for n in range(PARTITIONS)}
     (failed,) = (line for line in lines if line["level"] == "ERROR")
     assert failed["path"] == "p2/"

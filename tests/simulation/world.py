@@ -17,6 +17,7 @@ from compactor.errors import (
 )
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
+from compactor.log.seen import SeenState
 from compactor.model import PASSING_REASONS
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
@@ -108,6 +109,8 @@ class World:
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
+        self._seen = SeenState()
+        self._workers = 0
         self.tampered: dict[str, bytes] = {}
         self.damaged: dict[str, bytes] = {}
         self.earlier_etag: set[str] = set()
@@ -282,11 +285,14 @@ class World:
         """An invocation for the partition; a twin has the run id of another."""
         run_id = twin_of or self.named("run")
         deadline = Patience(patience)
+        # Half of all invocations are carried out by one process, which remembers.
+        self._workers += 1
+        seen = self._seen if self._workers % 2 else SeenState()
 
         def work() -> Receipt:
             client = self.client(process, deadline)
             run = PartitionRun(
-                PARTITION, self.settings, client, self.machine_clock, deadline, run_id
+                PARTITION, self.settings, client, self.machine_clock, deadline, run_id, seen=seen
             )
             return record_partition(run, Counts())
 

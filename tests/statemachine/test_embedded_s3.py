@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import socket
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -130,6 +134,69 @@ def test_of_many_writers_that_want_one_key_absent_exactly_one_wins(
     with ThreadPoolExecutor(8) as threads:
         outcomes = Counter(threads.map(write, range(160)))
     assert outcomes == {"written": 20, "PreconditionFailed": 140}
+
+
+def test_a_connection_stays_open_for_the_next_request(s3: EmbeddedS3) -> None:
+    s3.seed("kept-open", [SeedObject("a", b"a")])
+    server = urlsplit(s3.endpoint_url)
+    with closing(HTTPConnection(str(server.hostname), server.port)) as connection:
+        connection.connect()
+        before = connection.sock
+        for method, body in (("GET", b"a"), ("HEAD", b""), ("PUT", b""), ("GET", b"new")):
+            sent = b"new" if method == "PUT" else None
+            connection.request(method, "/kept-open/a", sent)
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (200, body)
+            assert connection.sock is before
+
+
+def test_a_body_in_chunks_is_taken_whole(s3: EmbeddedS3, client: Any) -> None:
+    s3.create_bucket("chunks")
+    server = urlsplit(s3.endpoint_url)
+    with closing(HTTPConnection(str(server.hostname), server.port)) as connection:
+        pieces = iter([b"one,", b"two,", b"three"])
+        connection.request("PUT", "/chunks/a", pieces, encode_chunked=True)
+        assert connection.getresponse().status == 200
+    assert client.get_object(Bucket="chunks", Key="a")["Body"].read() == b"one,two,three"
+
+
+def test_what_is_no_request_is_refused_and_stops_nobody_else(
+    s3: EmbeddedS3, client: Any, bucket: str
+) -> None:
+    server = urlsplit(s3.endpoint_url)
+    for words in (b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nno header\r\n\r\n"):
+        with socket.create_connection((server.hostname, server.port)) as connection:
+            connection.sendall(words)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
+    assert client.head_object(Bucket=bucket, Key="a")["ContentLength"] == 1
+
+
+def test_what_replaces_an_object_has_none_of_its_metadata_and_tags(
+    client: Any, s3: EmbeddedS3
+) -> None:
+    s3.create_bucket("replaced")
+    where = {"Bucket": "replaced", "Key": "one"}
+    client.put_object(**where, Body=b"old", Metadata={"a": "1"}, Tagging="b=2")
+    client.put_object(**where, Body=b"newer", ContentType="text/x", Metadata={"c": "3"})
+    head = client.head_object(**where)
+    assert (head["ContentLength"], head["ContentType"]) == (5, "text/x")
+    assert head["Metadata"] == {"c": "3"}
+    assert client.get_object_tagging(**where)["TagSet"] == []
+    assert client.get_object(**where)["ETag"] == head["ETag"]
+
+
+def test_what_is_not_plain_about_a_write_is_kept(client: Any, s3: EmbeddedS3) -> None:
+    s3.create_bucket("special")
+    where = {"Bucket": "special", "Key": "one"}
+    client.put_object(**where, Body=b"x", StorageClass="STANDARD_IA", Tagging="a=1")
+    assert client.head_object(**where)["StorageClass"] == "STANDARD_IA"
+    assert client.get_object_tagging(**where)["TagSet"] == [{"Key": "a", "Value": "1"}]
+    enabled = {"Status": "Enabled"}
+    client.put_bucket_versioning(Bucket="special", VersioningConfiguration=enabled)
+    made = {client.put_object(**where, Body=body)["VersionId"] for body in (b"1", b"2")}
+    versions = client.list_object_versions(Bucket="special")["Versions"]
+    assert made < {one["VersionId"] for one in versions}
+    assert len(versions) == 3
 
 
 def test_a_name_that_is_no_bucket_name_is_refused(s3: EmbeddedS3) -> None:

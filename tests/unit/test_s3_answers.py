@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.utils import parse_timestamp
 
 from compactor.errors import (
     AlreadyExists,
@@ -20,7 +21,7 @@ from compactor.errors import (
     UnreadableSource,
 )
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store
+from compactor.stores.s3 import S3Store, moment_of
 from tests.support.s3_requests import (
     ETAG,
     MIB,
@@ -389,3 +390,18 @@ def test_pages_are_asked_for_by_the_token_of_the_page_before(
         False,
     ]
     assert "start-after=p0" in s3.asked[0].path
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Sun, 22 Nov 2026 05:52:48 GMT", "2026-11-22T05:52:48.000Z", "2026-11-22T05:52:48Z"],
+)
+def test_points_in_time_are_read_as_botocore_reads_them(text: str) -> None:
+    assert moment_of(text) == parse_timestamp(text)
+    assert moment_of(text).timestamp() == 1_795_326_768
+
+
+def test_what_is_no_point_in_time_is_refused() -> None:
+    for text in ("yesterday GMT", "soon", ""):
+        with pytest.raises(ValueError, match=r".*"):
+            moment_of(text)

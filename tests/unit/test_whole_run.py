@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from compactor import layout
 from compactor.discovery.discover import Discovery
-from compactor.errors import SourceChanged, TransientStoreError
+from compactor.errors import IntegrityError, InvalidInput, SourceChanged, TransientStoreError
 from compactor.ports import ObjectStore
 from compactor.whole.again import LOST, RETRIES, STOPPED
 from compactor.whole.here import ThisProcess
@@ -83,6 +85,23 @@ class Troubled:
 
     def stop(self) -> None:
         self.stopped.set()
+
+
+class Lossy(Troubled):
+    """Workers of which those are lost that work on a/, and on b/ for the second time."""
+
+    def __init__(self, desk: Desk, ending: str) -> None:
+        super().__init__(desk, 1, {})
+        self._ending = ending
+        self._begun: set[str] = set()
+
+    def carry_out(self, order: Order) -> Answer:
+        if order.path == "a/" or order.path in self._begun:
+            return Answer(FAILED, LOST, self._ending)
+        if order.path == "b/":
+            self._begun.add(order.path)
+            return self._desk.carry_out(order, Seconds(lambda: 0.0))
+        return super().carry_out(order)
 
 
 class World:
@@ -167,6 +186,58 @@ def test_receipts_that_workers_answered_with_are_not_read_again() -> None:
     assert world.store.count("get", prefix="_compactor/compacted/runs/run-1/receipts/") == 0
 
 
+def test_a_process_asks_once_how_sources_are_divided_and_each_time_which_log_it_is() -> None:
+    state = "_compactor/compacted/"
+    asked: list[Counter[str]] = []
+    for paths in (["a/"], ["a/", "b/", "c/"]):
+        world = World(*paths)
+        world.run()
+        assert len(world.outputs) == len(paths)
+        names = [
+            (kind, what)
+            for kind in ("head", "get", "list_objects", "create")
+            for what in ("identity.json", "schemes/")
+        ]
+        count = world.store.count
+        asked.append(Counter({f"{k} {w}": count(k, prefix=f"{state}{w}") for k, w in names}))
+    assert asked[1] - asked[0] == {"get identity.json": 2}
+
+
+@pytest.mark.parametrize(
+    ("gone", "outputs"), [("identity.json", ["a"]), ("schemes/", ["a", "b"]), ("", ["a", "b"])]
+)
+def test_what_a_process_remembers_doubles_nothing_when_the_state_is_damaged_meanwhile(
+    gone: str, outputs: list[str]
+) -> None:
+    world = World("a/", "b/")
+
+    class Damages(Observer):
+        def answered(self, order: Order, answer: Answer) -> None:
+            if order.path == "a/":
+                for key in world.store.contents("lake", f"_compactor/compacted/{gone}"):
+                    if "/runs/" not in key:
+                        world.store.remove("lake", key)
+
+    world.seen = Damages()  # type: ignore[assignment]  # only what is told of counts here
+    world.run()
+    assert world.outputs == outputs
+    world.seen = Seen()
+    for run_id in ("run-2", "run-3"):
+        # More of both, for which the log is needed.
+        body = f'{{"more":"{run_id}"}}\n'.encode()
+        for path in ("a/", "b/"):
+            key = f"logs/{path}{run_id}.json"
+            world.store.seed("source", key, body, last_modified=LONG_AGO)
+        with suppress(IntegrityError, InvalidInput):
+            world.run(run_id=run_id)
+        lines = [
+            line
+            for body in world.store.contents("lake", "compacted/").values()
+            for line in body.splitlines()
+        ]
+        assert len(lines) == len(set(lines))
+
+
 def test_progress_counts_partitions_and_objects_as_they_are_done() -> None:
     world = World("a/", "b/", "c/")
     world.troubled(c=["IntegrityError"])
@@ -194,6 +265,17 @@ def test_a_failure_that_does_not_pass_is_given_up_and_the_others_are_done() -> N
     assert world.seen.answers.count(("a/", LOST)) == 1 + RETRIES[LOST].attempts
     assert ended.report is not None
     assert "a/: WorkerLost no receipt" in ended.report.cause
+
+
+def test_the_report_says_how_the_last_worker_of_a_lost_partition_ended() -> None:
+    world = World("a/", "b/", "c/")
+    ending = "its worker process ended by signal 9 (SIGKILL)"
+    world.run(lambda desk: Lossy(desk, ending))
+    told = {one["path"]: one for one in world.stored("report.json")["partitions"]}
+    assert [told[path]["error"] for path in ("a/", "b/", "c/")] == [LOST, LOST, ""]
+    assert told["a/"]["cause"].startswith("no receipt")
+    assert told["a/"]["cause"].endswith(f": {ending}")
+    assert told["b/"]["cause"] == f"the last receipt says that work was left: {ending}"
 
 
 @pytest.mark.parametrize("error", ["IntegrityError", "InvalidInput", "KeyError"])
@@ -246,6 +328,25 @@ def test_partitions_for_which_there_is_no_time_are_left_and_a_second_call_does_t
     assert second.report.totals.objects_in == 4
     # The partition that was done is not looked at again.
     assert [path for path, _ in world.seen.answers] == ["a/", "b/"]
+
+
+def test_spark_for_which_no_time_is_left_is_killed_and_its_partitions_are_left() -> None:
+    world = World("a/", "b/", lambda_max_objects=1)
+
+    class Endless(FakeSpark):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stopped = threading.Event()
+
+        def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
+            assert self.stopped.wait(30)
+            return "killed"
+
+        def stop(self) -> None:
+            self.stopped.set()
+
+    ended = world.run(spark=Endless(), deadline=Seconds(lambda: 0.01))
+    assert (ended.report, ended.left) == (None, ["a/", "b/"])
 
 
 def test_an_interrupt_stops_the_workers_and_is_passed_on() -> None:

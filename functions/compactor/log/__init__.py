@@ -4,7 +4,7 @@ log         CommitLog: reads a partition's log, and commits by one create-if-abs
 entries     Commit, Output and what a log says: a pure fold over its entries
 encoding    entries and checkpoints as they lie on S3
 stored      the logs of a destination, found without knowing its partitions
-identity    which log a state is; whole: whether it is all there
+identity    which log a state is; whole: whether it is all there; seen: what a process knows of it
 manifest    where each source lies in its output; slices: how its bytes come back from there
 columnar    what a commit keeps of an output that holds rows instead of bytes
 contents    which contents a log has of which keys; digests: the sources that it names

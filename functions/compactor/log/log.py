@@ -12,9 +12,10 @@ from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, LogState, output_digest
-from compactor.log.identity import claim_identity, require_identity
+from compactor.log.identity import claim_identity, read_identity, require_identity
 from compactor.log.manifest import identities
 from compactor.log.schemes import remember_scheme
+from compactor.log.seen import SeenState
 from compactor.log.stored import every_entry, read_checkpoint, read_entry
 from compactor.log.whole import not_whole, outputs_there, require_unbroken
 from compactor.model import Partition, SourceObject
@@ -25,12 +26,26 @@ _NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
 
 
 class CommitLog:
-    """One partition's commit log on a store."""
+    """One partition's commit log on a store.
 
-    def __init__(self, store: ObjectStore, settings: Settings, partition: Partition) -> None:
+    Args:
+        store: where it is.
+        settings: of the run.
+        partition: whose it is.
+        seen: what this process knows of the state already; added to. None for nothing.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        settings: Settings,
+        partition: Partition,
+        seen: SeenState | None = None,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._partition = partition
+        self._seen = seen or SeenState()
         self._bucket, self._prefix = layout.commits_prefix(settings, partition)
 
     def load(self) -> LogState:
@@ -67,9 +82,17 @@ class CommitLog:
             if state.log_id:
                 require_identity(self._settings, self._store, state.log_id)
             else:
-                state.log_id = claim_identity(self._settings, self._store).log_id
+                state.log_id = self._identity()
             state.claimed = True
         return state.log_id
+
+    def _identity(self) -> str:
+        """What the marker says, which is made where there is none: one GET once it was seen."""
+        found = read_identity(self._settings, self._store) if self._seen.log_id else None
+        if found is None or found.log_id != self._seen.log_id:
+            found = claim_identity(self._settings, self._store)
+        self._seen.log_id = found.log_id
+        return found.log_id
 
     def require_whole(self, state: LogState) -> None:
         """Make sure that the log names every output that is there: otherwise entries are gone.
@@ -124,8 +147,10 @@ class CommitLog:
         """
         log_id = self.claim(state)
         if not state.scheme_kept:
-            # Before the first commit of a run, so that of two that contradict one has none.
-            remember_scheme(self._settings, self._store)
+            if self._seen.scheme_of != log_id:
+                # Before the first commit of a run, so that of two that contradict one has none.
+                remember_scheme(self._settings, self._store)
+                self._seen.scheme_of = log_id
             state.scheme_kept = True
         return log_id
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -30,6 +29,8 @@ from compactor.settings.settings import Settings
 REPORT_VERSION = 1
 _READERS = 16
 _SHOWN_CAUSES = 3
+#: The error of a partition whose worker ended without a word.
+LOST = "WorkerLost"
 SPARK_ERROR_NAME = "spark-error.json"
 # Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
 _REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
@@ -142,11 +143,21 @@ class RunIdentity:
     clean_up_failure: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of partitions, by their path, without asking the store.
+
+    Attributes:
+        done: receipts that need not be read.
+        lost: how the last worker of a partition ended, where it was lost.
+    """
+
+    done: Mapping[str, Receipt] = field(default_factory=dict)
+    lost: Mapping[str, str] = field(default_factory=dict)
+
+
 def report(
-    run: RunIdentity,
-    settings: Settings,
-    store: ObjectStore,
-    known: Mapping[str, Receipt] = MappingProxyType({}),
+    run: RunIdentity, settings: Settings, store: ObjectStore, known: Known | None = None
 ) -> RunReport:
     """Gather the receipts of a run and store ``report.json`` and ``report.html``.
 
@@ -156,7 +167,7 @@ def report(
         run: which one.
         settings: of the run.
         store: where the receipts are, and the report goes.
-        known: receipts that need not be read, by the path of their partition.
+        known: what need not be read, and what nobody wrote; None for nothing.
 
     Raises:
         IntegrityError: a later version of this program wrote what the run left.
@@ -167,11 +178,14 @@ def report(
     left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
     items = (*items, *spark)
     spark_failure = _spark_failure(run, settings, store)
+    known = known or Known()
+
+    def receipt_of(item: WorkItem) -> Receipt:
+        receipt = known.done.get(item.path) or _receipt(item, run.run_id, settings, store)
+        return _with_ending(receipt, known.lost.get(item.path))
+
     with ThreadPoolExecutor(_READERS) as pool:
-        read = pool.map(
-            lambda item: known.get(item.path) or _receipt(item, run.run_id, settings, store), items
-        )
-        found = list(read)
+        found = list(pool.map(receipt_of, items))
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
@@ -292,9 +306,21 @@ def _receipt(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore
         receipt = receipts.decode(store.get(bucket, key), f"s3://{bucket}/{key}")
     except ObjectMissing:
         cause = "no receipt: the worker was lost before it could write one"
-        return Receipt(item.path, run_id, "failed", error="WorkerLost", cause=cause)
+        return Receipt(item.path, run_id, "failed", error=LOST, cause=cause)
     if receipt.status == "more":
-        receipt.error, receipt.cause = "WorkerLost", "the last receipt says that work was left"
+        receipt.error, receipt.cause = LOST, "the last receipt says that work was left"
+    return receipt
+
+
+def _with_ending(receipt: Receipt, ending: str | None) -> Receipt:
+    """The receipt, and how the worker ended that should have written the last one."""
+    if ending is None or receipt.status == "done":
+        return receipt
+    if receipt.error == LOST:
+        receipt.cause += f": {ending}"
+    else:
+        # What an earlier try wrote is no longer how it ended.
+        receipt.error, receipt.cause = LOST, ending
     return receipt
 
 

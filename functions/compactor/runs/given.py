@@ -9,6 +9,7 @@ from compactor import layout
 from compactor.destination import Destination
 from compactor.log.entries import Commit, RunTotals
 from compactor.log.log import CommitLog
+from compactor.log.seen import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings.settings import Settings
@@ -67,6 +68,7 @@ class PartitionRun:
         reserve_seconds: with less than this left, or less than the longest group took, no
             new group is started.
         on_group: told after each published group.
+        seen: what the partitions before, in this very process, have shown of the state.
     """
 
     partition: Partition
@@ -77,11 +79,12 @@ class PartitionRun:
     run_id: str
     reserve_seconds: float = 30.0
     on_group: Callable[[Commit], None] = lambda commit: None
+    seen: SeenState = field(default_factory=SeenState)
 
     @property
     def log(self) -> CommitLog:
         """The partition's commit log."""
-        return CommitLog(self.store, self.settings, self.partition)
+        return CommitLog(self.store, self.settings, self.partition, self.seen)
 
     @property
     def destination(self) -> Destination:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Self, cast
+from contextlib import suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import botocore.session
 from botocore.config import Config
+from botocore.utils import parse_timestamp
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
@@ -36,10 +40,27 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
         # Our own CRC32 travels with every part; botocore need not compute another.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
+        # botocore puts its own together anew for each request, twice: a tenth of its CPU time.
+        user_agent="s3-compactor",
     )
     session = botocore.session.get_session()
+    parsers = session.get_component("response_parser_factory")
+    parsers.set_parser_defaults(timestamp_parser=moment_of)
     client = session.create_client("s3", endpoint_url=endpoint_url, config=config)
     return cast("S3Client", client)
+
+
+def moment_of(value: Any) -> datetime:
+    """A point in time as botocore reads it, those of HTTP headers in a tenth of its time.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, str) and value.endswith(" GMT"):
+        with suppress(ValueError):
+            return parsedate_to_datetime(value)
+    moment: datetime = parse_timestamp(value)
+    return moment
 
 
 class S3Store(S3Listing, S3Deletes, S3Uploads):

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: The error of a worker that died, or that was ended because it did not answer.
-LOST = "WorkerLost"
+from compactor.report.report import LOST
+
+__all__ = ["LOST", "RETRIES", "STOPPED", "Retry", "Tries"]
+
 #: The error of a call that was ended because the whole run is.
 STOPPED = "RunStopped"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -13,6 +13,7 @@ from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.cleaning.work import partition_at
 from compactor.discovery.work import WorkItem
+from compactor.log.seen import SeenState
 from compactor.model import Partition
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.runs.partition import PartitionRun, record_partition
@@ -90,12 +91,17 @@ class Answer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where orders are carried out, one at a time: what a process has at hand for them."""
+    """Where orders are carried out, one at a time: what a process has at hand for them.
+
+    Attributes:
+        seen: what the orders before have shown of the state.
+    """
 
     settings: Settings
     store: ObjectStore
     clock: Clock
     run_id: str
+    seen: SeenState = field(default_factory=SeenState)
 
     def carry_out(self, order: Order, deadline: Deadline) -> Answer:
         """Do what is asked as far as time allows, and leave a receipt on S3.
@@ -115,6 +121,7 @@ class Desk:
             clock=self.clock,
             deadline=deadline,
             run_id=self.run_id,
+            seen=self.seen,
         )
         # The verb adds to the counts it is given.
         before = msgspec.convert(msgspec.to_builtins(order.before), Counts)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 
 import msgspec
 
@@ -25,11 +26,11 @@ from compactor.decoding import decoder
 from compactor.discovery.work import ITEMS_NAME, WorkItem
 from compactor.errors import ObjectMissing
 from compactor.ports import Clock, Deadline, ObjectStore
-from compactor.report.report import SPARK_ERROR_NAME, RunIdentity, RunReport, report
+from compactor.report.report import SPARK_ERROR_NAME, Known, RunIdentity, RunReport, report
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor.whole.again import RETRIES, STOPPED, Retry, Tries
+from compactor.whole.again import LOST, RETRIES, STOPPED, Retry, Tries
 from compactor.whole.begin import Begun, begin
 from compactor.whole.orders import DONE, FAILED, MORE, Answer, Order, Task
 from compactor.whole.ports import Observer, Spark, Workers
@@ -133,6 +134,7 @@ class _Whole:
         self._left: list[str] = []
         self._failed: list[str] = []
         self._done: dict[str, Receipt] = {}
+        self._lost: dict[str, str] = {}
 
     def carry_out(self) -> Ended:
         found = self._begun.found
@@ -141,7 +143,7 @@ class _Whole:
         self._tally.set(partitions_total=len(found.items) + len(wanted))
         with self._spark_beside(wanted) as spark:
             self._compact(found.items)
-            spark_failure = spark.result() if spark else ""
+            spark_failure = self._spark_ended(spark, wanted) if spark else ""
         clean_up_failure = ""
         if not self._left and self._given.settings.clean_up is CleanUpMode.DELETE:
             clean_up_failure = self._clean_up()
@@ -153,7 +155,8 @@ class _Whole:
                 spark_failure=spark_failure,
                 clean_up_failure=clean_up_failure,
             )
-            result = report(identity, self._given.settings, self._begun.store, self._done)
+            known = Known(self._done, self._lost)
+            result = report(identity, self._given.settings, self._begun.store, known)
         return Ended(result, self._left, self._failed, found.oversized)
 
     def _compact(self, items: Sequence[WorkItem]) -> None:
@@ -162,6 +165,8 @@ class _Whole:
                 self._done[order.path] = answer.compacted
             elif answer.status == FAILED:
                 self._failed.append(order.path)
+                if answer.error == LOST:
+                    self._lost[order.path] = answer.cause
             else:
                 self._left.append(order.path)
 
@@ -289,6 +294,19 @@ class _Whole:
             raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _spark_ended(self, spark: Future[str], wanted: Sequence[WorkItem]) -> str:
+        """Why the job failed; one for which there is no time left is killed.
+
+        What it committed stands, and what it did not is left.
+        """
+        remaining = self._given.deadline.remaining_seconds()
+        done, _ = wait([spark], None if remaining == inf else max(0.0, remaining))
+        if not done and self._given.spark is not None:
+            self._given.spark.stop()
+            self._left.extend(item.path for item in wanted)
+            return ""
+        return spark.result()
 
     def _run_spark(self, spark: Spark) -> str:
         def tell(line: str) -> None:

@@ -46,12 +46,16 @@ a deployed stack:
   compactor start --wait
 
 exit codes: 0 done; 1 failed (what was committed stands, run it again), also when AWS refuses
-something; 2 wrong usage or input, also a stack or run that does not exist; 130 interrupted.
+something; 2 wrong usage or input, also a stack or run that does not exist; 3 the time limit of a
+run is over (run it again for the rest); 130 interrupted.
 Errors are one line on standard error.
 """
 # An error quotes what was typed, which may be a document of megabytes.
 _LONGEST_LINE = 4_000
-_EXIT_CODES = "exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted"
+_EXIT_CODES = (
+    "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 the time limit is over,"
+    " 130 interrupted"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compactor.errors import CompactorError
 
-EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_USAGE, EXIT_TIME_RAN_OUT, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 
 class Failure(CompactorError):

@@ -18,7 +18,7 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import EndedRun, execute, execute_here
 from compactor_cli.console import print_line
 from compactor_cli.summary import print_summary
-from compactor_cli.whole import Machine, RunInterrupted
+from compactor_cli.whole import Machine, RunInterrupted, require_time_limit
 
 PROCESSES, WORKFLOW = "processes", "workflow"
 _INPUT_ACCEPTED = "a JSON document with the fields of a run"
@@ -41,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=PROCESSES,
         help="what the run is carried out by: worker processes, or the state machine file of the"
         " deployment, interpreted step by step (needs the extra 'local'); by default %(default)s",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="begin no partition when less than a minute of this time is left, and end with exit"
+        " code 3; what was committed stands, and the same command goes on (by default no limit)",
     )
     options.add_fields(parser)
 
@@ -67,10 +74,13 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the input is at fault.
         Failure: a partition, or the run itself, failed, or was interrupted.
     """
+    limit = require_time_limit("--time-limit", args.time_limit)
+    if limit is not None and args.engine == WORKFLOW:
+        raise InvalidInput("--time-limit", limit, f"none with --engine {WORKFLOW}")
     given = input_from(args)
     settings = Settings.from_input(given)
     store = open_store(args.endpoint_url, settings.state.bucket)
-    machine = Machine(args.workers, args.endpoint_url, args.log)
+    machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
     if args.engine == WORKFLOW:
         execution = execute(given, settings, store, machine)
     else:
@@ -119,6 +129,14 @@ def input_from(args: argparse.Namespace) -> dict[str, Any]:
         return read_object(text)
     except ValueError as error:
         raise InvalidInput("--input", args.input, f"{_INPUT_ACCEPTED} ({error})") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        message = f"{text!r} is not accepted; expected a number of seconds"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def _workers(text: str) -> int:

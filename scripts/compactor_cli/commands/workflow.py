@@ -16,12 +16,13 @@ from compactor.errors import (
     InvalidInput,
     ObjectMissing,
     PartitionsFailed,
+    TimeRanOut,
     TransientStoreError,
 )
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commands.endpoint import watched
-from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure
 from compactor_cli.console import progress
 from compactor_cli.local.engine import run_workflow
 from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
@@ -29,7 +30,7 @@ from compactor_cli.runs import message_of, new_run_id
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text, run_here
 
-_SUCCEEDED = "SUCCEEDED"
+_SUCCEEDED, _MORE = "SUCCEEDED", "MORE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class EndedRun:
         """
         if self.result.status == _SUCCEEDED:
             return
+        if self.result.status == _MORE:
+            raise Failure(f"time ran out: {self.result.cause}", EXIT_TIME_RAN_OUT)
         error = self.result.error or self.result.status
         code = EXIT_USAGE if error == InvalidInput.__name__ else EXIT_FAILED
         raise Failure(f"{error}: {message_of(self.result.cause)}", code)
@@ -85,6 +88,9 @@ def execute_here(settings: Settings, machine: Machine) -> EndedRun:
     except CompactorError as error:
         seconds = time.monotonic() - began
         end = RunEnd("FAILED", type(error).__name__, str(error), seconds)
+        return EndedRun(run_id, end, None)
+    if done.report is None:
+        end = RunEnd(_MORE, TimeRanOut.__name__, done.stands, done.seconds)
         return EndedRun(run_id, end, None)
     bucket, key = layout.run_key(settings, run_id, "report.json")
     summary = Summary.of(msgspec.to_builtins(done.report), done.seconds, f"s3://{bucket}/{key}")

@@ -6,7 +6,8 @@ engine.run_workflow                what a caller uses: starts, follows and ends
     invocations workers            Lambda: functions by name, a process a slot
       worker                       one handler process
 embedded.embedded_s3               an S3 of our own, seeded at disk speed
-  s3_server s3_web s3_patches      moto's server, made fit for log data
+  s3_server s3_patches             moto's store and server, made fit for log data
+    s3_http s3_reads s3_writes     what stands before it, and answers what is asked most
 definition model                   the state machine file, the nouns
     child wire patching                processes of ours, their messages, moto's parts replaced
 partition_workers                  what `compactor run` uses instead: a pool of processes,

@@ -12,7 +12,8 @@ import base64
 import collections
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from flask import has_request_context, request
@@ -74,8 +75,24 @@ class _BadDigest(S3ClientError):
         super().__init__("BadDigest", f"The {what} you specified did not match what was received.")
 
 
+_served = threading.local()
+
+
+@contextmanager
+def serving(headers: Mapping[str, str]) -> Iterator[None]:
+    """Within, this thread serves a request with these headers, by small letters, past moto."""
+    _served.headers = headers
+    try:
+        yield
+    finally:
+        _served.headers = None
+
+
 def _header(name: str) -> str | None:
     """A header of the request being served; moto hands its store but some of them."""
+    headers: Mapping[str, str] | None = getattr(_served, "headers", None)
+    if headers is not None:
+        return headers.get(name)
     return request.headers.get(name) if has_request_context() else None
 
 

@@ -8,7 +8,6 @@ is gone, and this process ends at once: the write order makes that safe at any i
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import sys
@@ -16,13 +15,13 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from compactor.clock import SystemClock
+from compactor.log.seen import SeenState
 from compactor.probe.probe import traits_for
 from compactor.runs import memory
 from compactor.settings.settings import CleanUpMode, Settings
@@ -30,6 +29,7 @@ from compactor.stores.requests import RequestCounter
 from compactor.stores.s3 import S3Store, make_client
 from compactor.whole.again import STOPPED
 from compactor.whole.orders import FAILED, Answer, Desk, Order
+from compactor_cli.local.partition_log import log_line
 from compactor_cli.local.wire import receive, send
 from compactor_cli.local.worker import peak_bytes
 
@@ -95,6 +95,7 @@ class _Worker:
         self._settings = Settings.from_input(task["settings"])
         self._run_id: str = task["run_id"]
         self._stopped = stopped
+        self._seen = SeenState()
         self._store = S3Store(
             make_client(task["endpoint_url"], connections=self._settings.read_concurrency),
             threads=self._settings.read_concurrency,
@@ -117,7 +118,7 @@ class _Worker:
         deadline = CallDeadline(message["timeout_seconds"], self._stopped)
         try:
             store = self._trusted.within(deadline)
-            desk = Desk(self._settings, store, SystemClock(), self._run_id)
+            desk = Desk(self._settings, store, SystemClock(), self._run_id, self._seen)
             answer = desk.carry_out(order, deadline)
         except RunStopped as error:
             answer = Answer(FAILED, STOPPED, str(error))
@@ -131,15 +132,7 @@ class _Worker:
         return answer
 
     def _log(self, level: str, order: Order, message: str, **more: str) -> None:
-        line = {
-            "level": level,
-            "message": message,
-            "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "run_id": self._run_id,
-            "path": order.path,
-            **more,
-        }
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        log_line(sys.stderr.buffer, level, self._run_id, order, message, **more)
 
 
 def _read(orders: queue.SimpleQueue[Any], stopped: threading.Event) -> None:

@@ -8,10 +8,12 @@ from typing import IO, Any
 
 import msgspec
 
+from compactor.ports import Deadline
 from compactor.settings.settings import Settings
 from compactor.whole.again import LOST, STOPPED
 from compactor.whole.orders import FAILED, Answer, Order
 from compactor_cli.local.child import Child
+from compactor_cli.local.partition_log import log_line
 from compactor_cli.local.workers import RUN_STOPPED, WorkerPool
 
 # As long as the deployed function may take for one call.
@@ -29,6 +31,7 @@ class WorkerTask:
         environment: the whole environment.
         log: receives what they print.
         call_seconds: a process that works on one call for longer is killed and replaced.
+        deadline: of the whole run; None for none.
     """
 
     settings: Settings
@@ -37,6 +40,13 @@ class WorkerTask:
     environment: Mapping[str, str]
     log: IO[bytes] | int
     call_seconds: float = CALL_SECONDS
+    deadline: Deadline | None = None
+
+    @property
+    def seconds(self) -> float:
+        """For a call that begins now."""
+        left = self.deadline.remaining_seconds() if self.deadline else self.call_seconds
+        return min(self.call_seconds, max(left, 1.0))
 
 
 class PartitionWorkers:
@@ -67,12 +77,15 @@ class PartitionWorkers:
         """Carry out one order on the next free process."""
         message: dict[str, Any] = {
             "order": msgspec.to_builtins(order),
-            "timeout_seconds": self._task.call_seconds,
+            "timeout_seconds": self._task.seconds,
         }
         told = self._pool.invoke(message)
+        if told.failure is not None and told.failure["errorType"] == RUN_STOPPED:
+            return Answer(FAILED, STOPPED, told.failure["errorMessage"])
         if told.failure is not None:
-            error = STOPPED if told.failure["errorType"] == RUN_STOPPED else LOST
-            return Answer(FAILED, error, told.failure["errorMessage"])
+            cause = f"its worker process {told.ending}"
+            log_line(self._task.log, "ERROR", self._task.run_id, order, f"{LOST}: {cause}")
+            return Answer(FAILED, LOST, cause)
         return msgspec.convert(told.payload, Answer)
 
     def stop(self) -> None:

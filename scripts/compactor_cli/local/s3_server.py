@@ -9,38 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from typing import IO, Any
 
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
-from werkzeug.serving import make_server
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from compactor_cli.local import s3_patches, s3_web
+from compactor_cli.local import s3_patches, s3_reads, s3_writes
+from compactor_cli.local.s3_http import serve
 from compactor_cli.local.wire import receive, send
-
-
-class _QuietHandler(MotoRequestHandler):
-    """Logs nothing per request."""
-
-    def log_request(self, *_: Any) -> None:
-        pass
 
 
 def application() -> Any:
     """The server of moto as a WSGI application; what puts its S3 right is installed before."""
     moto: Any = DomainDispatcherApplication(create_backend_app)
-    return s3_web.serve_reads(s3_web.take_bodies(s3_web.serve_conditionally(moto)))
-
-
-def serve(served: Any, port: int = 0) -> int:
-    """Serve a WSGI application until the process ends; returns its loopback port (0: any free)."""
-    server = make_server("127.0.0.1", port, served, threaded=True, request_handler=_QuietHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return int(server.server_port)
+    return s3_reads.serve_reads(s3_writes.serve_conditionally(s3_writes.serve_writes(moto)))
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import signal
 import threading
 import time
 import uuid
@@ -21,10 +22,15 @@ RUN_STOPPED = "Run.Stopped"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an invocation came to: a payload, or a failure as Lambda words it."""
+    """What an invocation came to: a payload, or a failure as Lambda words it.
+
+    Attributes:
+        ending: how the process ended, in plain words, where that is the failure.
+    """
 
     payload: Any = None
     failure: Mapping[str, Any] | None = None
+    ending: str = ""
 
 
 class _Worker:
@@ -67,17 +73,16 @@ class _Worker:
             with suppress(EOFError), self._sending:
                 self._child.send({"stop": True})
 
-    def end(self, grace_seconds: float = 0.0) -> str:
-        """Kill the process; returns how it ended, in words.
+    def end(self, grace_seconds: float = 0.0) -> int | None:
+        """Kill the process; returns its exit code, None for one that was never started.
 
         Args:
             grace_seconds: for a process that died by itself, whose own status is wanted.
         """
         if self._child is None:
-            return "never started"
+            return None
         self.peak_bytes = max(self.peak_bytes, self._child.peak_bytes())
-        code = self._child.end(grace_seconds)
-        return f"signal: {-code}" if code < 0 else f"exit status {code}"
+        return self._child.end(grace_seconds)
 
 
 class WorkerPool:
@@ -121,11 +126,13 @@ class WorkerPool:
         except TimeoutError:
             self._replace(worker)
             message = f"Task timed out after {timeout_seconds:.2f} seconds"
-            return _unhandled(request_id, "Sandbox.Timedout", message)
+            ending = f"killed, since it timed out after {timeout_seconds:g} s"
+            return _unhandled(request_id, "Sandbox.Timedout", message, ending)
         except EOFError:
-            ending = self._replace(worker, grace_seconds=1.0)
-            message = f"Runtime exited with error: {ending}"
-            return _unhandled(request_id, "Runtime.ExitError", message)
+            code = self._replace(worker, grace_seconds=1.0) or 0
+            how = f"signal: {-code}" if code < 0 else f"exit status {code}"
+            message = f"Runtime exited with error: {how}"
+            return _unhandled(request_id, "Runtime.ExitError", message, _in_words(code))
         self._free.put(worker)
         return Answer(payload=answer.get("payload"), failure=answer.get("failure"))
 
@@ -150,8 +157,8 @@ class WorkerPool:
             worker.start()
         return worker
 
-    def _replace(self, worker: _Worker, grace_seconds: float = 0.0) -> str:
-        ending = worker.end(grace_seconds)
+    def _replace(self, worker: _Worker, grace_seconds: float = 0.0) -> int | None:
+        code = worker.end(grace_seconds)
         successor = self._new()
         with self._lock:
             self._past_peak_bytes = max(self._past_peak_bytes, worker.peak_bytes)
@@ -159,11 +166,18 @@ class WorkerPool:
             self._all.add(successor)
             self.replaced += 1
         self._free.put(successor)
-        return ending
+        return code
 
 
-def _unhandled(request_id: str, error: str, message: str) -> Answer:
+def _in_words(code: int) -> str:
+    """How a process ended, by its exit code."""
+    if code >= 0:
+        return f"ended with exit status {code}"
+    names = {one.value: f" ({one.name})" for one in signal.Signals}
+    return f"ended by signal {-code}{names.get(-code, '')}"
+
+
+def _unhandled(request_id: str, error: str, message: str, ending: str = "") -> Answer:
     """A failure of the process rather than of the handler, as Lambda words it."""
-    return Answer(
-        failure={"errorType": error, "errorMessage": f"RequestId: {request_id} Error: {message}"}
-    )
+    told = f"RequestId: {request_id} Error: {message}"
+    return Answer(failure={"errorType": error, "errorMessage": told}, ending=ending)

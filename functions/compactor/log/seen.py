@@ -1,0 +1,22 @@
+"""What a process has seen of a run's state, so that it need not ask for it at each partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class SeenState:
+    """What the partitions that one process works on have in common.
+
+    It replaces no look at the marker: each partition still reads ``identity.json`` before it
+    stores anything, and what is known here counts only as long as that says the same.
+
+    Attributes:
+        log_id: identity that the marker said last; empty for none yet.
+        scheme_of: identity of the log beside which the run's scheme was seen or written.
+            Schemes are only ever added, and whoever adds one reads those before it.
+    """
+
+    log_id: str = ""
+    scheme_of: str = ""

@@ -1,0 +1,263 @@
+"""A WSGI server that keeps its connections open, for clients that ask thousands of small things.
+
+werkzeug's ends every connection with its first answer, and parses headers as those of a mail: 1 ms
+of CPU for each request, beside what the client spends on connecting anew.
+"""
+
+from __future__ import annotations
+
+import io
+import socketserver
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from typing import IO, Any, cast
+from urllib.parse import unquote
+
+from moto.core.request import (
+    PRESERVED_HEADER_NAMES_ENVIRON_KEY,
+    environ_key_for_header,
+    should_preserve_original_header_name,
+)
+from werkzeug.serving import DechunkedInput
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+_Headers = list[tuple[str, str]]
+
+_LONGEST_LINE = 65_536
+_MOST_HEADERS = 200
+_NO_BODY = ("204", "304")
+_JOINED_BYTES = 65_536
+
+
+class _Malformed(Exception):
+    """What came is no HTTP/1.x request."""
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """Serves a WSGI application, each connection in a thread of its own.
+
+    Args:
+        application: what to serve.
+        port: of the loopback interface; 0 for any free one.
+    """
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, application: Application, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Connection)
+        self.application = application
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what ended a connection, unless the client is gone."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def serve(application: Application, port: int = 0) -> int:
+    """Serve until the process ends; returns the loopback port (0: any free)."""
+    server = Server(application, port)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.port
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    """One connection: requests one after the other."""
+
+    # A head and a body that leave apart would wait for the client's acknowledgement.
+    disable_nagle_algorithm = True
+    server: Server
+
+    def handle(self) -> None:
+        try:
+            while self._serve_one():
+                pass
+        except _Malformed:
+            self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+    def _serve_one(self) -> bool:
+        """Answer one request; False when the connection has ended."""
+        line = _line(self.rfile)
+        if not line:
+            return False
+        environ = self._environ(line)
+        stays = _stays_open(environ)
+        if not self._take_body(environ):
+            return False
+        answer = _Answer(environ["REQUEST_METHOD"])
+        try:
+            body = answer.body(self.server.application(environ, answer.start))
+        except Exception:
+            traceback.print_exc()
+            answer, body, stays = _Answer.of_failure(), b"", False
+        self._send(answer, body, stays=stays)
+        return stays
+
+    def _environ(self, line: str) -> dict[str, Any]:
+        words = line.split()
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            raise _Malformed
+        method, target, version = words
+        path, _, query = target.partition("?")
+        if "://" in path:
+            path = "/" + path.partition("://")[2].partition("/")[2]
+        environ: dict[str, Any] = {
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": unquote(path, "latin-1") if "%" in path else path,
+            "QUERY_STRING": query,
+            "REQUEST_URI": target,
+            "RAW_URI": target,
+            "REMOTE_ADDR": self.client_address[0],
+            "REMOTE_PORT": self.client_address[1],
+            "SERVER_NAME": "127.0.0.1",
+            "SERVER_PORT": str(self.server.port),
+            "SERVER_PROTOCOL": version,
+        }
+        environ.update(_headers(self.rfile))
+        return environ
+
+    def _take_body(self, environ: dict[str, Any]) -> bool:
+        """Read the body whole, once and into one buffer; False when it ended early."""
+        if environ.get("HTTP_EXPECT", "").lower() == "100-continue":
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        length = environ.get("CONTENT_LENGTH", "0")
+        if "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
+            body = DechunkedInput(cast("IO[bytes]", self.rfile)).read()
+        elif length.isdecimal():
+            body = self.rfile.read(int(length))
+            if len(body) < int(length):
+                return False
+        else:
+            raise _Malformed
+        environ["wsgi.input"] = io.BytesIO(body)
+        environ["wsgi.input_terminated"] = True
+        return True
+
+    def _send(self, answer: _Answer, body: bytes, *, stays: bool) -> None:
+        head = answer.head(len(body), stays=stays)
+        if answer.method == "HEAD":
+            body = b""
+        if len(body) <= _JOINED_BYTES:
+            self.connection.sendall(head + body)
+        else:
+            self.connection.sendall(head)
+            self.connection.sendall(body)
+
+
+class _Answer:
+    """What an application answers to one request.
+
+    Attributes:
+        method: of the request.
+    """
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self._status = ""
+        self._headers: _Headers = []
+        self._written: list[bytes] = []
+
+    @classmethod
+    def of_failure(cls) -> _Answer:
+        """The answer of an application that failed."""
+        answer = cls("")
+        answer.start("500 Internal Server Error", [])
+        return answer
+
+    def start(self, status: str, headers: _Headers, _: Any = None) -> Callable[[bytes], None]:
+        """WSGI's ``start_response``."""
+        self._status, self._headers = status, headers
+        return self._written.append
+
+    def body(self, given: Iterable[bytes]) -> bytes:
+        """All bytes of the body; those of a single piece as they are."""
+        try:
+            pieces = [*given]
+        finally:
+            close = getattr(given, "close", None)
+            if close is not None:
+                close()
+        pieces = self._written + pieces
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def head(self, length: int, *, stays: bool) -> bytes:
+        """Status line and headers."""
+        names = {name.lower() for name, _ in self._headers}
+        lines = [f"HTTP/1.1 {self._status}"]
+        lines += [f"{name}: {value}" for name, value in self._headers]
+        if "date" not in names:
+            lines.append(f"Date: {formatdate(usegmt=True)}")
+        bodiless = self.method == "HEAD" or self._status.startswith(_NO_BODY)
+        if "content-length" not in names and not bodiless:
+            lines.append(f"Content-Length: {length}")
+        if not stays:
+            lines.append("Connection: close")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _line(stream: io.BufferedIOBase) -> str:
+    line = stream.readline(_LONGEST_LINE)
+    if line and not line.endswith(b"\n"):
+        raise _Malformed
+    return line.rstrip(b"\r\n").decode("latin-1")
+
+
+def _headers(stream: io.BufferedIOBase) -> dict[str, Any]:
+    """The headers of a request as WSGI names them."""
+    found: dict[str, Any] = {}
+    underscored: _Headers = []
+    for _ in range(_MOST_HEADERS):
+        line = _line(stream)
+        if not line:
+            _keep_names(underscored, found)
+            return found
+        name, colon, value = line.partition(":")
+        if not colon or not name or name[0] in " \t":
+            raise _Malformed
+        value = value.strip()
+        if "_" in name:
+            underscored.append((name, value))
+            continue
+        key = name.upper().replace("-", "_")
+        if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+            key = f"HTTP_{key}"
+            if key in found:
+                value = f"{found[key]},{value}"
+        found[key] = value
+    raise _Malformed
+
+
+def _keep_names(underscored: _Headers, found: dict[str, Any]) -> None:
+    """Metadata may be named with underscores, which WSGI cannot tell from hyphens; moto can."""
+    names: dict[str, str] = {}
+    for name, value in underscored:
+        key = environ_key_for_header(name)
+        if not should_preserve_original_header_name(name) or (key in found and key not in names):
+            continue
+        found[key] = f"{found[key]},{value}" if key in names else value
+        names.setdefault(key, name)
+    found[PRESERVED_HEADER_NAMES_ENVIRON_KEY] = names
+
+
+def _stays_open(environ: dict[str, Any]) -> bool:
+    if environ["SERVER_PROTOCOL"] == "HTTP/1.0" or "HTTP_TRANSFER_ENCODING" in environ:
+        # Behind chunks there may be trailers, which nobody reads.
+        return False
+    return "close" not in environ.get("HTTP_CONNECTION", "").lower()
