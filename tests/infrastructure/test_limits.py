@@ -105,7 +105,9 @@ def test_alarms_and_schedules_fit(configuration: str, synthesized: Synthesized) 
     for alarm in assembly.resources("AWS::CloudWatch::Alarm").values():
         assert len(alarm["AlarmName"]) <= _most("cloudwatch", "AlarmName")
         assert len(alarm["AlarmDescription"]) <= _most("cloudwatch", "AlarmDescription")
-        assert alarm["Period"] * alarm["EvaluationPeriods"] <= _WEEK
+        # A metric with a label has its period beside it.
+        stats = [one["MetricStat"] for one in alarm.get("Metrics", ())] or [alarm]
+        assert max(one["Period"] for one in stats) * alarm["EvaluationPeriods"] <= _WEEK
     for schedule in assembly.resources("AWS::Scheduler::Schedule").values():
         retries = schedule["Target"]["RetryPolicy"]
         assert len(schedule["Name"]) <= _most("scheduler", "Name")
