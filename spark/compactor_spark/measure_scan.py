@@ -27,7 +27,8 @@ from compactor.clock import NoDeadline, SystemClock
 from compactor.model import Partition
 from compactor.outputs.group import draft_of
 from compactor.runs.given import PartitionRun
-from compactor.runs.progress import PartitionProgress, Window
+from compactor.runs.progress import PartitionProgress
+from compactor.runs.window import Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.columnar.context import ColumnarContext

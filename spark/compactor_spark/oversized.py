@@ -23,9 +23,10 @@ from compactor.log.encoding import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
 from compactor.runs.given import PartitionRun
-from compactor.runs.progress import PartitionProgress, Window
+from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Elsewhere, Recorder
+from compactor.runs.window import Window
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
 

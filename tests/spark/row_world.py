@@ -26,7 +26,8 @@ from compactor.outputs.pending import PendingOutput
 from compactor.planning.listing import take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs.given import PartitionRun
-from compactor.runs.progress import PartitionProgress, Window
+from compactor.runs.progress import PartitionProgress
+from compactor.runs.window import Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject

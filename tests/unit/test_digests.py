@@ -32,9 +32,9 @@ SETS = st.sets(ALIKE | ANY, max_size=12)
 @given(SETS, SETS, SETS)
 def test_it_does_what_a_set_does(first: set[bytes], more: set[bytes], less: set[bytes]) -> None:
     plain, held = set(first), Digests(first)
-    held |= more
+    held.update(more)
     plain |= more
-    held -= less
+    held.difference_update(less)
     plain -= less
     assert held == plain
     assert (len(held), set(held), bool(held)) == (len(plain), plain, bool(plain))
@@ -68,7 +68,7 @@ def test_a_digest_takes_little_more_than_its_sixteen_bytes(monkeypatch: pytest.M
     tracemalloc.start()
     try:
         held = Digests.from_bytes(b"".join((raw,)))
-        held |= (chance.randbytes(16) for _ in range(1_000))
+        held.update(chance.randbytes(16) for _ in range(1_000))
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

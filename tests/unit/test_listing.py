@@ -7,7 +7,7 @@ import pytest
 from compactor.limits import WorkerLimits
 from compactor.model import Listing
 from compactor.planning.listing import take_listing
-from compactor.runs.progress import Window
+from compactor.runs.window import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -31,7 +31,7 @@ class Digests(Set[bytes]):
         self._ordered = b""
         self._starts = array("Q")
         self._recent: set[bytes] = set()
-        self |= digests
+        self.update(digests)
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Digests:
@@ -73,19 +73,19 @@ class Digests(Set[bytes]):
 
     __rand__ = __and__
 
-    def __ior__(self, digests: Iterable[bytes]) -> Digests:
+    def update(self, digests: Iterable[bytes]) -> None:
+        """Take these, too."""
         recent, ordered = self._recent, self._ordered
         recent.update(one for one in digests if not ordered or self._place(one) < 0)
         if len(recent) > max(_FEW, len(self) // _SHARE):
             self._merge()
-        return self
 
-    def __isub__(self, digests: Iterable[bytes]) -> Digests:
+    def difference_update(self, digests: Iterable[bytes]) -> None:
+        """Drop these."""
         gone = set(digests)
         self._recent -= gone
         if self._ordered and any(self._place(one) >= 0 for one in gone):
             self._take(b"".join(one for one in _split(self._ordered) if one not in gone))
-        return self
 
     def _place(self, digest: bytes) -> int:
         """Where a digest stands among those in order; negative where it does not."""

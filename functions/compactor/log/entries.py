@@ -351,7 +351,7 @@ class LogState:
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
             self.replaced.add(commit.replaces)
-            self.committed -= split_digests(commit.freed)
+            self.committed.difference_update(split_digests(commit.freed))
             self.contents.less(commit.freed_contents)
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
@@ -362,7 +362,7 @@ class LogState:
         compacted = manifest.identities(commit.rows)
         self.contents.add(commit.rows)
         compacted |= {one.source.identity for one in commit.again}
-        self.committed |= compacted
+        self.committed.update(compacted)
         self.passing -= compacted
         for one in commit.quarantined:
             known = self.passing if one.reason in PASSING_REASONS else self.quarantined
@@ -401,7 +401,7 @@ class LogState:
 
     def _take_back(self, replaced: Commit | None) -> None:
         if replaced is not None:
-            self.committed -= {source.identity for source in replaced.sources}
+            self.committed.difference_update(one.identity for one in replaced.sources)
             self.contents.discard(replaced.rows)
             if replaced.run_id in self.runs:
                 self.runs[replaced.run_id].count(replaced, -1)

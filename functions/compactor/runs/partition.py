@@ -18,9 +18,10 @@ from compactor.errors import (
 from compactor.log.entries import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
-from compactor.runs.progress import PartitionProgress, Window
+from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Recorder
+from compactor.runs.window import Window
 
 __all__ = [
     "PartitionResult",

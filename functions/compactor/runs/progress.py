@@ -9,9 +9,8 @@ are compacted. What a partition's log, listing and counts need around that is he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -51,33 +50,18 @@ from compactor.planning.listing import take_listing
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs.given import PartitionResult, PartitionRun
-from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
+from compactor.runs.rebuilding import (
+    forget,
+    group_of,
+    kept_draft,
+    take_wrong_away,
+    unless_replaced,
+)
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
+from compactor.runs.window import Window
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
-
-
-@dataclass(slots=True)
-class Window:
-    """A stretch of a partition's keys, planned again and again until nothing of it is left.
-
-    Its ends stay where the first listing put them, so that which sources share an output does
-    not hang on how often, or by whom, the window was planned.
-
-    Attributes:
-        start_after: it begins behind this key; empty for the start of the partition.
-        until: its last key; None before it was listed, and for the last window of a partition.
-        listed: False before it was planned for the first time.
-    """
-
-    start_after: str = ""
-    until: str | None = None
-    listed: bool = False
-
-    def following(self) -> Window | None:
-        """The window behind this one; None behind the last."""
-        return None if self.until is None else Window(self.until)
 
 
 class PartitionProgress:
@@ -285,7 +269,7 @@ class PartitionProgress:
             # Any other error may hide a commit that was written: then the upload is needed.
             drop(draft.output, run.store)
             raise
-        with self._unless_replaced(commit):
+        with unless_replaced(commit, run, self.state):
             publish(commit, run.store)
         try:
             confirm(commit, run.store)
@@ -366,10 +350,10 @@ class PartitionProgress:
     def _repair(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
-            with self._unless_replaced(commit):
+            with unless_replaced(commit, self.run, self.state):
                 repaired = publish(commit, self.run.store)
         except UploadLost:
-            with self._unless_replaced(commit):
+            with unless_replaced(commit, self.run, self.state):
                 repaired = withdraw(commit, self.run.store)
             if repaired:
                 self._replace(commit)
@@ -381,24 +365,6 @@ class PartitionProgress:
         self.state.mark_published(commit)
         self.result.repaired += repaired
         return None
-
-    @contextmanager
-    def _unless_replaced(self, commit: Commit) -> Iterator[None]:
-        """Take it for a lost race where another output stands at the key of a replaced commit.
-
-        One key may get other bytes once its commit is void: from the same first source on, fewer
-        or more of those behind it.
-
-        Raises:
-            CommitConflict: the commit was replaced meanwhile.
-        """
-        try:
-            yield
-        except IntegrityError as error:
-            self.run.log.refresh(self.state)
-            if commit.sequence not in self.state.replaced:
-                raise
-            raise CommitConflict(f"commit {commit.sequence} was replaced meanwhile") from error
 
     def _build_without_copies(self, commit: Commit, error: WrongCopies) -> None:
         self.run = take_wrong_away(commit, error, self.run)

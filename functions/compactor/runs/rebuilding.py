@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from compactor.destination import Destination
-from compactor.errors import IntegrityError, SourceChanged, WrongCopies
-from compactor.log.entries import Commit
+from compactor.errors import CommitConflict, IntegrityError, SourceChanged, WrongCopies
+from compactor.log.entries import Commit, LogState
 from compactor.model import ObjectGroup
 from compactor.outputs.undo import Undoing, forget_kept, from_kept, take_away
 from compactor.planning.packing import uncopied
 from compactor.runs.given import PartitionRun
+
+
+@contextmanager
+def unless_replaced(commit: Commit, run: PartitionRun, state: LogState) -> Iterator[None]:
+    """Take it for a lost race where another output stands at the key of a replaced commit.
+
+    One key may get other bytes once its commit is void: from the same first source on, fewer or
+    more of those behind it.
+
+    Raises:
+        CommitConflict: the commit was replaced meanwhile.
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        run.log.refresh(state)
+        if commit.sequence not in state.replaced:
+            raise
+        raise CommitConflict(f"commit {commit.sequence} was replaced meanwhile") from error
 
 
 def group_of(commit: Commit) -> ObjectGroup:

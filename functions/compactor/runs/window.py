@@ -1,0 +1,27 @@
+"""A stretch of a partition's keys that is planned at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Window:
+    """A stretch of a partition's keys, planned again and again until nothing of it is left.
+
+    Its ends stay where the first listing put them, so that which sources share an output does
+    not hang on how often, or by whom, the window was planned.
+
+    Attributes:
+        start_after: it begins behind this key; empty for the start of the partition.
+        until: its last key; None before it was listed, and for the last window of a partition.
+        listed: False before it was planned for the first time.
+    """
+
+    start_after: str = ""
+    until: str | None = None
+    listed: bool = False
+
+    def following(self) -> Window | None:
+        """The window behind this one; None behind the last."""
+        return None if self.until is None else Window(self.until)
