@@ -21,10 +21,11 @@ from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.work import WorkItem
 from compactor.log import encoding
 from compactor.log.columnar import Columnar, Rejects
-from compactor.log.entries import Output, QuarantineLine, RunTotals
+from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
 from compactor.log.passed import PassedRecord
+from compactor.log.state import QuarantineLine, RunTotals
 from compactor.model import (
     Compression,
     Format,

@@ -12,9 +12,10 @@ from compactor.log.encoding import (
     encode_checkpoint,
     encode_commit,
 )
-from compactor.log.entries import Commit, LogState, Output, RunTotals
+from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import Edit, SliceFacts
+from compactor.log.state import LogState, RunTotals
 from compactor.model import Compression, Format, Quarantined, QuarantineReason, StoredPart
 from tests.support.examples import source
 

@@ -9,8 +9,8 @@ import pytest
 from compactor.log.contents import UNREAD_MARK, Contents, mark_of, overwritten
 from compactor.log.digests import Digests
 from compactor.log.encoding import decode_checkpoint, encode_checkpoint
-from compactor.log.entries import LogState
 from compactor.log.manifest import ManifestRow
+from compactor.log.state import LogState
 from compactor.planning.packing import make_group
 from tests.support.examples import settings, source
 

@@ -22,7 +22,8 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 """
 _COMMIT = """
-from compactor.log.entries import Commit, LogState, Output, RunTotals
+from compactor.log.entries import (Commit, Output)
+from compactor.log.state import (LogState, RunTotals)
 from compactor.log.encoding import (
     decode_checkpoint, decode_commit, encode_checkpoint, encode_commit)
 from compactor.model import Compression, StoredPart

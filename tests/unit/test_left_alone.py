@@ -16,9 +16,9 @@ from compactor.log.encoding import (
     encode_checkpoint,
     encode_commit,
 )
-from compactor.log.entries import LogState
 from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.log.log import CommitLog
+from compactor.log.state import LogState
 from compactor.model import QuarantineReason, Skipped
 from compactor.outputs.detection import decided_by
 from compactor.runs.receipts import Counts, Receipt

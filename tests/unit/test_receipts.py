@@ -12,7 +12,7 @@ from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
-from compactor.log.entries import SHOWN_QUARANTINED
+from compactor.log.state import SHOWN_QUARANTINED
 from compactor.model import Partition
 from compactor.runs import receipts
 from compactor.runs.partition import PartitionRun, record_partition

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from compactor import layout
-from compactor.log.entries import QuarantineLine
+from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
 from compactor.report.report import failure_text, total
 from compactor.runs import receipts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compactor.log.entries import QuarantineLine
+from compactor.log.state import QuarantineLine
 from compactor.model import Skipped
 from compactor.report.html import human_bytes, render
 from compactor.runs.receipts import Counts

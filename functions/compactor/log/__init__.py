@@ -1,7 +1,7 @@
 """The commit log: what was committed of which sources, on S3 and in memory.
 
 log         CommitLog: reads a partition's log, and commits by one create-if-absent PUT
-entries     Commit, Output and what a log says: a pure fold over its entries
+entries     Commit and the Output it names; state: what a log says, a pure fold over its entries
 encoding    entries and checkpoints as they lie on S3
 stored      the logs of a destination, found without knowing its partitions
 identity    which log a state is; whole: whether it is all there; seen: what a process knows of it

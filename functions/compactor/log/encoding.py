@@ -12,16 +12,9 @@ from compactor.decoding import decoder, require_version
 from compactor.log import manifest
 from compactor.log.contents import Contents, values_in
 from compactor.log.digests import Digests
-from compactor.log.entries import (
-    KEPT_RUNS,
-    NOTHING,
-    Commit,
-    LogState,
-    Output,
-    RunTotals,
-    split_digests,
-)
+from compactor.log.entries import KEPT_RUNS, NOTHING, Commit, Output, split_digests
 from compactor.log.manifest import Columns
+from compactor.log.state import LogState, RunTotals
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
 LOG_VERSION = 1

@@ -1,31 +1,17 @@
-"""What a partition's commit log says, as a pure fold over its entries.
-
-The log is the sequence of objects ``commits/<seq>.json.gz``, each written once with
-``If-None-Match: *``, so that there is one order of commits that every run sees. A commit may
-replace an earlier one whose output was lost before it was published; the replaced commit
-then counts for nothing. A checkpoint sums up all commits through one sequence number, every
-one of them published.
-"""
+"""The entries of a partition's commit log, and the outputs that they name."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, field, replace
-from math import inf
-
-import msgspec
+from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
-from compactor.log import left_alone, manifest
+from compactor.log import manifest
 from compactor.log.columnar import Columnar
 from compactor.log.contents import Contents
-from compactor.log.digests import Digests
-from compactor.log.left_alone import BY_SETTINGS, LeftAlone
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
-    PASSING_REASONS,
     Again,
     Compression,
     Format,
@@ -35,7 +21,6 @@ from compactor.model import (
     StoredPart,
 )
 
-SHOWN_QUARANTINED = 100
 NOTHING = Skipped(0, 0)
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
@@ -191,72 +176,6 @@ def split_digests(raw: bytes) -> set[bytes]:
     return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
 
 
-class QuarantineLine(msgspec.Struct, frozen=True):
-    """One source left alone."""
-
-    key: str
-    reason: str
-    detail: str
-
-
-@dataclass(slots=True)
-class RunTotals:
-    """What one run's valid commits add up to, in one partition.
-
-    ``records`` leaves out those of server-side copies, which were never counted, and the
-    ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
-    are counted, by reason, too; but for those whose reason may pass, which each call meets anew.
-    """
-
-    sources: int = 0
-    source_bytes: int = 0
-    outputs: int = 0
-    output_bytes: int = 0
-    records: int = 0
-    copied: int = 0
-    rejected: int = 0
-    quarantined: int = 0
-    quarantined_bytes: int = 0
-    again: Skipped = NOTHING
-    overwritten: Skipped = NOTHING
-    lines: list[QuarantineLine] = field(default_factory=list)
-    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
-
-    def count(self, commit: Commit, sign: int = 1) -> None:
-        """Add a commit, or with -1 take one away that was replaced."""
-        self.sources += sign * len(commit.rows)
-        self.source_bytes += sign * sum(row.source.size for row in commit.rows)
-        again = _skipped(commit.again)
-        self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
-        over = commit.overwritten
-        self.overwritten = self.overwritten.plus(over) if sign > 0 else self.overwritten.less(over)
-        lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
-        self.quarantined += sign * len(lasting)
-        self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
-        left_alone.count(self.left_alone, lasting, sign)
-        if sign > 0:
-            lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
-            self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
-        if commit.output is not None:
-            self.outputs += sign
-            self.output_bytes += sign * commit.output.size
-            self.records += sign * (commit.output.records or 0)
-            self.copied += sign * commit.output.copied
-            if commit.output.columnar is not None:
-                self.rejected += sign * commit.output.columnar.rejected
-
-
-class _StillLeftAlone(Container[bytes]):
-    """Identities left alone, but for those that other settings may decide otherwise."""
-
-    def __init__(self, every: Container[bytes], reopened: tuple[Container[bytes], ...]) -> None:
-        self._every = every
-        self._reopened = reopened
-
-    def __contains__(self, identity: object) -> bool:
-        return identity in self._every and not any(identity in one for one in self._reopened)
-
-
 def output_digest(bucket: str, key: str) -> bytes:
     """16-byte digest of an output's place: what checkpoints remember of it."""
     text = f"{bucket}\0{key}".encode("utf-8", "surrogatepass")
@@ -280,128 +199,3 @@ def same_log(log_id: str, commit: Commit) -> str:
             f" {log_id}: it was put there by hand, or by an older version"
         )
     return log_id or commit.log_id
-
-
-def _skipped(again: Sequence[Again]) -> Skipped:
-    examples = (again[0].source.key,) if again else ()
-    return Skipped(len(again), sum(one.source.size for one in again), examples)
-
-
-@dataclass(slots=True)
-class LogState:
-    """What is known of a partition's log so far.
-
-    Attributes:
-        last: sequence of the newest entry seen; 0 for an empty log.
-        checkpoint: sequence the newest checkpoint covers; 0 when there is none.
-        committed: identities of the sources that valid commits name.
-        quarantined: identities of the sources left alone for good.
-        passing: identities of the sources left alone for a reason that may pass, such as access
-            denied: every run tries them again, and none writes them down a second time.
-        undecided: those of the quarantined that hang on the settings, by the settings in force.
-        contents: what was compacted of which key, as far as entries tell that were written since
-            it is remembered.
-        foreign: what entries name that others wrote since the last plan, or since before it.
-        written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
-            arrived later, and is committed, was put again after its commit. Infinite where there
-            is no entry, or it is not known.
-        unpublished: valid commits after the checkpoint whose output this run has neither
-            completed nor seen, by sequence.
-        commit_ids: of the entries after the checkpoint, by sequence.
-        path: of its partition; None where a checkpoint does not tell.
-        log_id: the identity that its entries name; empty before the first that does.
-        outputs: digests of the outputs that entries name, void ones too.
-        outputs_known: False where the checkpoint does not tell those of the entries it covers.
-        claimed: this run has seen that the state is this log's.
-        scheme_kept: this run has seen that the scheme of its partitions is remembered.
-        runs: totals of the latest runs by run id, the latest last. They are part of the
-            checkpoint, because a run may reach over several.
-        replaced: sequences that entries after the checkpoint make void.
-    """
-
-    last: int = 0
-    checkpoint: int = 0
-    committed: Digests = field(default_factory=Digests)
-    quarantined: set[bytes] = field(default_factory=set)
-    passing: set[bytes] = field(default_factory=set)
-    undecided: dict[str, set[bytes]] = field(default_factory=dict)
-    contents: Contents = field(default_factory=Contents)
-    foreign: Contents = field(default_factory=Contents)
-    written_at: float = inf
-    unpublished: dict[int, Commit] = field(default_factory=dict)
-    commit_ids: dict[int, str] = field(default_factory=dict)
-    runs: dict[str, RunTotals] = field(default_factory=dict)
-    path: str | None = ""
-    log_id: str = ""
-    outputs: set[bytes] = field(default_factory=set)
-    outputs_known: bool = True
-    claimed: bool = False
-    scheme_kept: bool = False
-    replaced: set[int] = field(default_factory=set)
-
-    def add(self, commit: Commit) -> None:
-        """Take the next entry of the log.
-
-        Raises:
-            IntegrityError: it was written for another log.
-        """
-        self.log_id = same_log(self.log_id, commit)
-        self.last = commit.sequence
-        self.commit_ids[commit.sequence] = commit.commit_id
-        if commit.replaces is not None:
-            self._take_back(self.unpublished.pop(commit.replaces, None))
-            self.replaced.add(commit.replaces)
-            self.committed.difference_update(split_digests(commit.freed))
-            self.contents.less(commit.freed_contents)
-        if commit.output is not None:
-            self.unpublished[commit.sequence] = commit
-            self.outputs.add(output_digest(commit.output.bucket, commit.output.key))
-        totals = self.runs.pop(commit.run_id, None) or RunTotals()
-        totals.count(commit)
-        self.runs[commit.run_id] = totals
-        compacted = manifest.identities(commit.rows)
-        self.contents.add(commit.rows)
-        compacted |= {one.source.identity for one in commit.again}
-        self.committed.update(compacted)
-        self.passing -= compacted
-        for one in commit.quarantined:
-            known = self.passing if one.reason in PASSING_REASONS else self.quarantined
-            known.add(one.source.identity)
-        self._note_undecided(commit)
-
-    @property
-    def published(self) -> Collection[int]:
-        """Sequences of the commits whose output is readable, or that have none."""
-        return set(range(1, self.last + 1)).difference(self.unpublished)
-
-    def mark_published(self, commit: Commit) -> None:
-        """The output is readable; the rows are not needed any more."""
-        self.unpublished.pop(commit.sequence, None)
-
-    def left_alone(self, decided_by: str) -> Container[bytes]:
-        """Identities of the sources that these settings leave alone again.
-
-        Args:
-            decided_by: the settings, named by :func:`compactor.outputs.detection.decided_by`.
-        """
-        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
-        return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
-
-    def _note_undecided(self, commit: Commit) -> None:
-        found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}
-        if not found or not commit.decided_by:
-            return
-        for one in self.undecided.values():
-            one.difference_update(found)
-        self.undecided.setdefault(commit.decided_by, set()).update(found)
-
-    def totals(self, run_id: str) -> RunTotals:
-        """What a run committed here so far."""
-        return self.runs.get(run_id, RunTotals())
-
-    def _take_back(self, replaced: Commit | None) -> None:
-        if replaced is not None:
-            self.committed.difference_update(one.identity for one in replaced.sources)
-            self.contents.discard(replaced.rows)
-            if replaced.run_id in self.runs:
-                self.runs[replaced.run_id].count(replaced, -1)

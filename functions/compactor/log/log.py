@@ -11,11 +11,12 @@ from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.log.encoding import encode_checkpoint, encode_commit
-from compactor.log.entries import Commit, LogState, output_digest
+from compactor.log.entries import Commit, output_digest
 from compactor.log.identity import claim_identity, read_identity, require_identity
 from compactor.log.manifest import identities
 from compactor.log.schemes import remember_scheme
 from compactor.log.seen import SeenState
+from compactor.log.state import LogState
 from compactor.log.stored import every_entry, read_checkpoint, read_entry
 from compactor.log.whole import not_whole, outputs_there, require_unbroken
 from compactor.model import Partition, SourceObject

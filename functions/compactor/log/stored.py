@@ -13,7 +13,8 @@ import msgspec
 from compactor import layout
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.log.encoding import decode_checkpoint, decode_commit
-from compactor.log.entries import Commit, LogState
+from compactor.log.entries import Commit
+from compactor.log.state import LogState
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri

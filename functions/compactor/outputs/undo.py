@@ -25,8 +25,9 @@ from compactor.errors import (
     ObjectMissing,
     SourceChanged,
 )
-from compactor.log.entries import Commit, LogState, Output
+from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
+from compactor.log.state import LogState
 from compactor.log.stored import read_entry
 from compactor.model import ARCHIVED_CLASSES, Compression, ObjectGroup, SourceObject
 from compactor.outputs.pending import OutputWriter

@@ -28,10 +28,11 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
-from compactor.log.entries import Commit, LogState, Output
+from compactor.log.entries import Commit, Output
 from compactor.log.identity import WAY_OUT, restore_identity
 from compactor.log.log import CommitLog
 from compactor.log.schemes import remember_scheme
+from compactor.log.state import LogState
 from compactor.log.stored import all_logs
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, SourceObject
 from compactor.outputs.group import draft_of, store_group

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from compactor import layout
 from compactor.destination import Destination
-from compactor.log.entries import Commit, RunTotals
+from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.seen import SeenState
+from compactor.log.state import RunTotals
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings.settings import Settings

@@ -15,7 +15,7 @@ from compactor.errors import (
     SourceChanged,
     UploadLost,
 )
-from compactor.log.entries import LogState
+from compactor.log.state import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.progress import PartitionProgress

@@ -28,8 +28,9 @@ from compactor.errors import (
     WrongCopies,
 )
 from compactor.log.contents import Contents
-from compactor.log.entries import Commit, LogState
+from compactor.log.entries import Commit
 from compactor.log.identity import outputs_among
+from compactor.log.state import LogState
 from compactor.model import (
     CompactionPlan,
     ObjectGroup,
@@ -49,14 +50,9 @@ from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.listing import take_listing
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
+from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
-from compactor.runs.rebuilding import (
-    forget,
-    group_of,
-    kept_draft,
-    take_wrong_away,
-    unless_replaced,
-)
+from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
 
@@ -269,7 +265,7 @@ class PartitionProgress:
             # Any other error may hide a commit that was written: then the upload is needed.
             drop(draft.output, run.store)
             raise
-        with unless_replaced(commit, run, self.state):
+        with rebuilding.unless_replaced(commit, run, self.state):
             publish(commit, run.store)
         try:
             confirm(commit, run.store)
@@ -350,10 +346,10 @@ class PartitionProgress:
     def _repair(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
-            with unless_replaced(commit, self.run, self.state):
+            with rebuilding.unless_replaced(commit, self.run, self.state):
                 repaired = publish(commit, self.run.store)
         except UploadLost:
-            with unless_replaced(commit, self.run, self.state):
+            with rebuilding.unless_replaced(commit, self.run, self.state):
                 repaired = withdraw(commit, self.run.store)
             if repaired:
                 self._replace(commit)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from compactor.destination import Destination
 from compactor.errors import CommitConflict, IntegrityError, SourceChanged, WrongCopies
-from compactor.log.entries import Commit, LogState
+from compactor.log.entries import Commit
+from compactor.log.state import LogState
 from compactor.model import ObjectGroup
 from compactor.outputs.undo import Undoing, forget_kept, from_kept, take_away
 from compactor.planning.packing import uncopied

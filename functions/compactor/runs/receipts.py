@@ -15,8 +15,9 @@ import msgspec
 
 from compactor import layout
 from compactor.decoding import decoder, numbered, require_version
-from compactor.log.entries import NOTHING, LogState, QuarantineLine
+from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone
+from compactor.log.state import LogState, QuarantineLine
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

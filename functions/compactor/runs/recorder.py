@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compactor.log import left_alone
-from compactor.log.entries import SHOWN_QUARANTINED, LogState, QuarantineLine
 from compactor.log.left_alone import LeftAlone
+from compactor.log.state import SHOWN_QUARANTINED, LogState, QuarantineLine
 from compactor.model import SkipReason
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.receipts import Counts, Receipt, add_requests, count_commits, write

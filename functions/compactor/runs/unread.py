@@ -6,7 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from compactor.errors import InvalidInput
-from compactor.log.entries import Commit, LogState
+from compactor.log.entries import Commit
+from compactor.log.state import LogState
 from compactor.model import (
     DENIED_REASONS,
     PASSING_REASONS,
