@@ -18,24 +18,23 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "spark/test_parquet_job",
         "spark/test_parquet_ways",
     ),
-    ("faults/test_faulty_runs",),
     (
         "infrastructure/test_checks",
         "infrastructure/test_least_privilege",
         "infrastructure/test_synthesis",
         "infrastructure/test_resources",
     ),
-    ("infrastructure/test_workflow_run",),
-    ("hostile/test_memory",),
-    # Behind the others with a Java of their own: memory is not without end.
     ("spark/test_shipping", "spark/test_executors"),
+    ("faults/test_faulty_runs",),
+    ("hostile/test_memory",),
+    ("infrastructure/test_workflow_run",),
     ("e2e/test_installed",),
     ("faults/test_dropped_conditions",),
     ("e2e/test_cli_demo",),
+    ("simulation/test_schedules",),
+    ("faults/test_machine_faults",),
     ("e2e/test_cli_commands",),
     ("statemachine/test_engine",),
-    ("faults/test_machine_faults",),
-    ("simulation/test_schedules",),
     ("e2e/test_clean_up_run",),
     ("statemachine/test_spark_branch",),
     ("faults/test_wrong_bytes",),
@@ -56,7 +55,7 @@ class Balanced(LoadFileScheduling):
         return _PLACES.get(module, module)
 
     def _assign_work_unit(self, node: object) -> None:
-        # Numbers come before names, which stay in their order.
+        # Numbers come before names, and names stay in their order.
         first = min(self.workqueue, key=lambda scope: scope[:2] if scope[0].isdigit() else "~")
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)

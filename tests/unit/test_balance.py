@@ -55,7 +55,7 @@ def test_every_module_that_is_named_exists_and_is_named_once() -> None:
 
 
 def test_modules_that_share_something_run_in_one_process_and_the_longest_come_first() -> None:
-    shared, others = TOGETHER[0], TOGETHER[2]
+    shared, others = TOGETHER[0], TOGETHER[1]
     small = ["unit/test_a", "unit/test_b"]
     first, second = modules_of_two_nodes([*small, others[0], *shared, *others[1:]])
     assert first[: len(shared)] == [*shared]
