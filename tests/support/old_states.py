@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ class OldState:
             and (not body or key.startswith("logs/rows/") or any(records_in(body)))
         }
 
-    def _committed(self, partition: Partition) -> set[bytes]:
+    def _committed(self, partition: Partition) -> Container[bytes]:
         return CommitLog(self.store, self.settings, partition).load().committed
 
 
