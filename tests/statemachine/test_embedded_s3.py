@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import socket
+import subprocess
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -211,3 +213,49 @@ def test_archived_objects_cannot_be_read(client: Any, s3: EmbeddedS3) -> None:
     assert entry["StorageClass"] == "DEEP_ARCHIVE"
     with pytest.raises(ClientError, match="InvalidObjectState"):
         client.get_object(Bucket="archive", Key="old")
+
+
+# In a process of its own, for what is put right of moto's S3 stays so until the process ends.
+_WRITES = """
+from compactor_cli.local import s3_patches, s3_server
+from compactor_cli.local.s3_http import serve
+from compactor.stores.s3 import S3Store, make_client
+
+s3_patches.install()
+left_to_moto = []
+create = s3_server.DomainDispatcherApplication
+
+def recorded(*given):
+    moto = create(*given)
+    def serve_and_record(environ, start_response):
+        if environ["REQUEST_METHOD"] in ("PUT", "POST"):
+            left_to_moto.append(environ["PATH_INFO"])
+        return moto(environ, start_response)
+    return serve_and_record
+
+s3_server.DomainDispatcherApplication = recorded
+url = f"http://127.0.0.1:{serve(s3_server.application())}"
+make_client(url).create_bucket(Bucket="lake")
+store = S3Store(make_client(url))
+store.create("lake", "entry", b"1")
+store.put("lake", "receipt", b"2")
+upload = store.create_upload("lake", "output", metadata={})
+part = store.upload_part("lake", "output", upload, 1, b"3")
+store.complete_upload("lake", "output", upload, [part], crc32=None)
+found = [store.get("lake", key) for key in ("entry", "receipt", "output")]
+print(left_to_moto, found)
+"""
+
+
+def test_what_a_worker_writes_does_not_go_through_moto() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _WRITES], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.stdout.strip() == "['/lake'] [b'1', b'2', b'3']", ran.stderr
+
+
+def test_a_checksum_that_was_sent_with_an_object_is_told(client: Any, s3: EmbeddedS3) -> None:
+    s3.create_bucket("checksums")
+    client.put_object(Bucket="checksums", Key="k", Body=b"abc", ChecksumAlgorithm="CRC32")
+    head = client.head_object(Bucket="checksums", Key="k", ChecksumMode="ENABLED")
+    assert head["ChecksumCRC32"] == "NSRBwg=="

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import threading
 import xml.etree.ElementTree as ET
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
+from zlib import crc32
 
 from moto.core.exceptions import ServiceException
 from moto.s3 import models
@@ -26,6 +28,8 @@ from compactor_cli.local.s3_http import Application
 
 _CONDITIONAL = ("PUT", "POST", "DELETE")
 _CRC32 = "x-amz-checksum-crc32"
+# Which of the checksums is there, in the words of an SDK.
+_ALGORITHM = "x-amz-sdk-checksum-algorithm"
 _METADATA = "x-amz-meta-"
 # None of them changes what is stored.
 _OF_TRANSPORT = frozenset(
@@ -79,6 +83,14 @@ class _Write:
                 raise _LeftToMoto
         if self.headers.get("x-amz-content-sha256", "").startswith("STREAMING"):
             raise _LeftToMoto
+
+    def checksum(self) -> str | None:
+        """The CRC32 that was sent with the body, which is right; None for none."""
+        sent = self.headers.get(_CRC32)
+        wrong = sent is not None and sent != b64encode(crc32(self.body).to_bytes(4, "big")).decode()
+        if wrong or self.headers.get(_ALGORITHM, "CRC32") != "CRC32":
+            raise _LeftToMoto
+        return sent
 
     def require_condition(self) -> None:
         """Leave a write that may be refused to moto; only held writes may rely on it."""
@@ -166,11 +178,14 @@ def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _put_object(write: _Write) -> _Answer:
-    write.require_headers(frozenset({"if-none-match"}))
+    write.require_headers(frozenset({"if-none-match", _CRC32, _ALGORITHM}))
     write.require_condition()
+    checksum = write.checksum()
     made = write.backend.put_object(write.bucket.name, write.name, write.body, storage="STANDARD")
     made.set_metadata(metadata_from_headers(dict(write.headers)))
     made.set_acl(write.bucket.acl)
+    if checksum is not None:
+        made.checksum_algorithm, made.checksum_value = "CRC32", checksum
     # Those of an object that was here before.
     write.backend.tagger.delete_all_tags_for_resource(made.arn)
     return [("ETag", made.etag)], b""
@@ -192,7 +207,8 @@ def _create_upload(write: _Write) -> _Answer:
 
 
 def _upload_part(write: _Write) -> _Answer:
-    write.require_headers(frozenset({_CRC32}))
+    write.require_headers(frozenset({_CRC32, _ALGORITHM}))
+    write.checksum()
     number = write.query["partNumber"]
     if not number.isdecimal() or not 1 <= int(number) <= _MOST_PARTS:
         raise _LeftToMoto
