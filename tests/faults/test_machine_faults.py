@@ -36,9 +36,9 @@ def test_a_machine_that_can_write_no_file_and_no_log_compacts_all_the_same(world
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["status"] == "SUCCEEDED"
 
-    # One: every worker dies of its log, and the next one starts.
     world.seed(partitions(1, seed=12, name="log"))
     ended = run_command(world, "--log", "/dev/full", source="log")
+    assert ended.stdout, ended.stderr
     answer = json.loads(ended.stdout)
     assert (ended.returncode == 0) == (answer["status"] == "SUCCEEDED")
     assert answer["status"] == "SUCCEEDED" or message_of(answer["cause"])

@@ -10,7 +10,7 @@ from compactor.log.log import CommitLog
 from tests.simulation.damage import SCENARIOS, Damage, Kind, damages, figures, try_all, try_out
 from tests.support.sample import sample
 
-# Some seconds on one processor, other ones at each commit; `make damage` and `make proof` try all.
+# Some seconds on one processor, `make damage` and `make proof` try all.
 EVERY = 41
 
 

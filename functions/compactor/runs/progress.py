@@ -53,6 +53,7 @@ from compactor.planning.plan import Knowledge, plan
 from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
+from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
 
@@ -83,7 +84,7 @@ class PartitionProgress:
         self._time_is_up = False
         self._aside: set[bytes] = set()
         self._no_outputs: set[bytes] = set()
-        self._unlike: set[bytes] = set()  # what only looks like the content of a commit
+        self._unlike = Unlike()
         self._earlier_calls = replace(state.totals(run.run_id))
 
     def settle(self) -> bool:
@@ -136,7 +137,8 @@ class PartitionProgress:
             window.listed = True
             window.until = None if listing.complete else listing.last_key
         held = self.state.contents.held_by
-        return replace(decision, groups=tuple(held(one, self._unlike) for one in decision.groups))
+        unlike = self._unlike.at(self.state.last)
+        return replace(decision, groups=tuple(held(one, unlike) for one in decision.groups))
 
     def _note_returned(self, sources: Sequence[SourceObject]) -> None:
         """Write down what was put again after its commit, so that clean-up looks at it again."""
@@ -225,7 +227,7 @@ class PartitionProgress:
         if unlike:
             if not self.state.unpublished:
                 # Otherwise one of those may have it, and is published before the next plan.
-                self._unlike |= unlike
+                self._unlike.add(unlike, self.state.last)
             drop(draft.output, run.store)
             raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
         return replace(draft, again=found)

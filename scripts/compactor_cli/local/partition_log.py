@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO
 
@@ -12,7 +14,7 @@ from compactor.whole.orders import Order
 def log_line(
     log: IO[bytes] | int, level: str, run_id: str, order: Order, message: str, **more: str
 ) -> None:
-    """Write what became of an order.
+    """Write what became of an order, if that is possible.
 
     Args:
         log: where to; a number stands for a log that is dropped.
@@ -32,5 +34,7 @@ def log_line(
         "path": order.path,
         **more,
     }
-    log.write(json.dumps(line).encode() + b"\n")
-    log.flush()
+    # A full disk ends no run: what counts is in the receipts. Nothing is left in a buffer either,
+    # which would be tried once more when the log is closed.
+    with suppress(OSError):
+        os.write(log.fileno(), json.dumps(line).encode() + b"\n")
