@@ -40,10 +40,9 @@ class Digests(Set[bytes]):
         Raises:
             ValueError: no whole number of digests.
         """
-        if len(raw) % DIGEST_BYTES:
-            raise ValueError("a digest is cut")
+        digests = split_digests(raw)
         if len(raw) <= _FEW * DIGEST_BYTES or not _is_ordered(raw):
-            return cls(_split(raw))
+            return cls(digests)
         found = cls()
         found._take(raw)
         return found
@@ -64,7 +63,7 @@ class Digests(Set[bytes]):
         return len(self._ordered) // DIGEST_BYTES + len(self._recent)
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from _split(self._ordered)
+        yield from split_digests(self._ordered)
         yield from self._recent
 
     def __and__(self, other: Iterable[object]) -> set[bytes]:
@@ -85,7 +84,7 @@ class Digests(Set[bytes]):
         gone = set(digests)
         self._recent -= gone
         if self._ordered and any(self._place(one) >= 0 for one in gone):
-            self._take(b"".join(one for one in _split(self._ordered) if one not in gone))
+            self._take(b"".join(one for one in split_digests(self._ordered) if one not in gone))
 
     def _place(self, digest: bytes) -> int:
         """Where a digest stands among those in order; negative where it does not."""
@@ -107,7 +106,7 @@ class Digests(Set[bytes]):
         for block in range(_BLOCKS):
             piece = self._block(block)
             if block in recent:
-                piece = b"".join(sorted([*_split(piece), *recent[block]]))
+                piece = b"".join(sorted([*split_digests(piece), *recent[block]]))
             pieces.append(piece)
         self._take(b"".join(pieces))
 
@@ -127,7 +126,14 @@ class Digests(Set[bytes]):
         self._starts = array("Q", accumulate(sizes))
 
 
-def _split(raw: bytes) -> Iterator[bytes]:
+def split_digests(raw: bytes) -> Iterator[bytes]:
+    """Digests that were written one behind the other.
+
+    Raises:
+        ValueError: the last one is cut.
+    """
+    if len(raw) % DIGEST_BYTES:
+        raise ValueError("a digest is cut")
     return (raw[at : at + DIGEST_BYTES] for at in range(0, len(raw), DIGEST_BYTES))
 
 

@@ -11,8 +11,8 @@ from isal import igzip
 from compactor.decoding import decoder, require_version
 from compactor.log import manifest
 from compactor.log.contents import Contents, values_in
-from compactor.log.digests import Digests
-from compactor.log.entries import KEPT_RUNS, NOTHING, Commit, Output, split_digests
+from compactor.log.digests import Digests, split_digests
+from compactor.log.entries import KEPT_RUNS, NOTHING, Commit, Output
 from compactor.log.manifest import Columns
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
@@ -159,14 +159,14 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
         last=document.through,
         checkpoint=document.through,
         committed=Digests.from_bytes(document.committed),
-        quarantined=split_digests(document.quarantined),
-        passing=split_digests(document.passing),
-        undecided={name: split_digests(found) for name, found in document.undecided.items()},
+        quarantined=set(split_digests(document.quarantined)),
+        passing=set(split_digests(document.passing)),
+        undecided={name: set(split_digests(found)) for name, found in document.undecided.items()},
         contents=Contents.from_bytes(document.contents),
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,
-        outputs=split_digests(document.outputs or b""),
+        outputs=set(split_digests(document.outputs or b"")),
         outputs_known=document.outputs is not None,
     )
 

@@ -28,7 +28,6 @@ KEPT_RUNS = 8
 #: have. 1, which entries without a number mean, took any first line without a number or date for
 #: the header of a CSV or TSV source.
 RULES = 2
-_DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +162,6 @@ class Commit:
             freed_contents=contents.to_bytes(),
             why=why,
         )
-
-
-def split_digests(raw: bytes) -> set[bytes]:
-    """Identities that were written one behind the other.
-
-    Raises:
-        ValueError: the last one is cut.
-    """
-    if len(raw) % _DIGEST_BYTES:
-        raise ValueError("a digest is cut")
-    return {raw[n : n + _DIGEST_BYTES] for n in range(0, len(raw), _DIGEST_BYTES)}
 
 
 def output_digest(bucket: str, key: str) -> bytes:

@@ -17,8 +17,8 @@ import msgspec
 
 from compactor.log import left_alone, manifest
 from compactor.log.contents import Contents
-from compactor.log.digests import Digests
-from compactor.log.entries import NOTHING, Commit, output_digest, same_log, split_digests
+from compactor.log.digests import Digests, split_digests
+from compactor.log.entries import NOTHING, Commit, output_digest, same_log
 from compactor.log.left_alone import BY_SETTINGS, LeftAlone
 from compactor.model import PASSING_REASONS, Again, Skipped
 

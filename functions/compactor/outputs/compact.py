@@ -36,9 +36,6 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
 from compactor.settings.settings import Settings
 
-# What one manifest may keep of its sources beside a row each. It is held as Python objects, and
-# once more as JSON while the commit is written.
-
 
 def compact(
     group: ObjectGroup,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from compactor.destination import Destination
 from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
@@ -38,12 +39,9 @@ def store_group(
         pending = compact(group, settings, store, destination, time)
     except ObjectMissing as error:
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
-    try:
+    with dropping(pending.output, store):
         check_pending(pending)
         read_again(pending)
-    except Exception:
-        drop(pending.output, store)
-        raise
     return pending
 
 
@@ -53,6 +51,18 @@ def draft_of(
     """The commit that would publish this; None where there is nothing to be told."""
     draft = pending.draft(run_id, now, replaces)
     return None if draft.empty else draft
+
+
+@contextmanager
+def dropping(
+    output: Output | None, store: ObjectStore, errors: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """:func:`drop` an output when one of these errors passes."""
+    try:
+        yield
+    except errors:
+        drop(output, store)
+        raise
 
 
 def drop(output: Output | None, store: ObjectStore) -> None:

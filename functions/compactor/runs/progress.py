@@ -44,7 +44,7 @@ from compactor.model import (
 from compactor.outputs.again import found_in, put_again
 from compactor.outputs.confirm import confirm
 from compactor.outputs.detection import decided_by
-from compactor.outputs.group import draft_of, drop, store_group
+from compactor.outputs.group import draft_of, drop, dropping, store_group
 from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.listing import take_listing
@@ -59,6 +59,8 @@ from compactor.runs.window import Window
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
+# Any other error may hide a commit that was written: then the upload is needed.
+_NOT_WRITTEN = (CommitConflict, IntegrityError, InvalidInput)
 
 
 class PartitionProgress:
@@ -216,12 +218,9 @@ class PartitionProgress:
         if not draft.again:
             return draft
         run = self.run
-        try:
+        with dropping(draft.output, run.store):
             commits = run.log.every_commit(self.state.last)
             found = found_in(draft.again, commits, self.state.published, run.store)
-        except Exception:
-            drop(draft.output, run.store)
-            raise
         unlike = {one.source.identity for one in draft.again}
         unlike -= {one.source.identity for one in found}
         if unlike:
@@ -256,17 +255,10 @@ class PartitionProgress:
         run = self.run
         if draft.quarantined:
             draft = replace(draft, decided_by=decided_by(run.settings))
-        try:
+        with dropping(draft.output, run.store):
             run.log.prepare(self.state)
-        except Exception:
-            drop(draft.output, run.store)
-            raise
-        try:
+        with dropping(draft.output, run.store, _NOT_WRITTEN):
             commit = run.log.append(self.state, draft)
-        except (CommitConflict, IntegrityError, InvalidInput):
-            # Any other error may hide a commit that was written: then the upload is needed.
-            drop(draft.output, run.store)
-            raise
         with rebuilding.unless_replaced(commit, run, self.state):
             publish(commit, run.store)
         try:

@@ -27,7 +27,7 @@ from compactor_cli.local.child import Child
 from compactor_cli.local.definition import ACCOUNT, REGION
 from compactor_cli.local.invocations import Functions
 from compactor_cli.local.model import EngineError, WorkflowProgress
-from compactor_cli.local.wire import receive, send
+from compactor_cli.local.wire import answer_stream, receive, send
 from compactor_cli.local.workers import WorkerPool
 
 _PROGRESS_SECONDS = 0.1
@@ -35,8 +35,7 @@ _PROGRESS_SECONDS = 0.1
 
 def main() -> None:
     """Carry out orders until whoever gives them is gone."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    answers = answer_stream()
     # moto logs every failed task with the definition of its state; the result says it better.
     logging.getLogger("moto").setLevel(logging.CRITICAL)
     while (order := receive(sys.stdin.buffer)) is not None:

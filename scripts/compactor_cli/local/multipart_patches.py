@@ -31,6 +31,7 @@ from moto.s3.exceptions import (
 )
 from moto.s3.utils import compute_checksum
 
+from compactor.stores.base import encoded_crc32
 from compactor_cli.local.patching import replace
 
 MINIMUM_PART_BYTES = 5 * 1024 * 1024
@@ -98,7 +99,7 @@ def _header(name: str) -> str | None:
 
 def crc32(content: bytes | memoryview) -> str:
     """The CRC32 of some bytes in the form of S3's headers."""
-    return base64.b64encode(isal_zlib.crc32(content).to_bytes(4, "big")).decode()
+    return encoded_crc32(isal_zlib.crc32(content))
 
 
 def _digest(content: bytes, algorithm: str) -> bytes:

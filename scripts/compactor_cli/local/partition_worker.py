@@ -30,7 +30,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor.whole.again import STOPPED
 from compactor.whole.orders import FAILED, Answer, Desk, Order
 from compactor_cli.local.partition_log import log_line
-from compactor_cli.local.wire import receive, send
+from compactor_cli.local.wire import answer_stream, receive, send
 from compactor_cli.local.worker import peak_bytes
 
 #: What is being written is written to its end: a commit, and the publication after it.
@@ -146,8 +146,7 @@ def _read(orders: queue.SimpleQueue[Any], stopped: threading.Event) -> None:
 
 def main() -> None:
     """Answer orders until whoever gives them is gone."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    answers = answer_stream()
     task = receive(sys.stdin.buffer)
     if task is None:
         return

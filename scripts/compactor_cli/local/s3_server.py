@@ -15,7 +15,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from compactor_cli.local import s3_patches, s3_reads, s3_writes
 from compactor_cli.local.s3_http import serve
-from compactor_cli.local.wire import receive, send
+from compactor_cli.local.wire import answer_stream, receive, send
 
 
 def application() -> Any:
@@ -26,8 +26,7 @@ def application() -> Any:
 
 def main() -> None:
     """Serve until whoever started this is gone."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    answers = answer_stream()
     s3_patches.install()
     send(answers, {"port": serve(application(), int(sys.argv[1]))})
     _take_objects(sys.stdin.buffer, answers)

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import threading
 import xml.etree.ElementTree as ET
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
-from zlib import crc32
 
 from moto.core.exceptions import ServiceException
 from moto.s3 import models
@@ -87,7 +85,7 @@ class _Write:
     def checksum(self) -> str | None:
         """The CRC32 that was sent with the body, which is right; None for none."""
         sent = self.headers.get(_CRC32)
-        wrong = sent is not None and sent != b64encode(crc32(self.body).to_bytes(4, "big")).decode()
+        wrong = sent is not None and sent != multipart_patches.crc32(self.body)
         if wrong or self.headers.get(_ALGORITHM, "CRC32") != "CRC32":
             raise _LeftToMoto
         return sent

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from compactor_cli.local.wire import receive, send
+from compactor_cli.local.wire import answer_stream, receive, send
 
 # How the job starts the lines that are for a person.
 _TOLD_BY = b"compact_partitions: "
@@ -27,8 +27,7 @@ _TOLD_BY = b"compact_partitions: "
 
 def main() -> None:
     """Run what the one order says, and answer with its exit code."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    answers = answer_stream()
     order = receive(sys.stdin.buffer)
     if order is None:
         return

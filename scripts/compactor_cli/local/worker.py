@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compactor_cli.local.child import read_peak_bytes
-from compactor_cli.local.wire import receive, send
+from compactor_cli.local.wire import answer_stream, receive, send
 
 Handler = Callable[[Any, Any], Any]
 
@@ -94,8 +94,7 @@ def _read_invocations(invocations: queue.SimpleQueue[Any]) -> None:
 
 def main() -> None:
     """Answer invocations until the engine is gone."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    answers = answer_stream()
     invocations: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_invocations, args=(invocations,), daemon=True).start()
     for module in sys.argv[1:]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from compactor.codecs.parquet_footer import read_footer
-from compactor.errors import IntegrityError, SourceChanged, UnreadableSource
+from compactor.errors import UnreadableSource
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason
-from compactor.outputs.group import drop, store_group
+from compactor.outputs.group import dropping, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.rows_twice import read_rows_again
 from compactor.outputs.verify import check_pending
@@ -46,13 +46,10 @@ def compact_columnar(
             pending = convert(own, group, context, workspace)
     finally:
         workspace.close()
-    try:
+    with dropping(pending.output, context.store):
         check_pending(pending)
         if context.settings.format != "parquet":
             read_rows_again(pending, context.settings, context.store)
-    except (IntegrityError, SourceChanged):
-        drop(pending.output, context.store)
-        raise
     return pending
 
 
