@@ -19,9 +19,10 @@ _DAY = Duration.days(1)
 # workflow. The estimate is to show its order and its course, not to be the bill.
 _GB_SECOND = {"arm64": 0.0000133334, "x86_64": 0.0000166667}
 _GET, _PUT, _TRANSITION = 0.0000004, 0.000005, 0.000025
-# An output: its upload's start, parts and end, its commit. A partition: checkpoint and receipt;
+# An output: its upload's start, parts and end, its commit and the
+# commit's witness. A partition: checkpoint and receipt;
 # its clean-up: record and receipt.
-_PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 6, 2
+_PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 7, 2
 # A child execution of either kind: its start, the call, the choice, what it keeps of the state.
 # A run: its own states, with those of a clean-up.
 _TRANSITIONS_PER_PARTITION, _TRANSITIONS_PER_RUN = 4, 14

@@ -94,9 +94,19 @@ def commit_key(settings: Settings, partition: Partition, sequence: int) -> tuple
     return _state(settings, entry_name(partition.path, sequence))
 
 
+def witness_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
+    """What keeps a commit's number taken; listed with it."""
+    return _state(settings, witness_name(partition.path, sequence))
+
+
 def entry_name(path: str, sequence: int) -> str:
     """Key of one commit below the state's prefix, of the partition with this path."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.json.gz"
+
+
+def witness_name(path: str, sequence: int) -> str:
+    """Key below the state's prefix of the witness of one commit."""
+    return f"{PARTITIONS}{path}commits/{sequence:020d}.witness.json"
 
 
 def record_name(path: str, sequence: int) -> str:

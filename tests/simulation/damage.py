@@ -25,7 +25,6 @@ from pathlib import Path
 
 from compactor.errors import IntegrityError
 from tests.simulation.processes import without_threads
-from tests.simulation.world import is_unpublished
 from tests.support.cleaning import DAY, LINE
 from tests.support.examples import PARTITION
 from tests.support.memory_hooks import Call, Crashed
@@ -272,27 +271,23 @@ def try_out(damage: Damage) -> str:
 
 def damages(scenario: str) -> Iterator[Damage]:
     """Everything that can be done to the state of a scenario, after each of its requests."""
-    seen: list[tuple[dict[str, bytes], bool, set[str]]] = []
+    seen: list[tuple[dict[str, bytes], bool]] = []
 
     def look(play: _Play, _: Call) -> None:
         bodies = _state(play.world)
-        outputs = play.world.store.contents("lake", "compacted/")
-        open_ones = {key for key, body in bodies.items() if is_unpublished(key, body, outputs)}
-        seen.append((bodies, play.before_step != bodies, open_ones))
+        seen.append((bodies, play.before_step != bodies))
 
     with without_threads():
         _Play(scenario, look).steps()
     versions: dict[str, set[bytes]] = {}
-    for after, (bodies, changed, open_ones) in enumerate(seen, start=1):
+    for after, (bodies, changed) in enumerate(seen, start=1):
         if changed:
             yield Damage(scenario, after, Kind.ALL_EARLIER)
         for key, body in bodies.items():
             versions.setdefault(key, set()).add(body)
             yield Damage(scenario, after, Kind.DELETED, key)
             yield Damage(scenario, after, Kind.AWAY, key)
-            # Nothing tells another worker of an entry that goes before its output is readable.
-            if key not in open_ones:
-                yield Damage(scenario, after, Kind.OVERTAKEN, key)
+            yield Damage(scenario, after, Kind.OVERTAKEN, key)
             for earlier in sorted(versions[key] - {body}):
                 yield Damage(scenario, after, Kind.EARLIER, key, body=earlier)
         yield from _exchanges(scenario, after, bodies)

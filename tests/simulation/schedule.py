@@ -24,7 +24,7 @@ from tests.simulation.faults import Fault, Guard, faults_of
 from tests.simulation.ledger import DATA, LAKE, Violation
 from tests.simulation.processes import Process, without_threads
 from tests.simulation.story import told
-from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World, is_unpublished
+from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
 from tests.support.examples import PARTITION
 
 # Turns before the end begins.
@@ -280,11 +280,7 @@ class _Schedule:
         if world.damaged:
             self.tell(world.restore(self._choices.one_of(sorted(world.damaged))))
         elif self._choices.chance(0.4):
-            there, outputs = world.state, world.outputs
-            keys = [key for key in there if not is_unpublished(key, there[key], outputs)]
-            if self._workers and world.newest_entry:
-                # A worker that planned before it was written would write another one there.
-                keys.remove(world.newest_entry)
+            keys = list(world.state)
             key, other = self._choices.one_of(keys), self._choices.one_of(keys)
             self.tell(
                 world.lose(key)
@@ -293,12 +289,15 @@ class _Schedule:
             )
 
     def _lose_newest(self) -> None:
-        """Between two workers; where the first one died, only its output tells of it then."""
+        """And its witness, between two workers: where the first one died, only its output tells."""
         world = self.world
         # Rare: it ends what can be said of the end.
         if not world.damaged and world.newest_entry and self._choices.chance(0.15):
             self.outcome.faults["newest entry deleted"] += 1
-            self.tell(world.lose(world.newest_entry))
+            entry = world.newest_entry
+            witness = entry.replace(".json.gz", ".witness.json")
+            for key in (entry, witness) if witness in world.state else (entry,):
+                self.tell(world.lose(key))
             world.ledger.look()
 
     # The end.

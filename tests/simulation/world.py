@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections import Counter
-from collections.abc import Container
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -46,6 +46,7 @@ NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
     *("g.csv", "h.dat"),
 )
+_ENTRY = re.compile(r"/commits/\d{20}\.json\.gz$")
 _SMALL = contents("syslog in files")
 REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
 
@@ -72,17 +73,6 @@ class Patience:
 
     def remaining_seconds(self) -> float:
         return inf if self.requests > 0 else 0.0
-
-
-def is_unpublished(key: str, body: bytes, outputs: Container[str]) -> bool:
-    """True for an entry of the log whose output is not among these, which are readable.
-
-    While a worker is about to publish it, nothing tells another one of it but itself.
-    """
-    if "/commits/" not in key or ".checkpoint." in key:
-        return False
-    output = decode_commit(body).output
-    return output is not None and output.key not in outputs
 
 
 class World:
@@ -113,7 +103,6 @@ class World:
         self._workers = 0
         self.tampered: dict[str, bytes] = {}
         self.damaged: dict[str, bytes] = {}
-        self._lost: set[str] = set()
         self.earlier_etag: set[str] = set()
         self._without = without
         self._next_record = 0
@@ -243,19 +232,17 @@ class World:
 
     @property
     def newest_entry(self) -> str:
-        """Key of the newest entry while nothing but its output tells of it; empty otherwise."""
+        """Key of the newest entry while no checkpoint tells of it, and its output does."""
         state = self.state
-        names = [key for key in state if "/commits/" in key]
-        newest = max((key for key in names if ".checkpoint." not in key), default="")
-        summed_up = newest.replace(".json.gz", ".checkpoint.json.gz") in names
-        if not newest or summed_up or is_unpublished(newest, state[newest], self.outputs):
+        newest = max((key for key in state if _ENTRY.search(key)), default="")
+        if not newest or newest.replace(".json.gz", ".checkpoint.json.gz") in state:
             return ""
-        return newest
+        output = decode_commit(state[newest]).output
+        return newest if output is None or output.key in self.outputs else ""
 
     def lose(self, key: str) -> str:
         """Somebody deletes an object of the state."""
         self._damage(key)
-        self._lost.add(key)
         self.s3.remove(LAKE, key)
         return f"somebody deletes {thing(LAKE, key)}"
 
@@ -269,13 +256,7 @@ class World:
         return f"somebody swaps {thing(LAKE, key)} and {thing(LAKE, other)}"
 
     def restore(self, key: str) -> str:
-        """Somebody brings an object of the state back as it was.
-
-        Where an entry was deleted, and another one has its number since, that one is gone then:
-        see DESIGN.md on what this does not hold.
-        """
-        if key in self._lost and key in self.state and "/commits/" in key:
-            return f"somebody finds another {thing(LAKE, key)}, and leaves it"
+        """Somebody brings an object of the state back as it was, over whatever is there."""
         self.s3.seed(LAKE, key, self.damaged[key])
         return f"somebody restores {thing(LAKE, key)}"
 

@@ -26,6 +26,7 @@ from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
 from compactor.log.passed import PassedRecord
 from compactor.log.state import QuarantineLine, RunTotals
+from compactor.log.witness import Witness
 from compactor.model import (
     Compression,
     Format,
@@ -47,6 +48,7 @@ OBJECTS: dict[str, Any] = {
     "Rejects": Rejects,
     "Columns": Columns,
     "Skipped": Skipped,
+    "Witness": Witness,
     "Checkpoint": encoding._Checkpoint,
     "RunTotals": RunTotals,
     "QuarantineLine": QuarantineLine,

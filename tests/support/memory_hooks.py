@@ -43,8 +43,10 @@ class Hooks:
     after: list[Callable[[Call], None]] = field(default_factory=list)
     wire: list[Callable[[Call, bytes], bytes]] = field(default_factory=list)
 
-    def crash(self, when: Literal["before", "after"], name: str, *, nth: int = 1) -> None:
-        """Die before or after the nth request of this name.
+    def crash(
+        self, when: Literal["before", "after"], name: str, *, nth: int = 1, prefix: str = ""
+    ) -> None:
+        """Die before or after the nth request of this name, and of keys with this prefix.
 
         A dead process asks for nothing any more: every later request raises Crashed too, so
         that clean-up code of the caller cannot run. :meth:`clear` brings up a new process.
@@ -54,8 +56,9 @@ class Hooks:
 
         def die_when_due(call: Call) -> None:
             nonlocal seen, dead
-            seen += call.name == name
-            if call.name == name and seen == nth:
+            meant = call.name == name and call.key.startswith(prefix)
+            seen += meant
+            if meant and seen == nth:
                 dead = True
                 raise Crashed(f"{when} {call}")
 

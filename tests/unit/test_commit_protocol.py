@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from compactor import layout
 from compactor.errors import AlreadyExists, IntegrityError, TransientStoreError, UploadLost
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
@@ -230,7 +231,8 @@ def test_of_two_workers_that_repair_at_once_one_gets_its_commit_in() -> None:
     waiting(world)
     lose_every_upload(world)
     world.store.hooks.after.append(world.check)
-    once(world, "create", world.run, prefix="_compactor/")
+    second = layout.commit_key(world.settings, PARTITION, 2)[1]
+    once(world, "create", world.run, prefix=second)
     receipt = world.run()
     assert (receipt.status, receipt.counts.conflicts) == ("done", 1)
     assert [one.sequence for one in log_of(world).every_commit()] == [2]
@@ -257,6 +259,7 @@ def test_no_checkpoint_hides_a_commit_that_waits_for_its_output() -> None:
     commit = waiting(world)
     log = log_of(world)
     state = log.load()
+    log.settle_numbers(state)
     before = world.store.count("create")
     log.checkpoint(state)
     assert world.store.count("create") == before
@@ -281,6 +284,9 @@ def test_two_checkpoints_of_the_same_entries_are_the_same() -> None:
     state = log.load()
     for commit in list(state.unpublished.values()):
         state.mark_published(commit)
+    log.checkpoint(state)
+    assert key not in world.store.contents("lake"), "nobody has looked at the entry's witness"
+    log.settle_numbers(state)
     log.checkpoint(state)
     log.checkpoint(state)
     assert world.store.contents("lake")[key] == body

@@ -112,6 +112,7 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     number = f"{3:020d}"
     written = {
         "Entry": f"{log}commits/{number}.json.gz",
+        "Witness": f"{log}commits/{number}.witness.json",
         "Checkpoint": f"{log}commits/{number}.checkpoint.json.gz",
         "CleanUpRecord": f"{log}cleaned/{2:020d}.json",
         "Discovery": f"{run}discovery.json",

@@ -42,7 +42,7 @@ def finished_world(*, checkpoint: bool) -> tuple[World, CommitLog, str]:
     entries = {
         key.endswith(".checkpoint.json.gz"): key
         for key in world.store.contents("lake", "_compactor/")
-        if "/commits/" in key
+        if "/commits/" in key and key.endswith(".gz")
     }
     if not checkpoint:
         world.store.remove("lake", entries[True])

@@ -230,10 +230,10 @@ def test_names_that_only_resemble_outputs_stop_nothing() -> None:
     assert world.run().status == "done"
 
 
-NEWEST = (f"{2:020d}.json.gz", f"{2:020d}.checkpoint")
+NEWEST = (f"{2:020d}.",)
 SHORTER: Mapping[str, tuple[str, ...]] = {
-    "the newest commit and its checkpoint": NEWEST,
-    "both commits and their checkpoints": ("/commits/",),
+    "the newest commit, its witness and its checkpoint": NEWEST,
+    "both commits and all that tells of them": ("/commits/",),
     "everything but the first entry": (*NEWEST, f"{1:020d}.checkpoint"),
 }
 
@@ -323,7 +323,7 @@ def test_a_run_with_nothing_to_do_does_not_list_outputs() -> None:
 
 def as_before(world: World) -> None:
     """What a version without identities would have left."""
-    take_away(world, "identity.json", ".checkpoint")
+    take_away(world, "identity.json", ".checkpoint", ".witness")
     for key, body in world.store.contents("lake", f"{STATE}partitions/").items():
         world.store.seed("lake", key, encode_commit(replace(decode_commit(body), log_id="")))
 

@@ -92,7 +92,7 @@ def survey(log: StoredLog, store: ObjectStore) -> Survey:
     todo = set(log.uncleaned)
     if not todo:
         return Survey()
-    require_unbroken(log.where, log.entries, log.checkpoints)
+    require_unbroken(log.where, log.entries, log.checkpoints | log.witnesses)
     first = min(todo)
     keys = {sequence: log.key_of(sequence) for sequence in log.entries if sequence >= first}
     found: list[Entry] = []

@@ -5,6 +5,7 @@ entries     Commit and the Output it names; state: what a log says, a pure fold 
 encoding    entries and checkpoints as they lie on S3
 stored      the logs of a destination, found without knowing its partitions
 identity    which log a state is; whole: whether it is all there; seen: what a process knows of it
+witness     what keeps the number of an entry taken, should the entry be deleted
 manifest    where each source lies in its output; slices: how its bytes come back from there
 columnar    what a commit keeps of an output that holds rows instead of bytes
 contents    which contents a log has of which keys; digests: the sources that it names

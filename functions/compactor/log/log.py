@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from compactor import layout
@@ -12,18 +12,32 @@ from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, output_digest
-from compactor.log.identity import claim_identity, read_identity, require_identity
+from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
 from compactor.log.manifest import identities
 from compactor.log.schemes import remember_scheme
 from compactor.log.seen import SeenState
 from compactor.log.state import LogState
 from compactor.log.stored import every_entry, read_checkpoint, read_entry
 from compactor.log.whole import not_whole, outputs_there, require_unbroken
+from compactor.log.witness import Witness, leave_witness, read_witness, require_witness
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
-_NAME = re.compile(r"/(\d{20})(\.checkpoint)?\.json\.gz$")
+_NAME = re.compile(r"/(\d{20})\.(?:(json\.gz)|(checkpoint\.json\.gz)|witness\.json)$")
+
+
+@dataclass(slots=True)
+class _Listed:
+    """A log as listed: keys of entries and checkpoints by sequence, and who has a witness.
+
+    ``written_at`` is when the newest entry was written, by the store's clock; UNIX seconds.
+    """
+
+    commits: dict[int, str] = field(default_factory=dict)
+    checkpoints: dict[int, str] = field(default_factory=dict)
+    witnesses: set[int] = field(default_factory=set)
+    written_at: float = inf
 
 
 class CommitLog:
@@ -49,23 +63,31 @@ class CommitLog:
         self._seen = seen or SeenState()
         self._bucket, self._prefix = layout.commits_prefix(settings, partition)
 
-    def load(self) -> LogState:
+    def load(self, *, lost: bool = False) -> LogState:
         """The newest checkpoint and every entry after it: one LIST and few GETs.
+
+        Args:
+            lost: the last entries may be gone, and their numbers are free again, whatever
+                witnesses say: for whoever builds the log anew while nobody else is at work.
 
         Raises:
             IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
                 the checkpoint covers, or there is something to publish and the state is not the
                 one that they name.
         """
-        commits, checkpoints, written_at = self._names("")
+        listed = self._list("")
         state = LogState(path=self._partition.path)
-        require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, checkpoints)
-        if checkpoints:
-            through, key = max(checkpoints.items())
+        gone: set[int] = set()
+        if lost:
+            gone = {n for n in listed.witnesses if n > max(listed.commits, default=0)}
+            listed.witnesses -= gone
+        self._require_unbroken(listed)
+        if listed.checkpoints:
+            _, key = max(listed.checkpoints.items())
             state = read_checkpoint(self._store, self._bucket, key, self._partition.path)
-            commits = {n: key for n, key in commits.items() if n > through}
-        state.written_at = written_at
-        self._take(state, commits)
+        state.written_at = listed.written_at
+        state.lost = gone
+        self._take(state, listed)
         if state.log_id and state.unpublished:
             # Otherwise there is time until something is to be stored: see claim.
             require_identity(self._settings, self._store, state.log_id)
@@ -134,10 +156,10 @@ class CommitLog:
             IntegrityError: one of them cannot be decoded, or one is missing.
         """
         after = layout.commit_key(self._settings, self._partition, state.last)[1]
-        commits, _, written_at = self._names(after)
-        if commits:
-            state.written_at = written_at
-        self._take(state, {n: key for n, key in commits.items() if n > state.last})
+        listed = self._list(after)
+        if listed.commits:
+            state.written_at = listed.written_at
+        self._take(state, listed)
 
     def prepare(self, state: LogState) -> str:
         """What is to be asked and kept before an entry is written; returns the log's identity.
@@ -178,18 +200,19 @@ class CommitLog:
             except AlreadyExists:
                 self.refresh(state)
                 # A retried PUT may meet the entry that its own first try wrote.
-                if state.commit_ids.get(commit.sequence) == commit.commit_id:
-                    return commit
+                if state.commit_ids.get(commit.sequence) != commit.commit_id:
+                    continue
             else:
                 state.add(commit)
-                return commit
+            self._leave_witness(state, commit.sequence)
+            return commit
         raise TransientStoreError(
             f"commit log {self._prefix}: others were first {most_races:,} times"
         )
 
     def checkpoint(self, state: LogState) -> None:
         """Sum up the log once every commit in it is published; otherwise do nothing."""
-        if state.last == state.checkpoint or state.unpublished:
+        if state.last == state.checkpoint or state.unpublished or state.unwitnessed:
             return
         bucket, key = layout.checkpoint_key(self._settings, self._partition, state.last)
         try:
@@ -209,37 +232,81 @@ class CommitLog:
             IntegrityError: an entry is missing, also of those that a checkpoint covers; or one
                 cannot be decoded, and nothing older is given.
         """
-        commits, checkpoints, _ = self._names("")
-        known = {*checkpoints, through}
-        require_unbroken(f"s3://{self._bucket}/{self._prefix}", commits, known)
-        found = every_entry(self._store, self._bucket, commits)
-        return (commit for commit, valid in found if valid or not valid_only)
+        listed = self._list("")
+        self._require_unbroken(listed, through)
+        return self._every(listed, valid_only=valid_only)
 
-    def _names(self, start_after: str) -> tuple[dict[int, str], dict[int, str], float]:
-        """Entries and checkpoints by sequence, and when the newest entry was written."""
-        commits: dict[int, str] = {}
-        checkpoints: dict[int, str] = {}
+    def _every(self, listed: _Listed, *, valid_only: bool) -> Iterator[Commit]:
+        for commit, valid in every_entry(self._store, self._bucket, listed.commits):
+            if valid and commit.sequence in listed.witnesses:
+                self._require_witness(commit)
+            if valid or not valid_only:
+                yield commit
+
+    def settle_numbers(self, state: LogState) -> None:
+        """Leave the witness of every entry that others wrote, or find that it is that entry's.
+
+        To be done before anything is published or planned by what these entries say.
+
+        Raises:
+            IntegrityError: an entry is not the one that had its number first.
+        """
+        for sequence in sorted(state.unwitnessed):
+            self._leave_witness(state, sequence)
+
+    def is_disputed(self, state: LogState, sequence: int) -> bool:
+        """True when an entry that was read is not the one that had its number first."""
+        bucket, key = layout.witness_key(self._settings, self._partition, sequence)
+        witness = read_witness(self._store, bucket, key)
+        return witness is not None and witness.commit_id != state.commit_ids[sequence]
+
+    def _leave_witness(self, state: LogState, sequence: int) -> None:
+        bucket, key = layout.witness_key(self._settings, self._partition, sequence)
+        witness = Witness(commit_id=state.commit_ids[sequence], log_id=state.log_id)
+        if state.unwitnessed.pop(sequence, False) and sequence not in state.lost:
+            return require_witness(self._store, bucket, key, witness.commit_id)
+        return leave_witness(self._store, bucket, key, witness, again=sequence in state.lost)
+
+    def _require_witness(self, commit: Commit) -> None:
+        bucket, key = layout.witness_key(self._settings, self._partition, commit.sequence)
+        require_witness(self._store, bucket, key, commit.commit_id)
+
+    def _list(self, start_after: str) -> _Listed:
+        listed = _Listed()
         written: dict[int, float] = {}
         for page in self._store.list_objects(self._bucket, self._prefix, start_after=start_after):
-            for entry in page:
-                match = _NAME.match(entry.key, len(self._prefix) - 1)
-                if match:
-                    found = checkpoints if match[2] else commits
-                    found[int(match[1])] = entry.key
-                if match and not match[2]:
-                    written[int(match[1])] = entry.last_modified
-        return commits, checkpoints, max(written.values(), default=inf)
+            for one in page:
+                match = _NAME.match(one.key, len(self._prefix) - 1)
+                if match is None:
+                    continue
+                sequence = int(match[1])
+                if match[2]:
+                    listed.commits[sequence] = one.key
+                    written[sequence] = one.last_modified
+                elif match[3]:
+                    listed.checkpoints[sequence] = one.key
+                else:
+                    listed.witnesses.add(sequence)
+        listed.written_at = max(written.values(), default=inf)
+        return listed
 
-    def _take(self, state: LogState, commits: dict[int, str]) -> None:
-        for sequence in sorted(commits):
-            if sequence != state.last + 1:
+    def _require_unbroken(self, listed: _Listed, through: int = 0) -> None:
+        told = {*listed.checkpoints, *listed.witnesses, through}
+        require_unbroken(f"s3://{self._bucket}/{self._prefix}", listed.commits, told)
+
+    def _take(self, state: LogState, listed: _Listed) -> None:
+        """Take the entries that are new to ``state``."""
+        commits = {n: key for n, key in listed.commits.items() if n > state.last}
+        for sequence in sorted({*commits, *(n for n in listed.witnesses if n > state.last)}):
+            if sequence != state.last + 1 or sequence not in commits:
                 raise IntegrityError(
                     f"commit log {self._prefix} has no entry {state.last + 1}, "
-                    f"but has {sequence}: it was changed by hand"
+                    f"but was {sequence} entries long: it was changed by hand; {WAY_OUT}"
                 )
             commit = read_entry(self._store, self._bucket, commits[sequence], sequence)
             self._require_ours(commit)
             state.add(commit)
+            state.unwitnessed[sequence] = sequence in listed.witnesses
             state.foreign.add(commit.rows)
 
     def _require_ours(self, commit: Commit) -> None:

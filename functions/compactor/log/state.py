@@ -126,6 +126,9 @@ class LogState:
         runs: totals of the latest runs by run id, the latest last. They are part of the
             checkpoint, because a run may reach over several.
         replaced: sequences that entries after the checkpoint make void.
+        unwitnessed: sequences of valid entries after the checkpoint whose witness this run has
+            neither left nor compared, and whether there is one.
+        lost: sequences whose witness is that of an entry that is gone, and that are given anew.
     """
 
     last: int = 0
@@ -147,6 +150,8 @@ class LogState:
     claimed: bool = False
     scheme_kept: bool = False
     replaced: set[int] = field(default_factory=set)
+    unwitnessed: dict[int, bool] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
 
     def add(self, commit: Commit) -> None:
         """Take the next entry of the log.
@@ -160,6 +165,7 @@ class LogState:
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
             self.replaced.add(commit.replaces)
+            self.unwitnessed.pop(commit.replaces, None)
             self.committed.difference_update(split_digests(commit.freed))
             self.contents.less(commit.freed_contents)
         if commit.output is not None:

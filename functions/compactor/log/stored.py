@@ -22,7 +22,9 @@ from compactor.settings.uris import S3Uri
 # The rest of a key below "partitions/", as layout.entry_name and layout.record_name make it. The
 # last segments decide: what stands before them is the path, whatever a partition is called.
 _NAME = re.compile(
-    r"((?:.*/)?)(?:commits/(\d{20})(\.checkpoint)?\.json\.gz|cleaned/(\d{20})\.json)", re.DOTALL
+    r"((?:.*/)?)(?:commits/(\d{20})\.(?:(checkpoint)\.json\.gz|(witness)\.json|json\.gz)"
+    r"|cleaned/(\d{20})\.json)",
+    re.DOTALL,
 )
 _LOGS_LOOKED_AT = 3
 OF_A_STATE = (f"/{layout.IDENTITY_NAME}", f"/{layout.FIRST_SCHEME_NAME}")
@@ -51,6 +53,7 @@ class StoredLog:
         entries: when each entry was written, by sequence; UNIX seconds of the store's clock.
         cleaned: sequences of the entries that clean-up is done with.
         checkpoints: sequences up to which a checkpoint sums the log up.
+        witnesses: sequences of the entries that a witness tells of.
     """
 
     path: str
@@ -58,6 +61,7 @@ class StoredLog:
     entries: dict[int, float] = field(default_factory=dict)
     cleaned: set[int] = field(default_factory=set)
     checkpoints: set[int] = field(default_factory=set)
+    witnesses: set[int] = field(default_factory=set)
 
     @property
     def where(self) -> str:
@@ -71,8 +75,8 @@ class StoredLog:
 
     @property
     def missing(self) -> list[int]:
-        """Sequence numbers between the first and the last that have no entry."""
-        last = max(self.entries, default=0)
+        """Sequence numbers that have no entry, up to the last that anything tells of."""
+        last = max((*self.entries, *self.witnesses), default=0)
         return sorted(set(range(1, last + 1)) - set(self.entries))
 
     @property
@@ -136,6 +140,7 @@ def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
             log.entries |= found.entries
             log.cleaned |= found.cleaned
             log.checkpoints |= found.checkpoints
+            log.witnesses |= found.witnesses
     return log
 
 
@@ -239,8 +244,10 @@ def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str,
             log = logs.setdefault(match[1], StoredLog(match[1], state))
             if match[3]:
                 log.checkpoints.add(int(match[2]))
+            elif match[4]:
+                log.witnesses.add(int(match[2]))
             elif match[2]:
                 log.entries[int(match[2])] = one.last_modified
             else:
-                log.cleaned.add(int(match[4]))
+                log.cleaned.add(int(match[5]))
     return logs

@@ -16,18 +16,18 @@ from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 
 
-def require_unbroken(where: str, entries: Collection[int], checkpoints: Collection[int]) -> None:
+def require_unbroken(where: str, entries: Collection[int], told: Collection[int]) -> None:
     """Make sure that no entry is missing below the last one that anything tells of.
 
     Args:
         where: the log, for a person.
         entries: sequences of those that are there.
-        checkpoints: sequences up to which checkpoints sum the log up.
+        told: sequences that checkpoints and witnesses tell of.
 
     Raises:
         IntegrityError: names the first that is missing.
     """
-    last = max((*entries, *checkpoints), default=0)
+    last = max((*entries, *told), default=0)
     missing = [number for number in range(1, last + 1) if number not in entries]
     if missing:
         more = f" nor {len(missing) - 1} others" if len(missing) > 1 else ""

@@ -28,6 +28,7 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
+from compactor.log.contents import Contents
 from compactor.log.entries import Commit, Output
 from compactor.log.identity import WAY_OUT, restore_identity
 from compactor.log.log import CommitLog
@@ -37,6 +38,7 @@ from compactor.log.stored import all_logs
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, SourceObject
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
+from compactor.outputs.publish import is_published, withdraw
 from compactor.past.rehearsal import Rehearsal
 from compactor.planning.listing import take_listing
 from compactor.planning.packing import packing_class, uncopied
@@ -97,13 +99,14 @@ class _Partition:
         self._log: CommitLog = run.log
         self._dry_run = dry_run
         self._adoption = adoption
-        self._state: LogState = self._log.load()
+        self._state: LogState = self._log.load(lost=True)
         self._signatures: dict[bytes, Signature] = {}
         self._faults: dict[str, str] = {}
         self._open: dict[str, SourceObject] = {}
 
     def adopt(self) -> None:
         adoption = self._adoption
+        self._void_disputed()
         unnamed = self._log.unnamed(self._state)
         adoption.outputs = len(unnamed)
         self._open = {one.key: one for one in unnamed}
@@ -116,6 +119,25 @@ class _Partition:
             adoption.left.append(f"s3://{self._run.destination.bucket}/{key}: {why}")
         if not self._dry_run:
             self._log.checkpoint(self._state)
+
+    def _void_disputed(self) -> None:
+        """Take back what is not the entry that had its number first, and was never published."""
+        state, run = self._state, self._run
+        for sequence in sorted(state.unwitnessed):
+            if self._log.is_disputed(state, sequence):
+                commit = state.unpublished.get(sequence)
+                output = None if commit is None else commit.output
+                if commit is None or output is None or is_published(output, run.store):
+                    # What readers have already is what this number stands for.
+                    state.lost.add(sequence)
+                else:
+                    if not self._dry_run:
+                        withdraw(commit, run.store)
+                    self._write(commit.voided(run.run_id))
+        # What is void now is nobody's any more.
+        state.foreign = Contents()
+        if not self._dry_run:
+            self._log.settle_numbers(state)
 
     def _replay(self, output: SourceObject) -> None:
         """Plan as the run did that made an output, and prove what has the id of one."""

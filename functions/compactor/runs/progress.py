@@ -96,6 +96,7 @@ class PartitionProgress:
             TransientStoreError: other runs kept changing the log.
             InvalidInput: this role may not read the sources of an output that was lost.
         """
+        self.run.log.settle_numbers(self.state)
         while self.state.unpublished:
             if self.out_of_time():
                 return False

@@ -1,0 +1,225 @@
+"""The witness of an entry: a number of a log is given once, whoever deletes what had it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from compactor import layout
+from compactor.clock import NoDeadline
+from compactor.errors import IntegrityError
+from compactor.log.log import CommitLog
+from compactor.log.stored import one_log
+from compactor.past.adopt import Adoption, adopt
+from compactor.runs.given import PartitionRun
+from tests.support.examples import PARTITION
+from tests.support.memory_hooks import Crashed
+from tests.support.world import World
+
+LINE = '{{"id": "{}"}}'
+
+
+def world_of(*names: str, **given: object) -> World:
+    world = World(**given)
+    for name in names:
+        world.add(name, LINE)
+    return world
+
+
+def log_of(world: World) -> CommitLog:
+    return CommitLog(world.store, world.settings, PARTITION)
+
+
+def entry_of(world: World, number: int) -> str:
+    return layout.commit_key(world.settings, PARTITION, number)[1]
+
+
+def witness_of(world: World, number: int) -> str:
+    return layout.witness_key(world.settings, PARTITION, number)[1]
+
+
+def body_of(world: World, key: str) -> bytes:
+    return world.store.contents("lake")[key]
+
+
+def die(world: World, name: str, nth: int = 1, prefix: str = "") -> None:
+    """Run up to the first request of this name, which is never made."""
+    world.store.hooks.crash("before", name, nth=nth, prefix=prefix)
+    with pytest.raises(Crashed):
+        world.run()
+    world.store.hooks.clear()
+
+
+def after(world: World, key: str, action: Callable[[], object]) -> None:
+    """Act once an object was created."""
+
+    def hook(call: object) -> None:
+        if getattr(call, "name", "") == "create" and getattr(call, "key", "") == key:
+            world.store.hooks.after.remove(hook)
+            action()
+
+    world.store.hooks.after.append(hook)
+
+
+def another_takes_its_number(world: World) -> None:
+    """Somebody deletes the first entry, and another run of other groups gets its number."""
+    world.store.remove("lake", entry_of(world, 1))
+    world.add("c.json", LINE)
+    world.run()
+
+
+def adopted(world: World, *, dry_run: bool = False) -> Adoption:
+    run = PartitionRun(
+        PARTITION, world.settings, world.store, world.clock, NoDeadline(), "adopting"
+    )
+    return adopt(run, dry_run=dry_run)
+
+
+def test_each_entry_gets_a_witness_before_its_output_can_be_read() -> None:
+    world = world_of("a.json", "b.json")
+    die(world, "complete_upload")
+    (commit,) = log_of(world).every_commit()
+    witness = json.loads(body_of(world, witness_of(world, 1)))
+    assert witness == {"version": 1, "commit_id": commit.commit_id, "log_id": commit.log_id}
+
+
+def test_of_two_workers_with_one_number_the_one_with_the_witness_publishes() -> None:
+    world = world_of("a.json", "b.json")
+    world.store.hooks.after.append(world.check)
+    after(world, entry_of(world, 1), lambda: another_takes_its_number(world))
+    with pytest.raises(IntegrityError, match=r"was deleted, or put back over another one"):
+        world.run()
+    assert sorted(world.destination()) == sorted(world.records), "each once"
+    assert world.run().status == "done"
+    world.must_be_finished()
+
+
+def test_a_deleted_entry_whose_witness_is_there_stops_everybody_else() -> None:
+    world = world_of("a.json", "b.json", clean_up="delete", retention_days=7)
+    world.store.hooks.after.append(world.check)
+
+    def delete() -> None:
+        world.store.remove("lake", entry_of(world, 1))
+        world.add("c.json", LINE)
+        with pytest.raises(IntegrityError, match=r"has no entry 1, but was 1 entries long"):
+            world.run()
+
+    after(world, witness_of(world, 1), delete)
+    world.run()
+    assert one_log(world.settings.state, PARTITION.path, world.store).missing == [1]
+
+
+def test_a_worker_that_died_between_the_two_is_no_special_case() -> None:
+    world = world_of("a.json", "b.json")
+    die(world, "create", prefix=witness_of(world, 1))
+    assert entry_of(world, 1) in world.store.contents("lake")
+    assert world.run().counts.repaired == 1
+    assert witness_of(world, 1) in world.store.contents("lake")
+    world.must_be_finished()
+
+
+def test_entries_of_versions_without_witnesses_get_theirs_before_they_are_published() -> None:
+    world = world_of("a.json", "b.json")
+    die(world, "complete_upload")
+    world.store.remove("lake", witness_of(world, 1))
+    world.run()
+    assert witness_of(world, 1) in world.store.contents("lake")
+    world.must_be_finished()
+
+
+def test_a_run_with_nothing_to_do_asks_for_no_witness() -> None:
+    world = world_of("a.json", "b.json")
+    world.run()
+    before = world.store.count("get", prefix=witness_of(world, 1)), world.store.count("create")
+    world.run()
+    assert world.store.count("get", prefix=witness_of(world, 1)) == before[0]
+
+
+def test_an_entry_that_was_put_back_over_another_one_is_not_read_on() -> None:
+    world = world_of("a.json", "b.json")
+    first: list[bytes] = []
+
+    def change() -> None:
+        first.append(body_of(world, entry_of(world, 1)))
+        another_takes_its_number(world)
+
+    after(world, entry_of(world, 1), change)
+    with pytest.raises(IntegrityError):
+        world.run()
+    world.store.seed("lake", entry_of(world, 1), first[0])
+    with pytest.raises(IntegrityError, match=r"witness\.json says that this entry"):
+        list(log_of(world).every_commit())
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b"", "is damaged"), (b'{"version": 1}', "is damaged"), (b'{"version": 2}', "has version 2")],
+)
+def test_a_witness_that_cannot_be_read_stops_its_partition(body: bytes, told: str) -> None:
+    world = world_of("a.json", "b.json")
+    die(world, "complete_upload")
+    world.store.seed("lake", witness_of(world, 1), body)
+    with pytest.raises(IntegrityError, match=told):
+        world.run()
+    assert not world.destination()
+
+
+# A log that is built anew.
+
+
+def test_the_number_of_an_entry_that_is_gone_is_given_anew_when_its_output_is_adopted() -> None:
+    world = world_of("a.json", "b.json")
+    world.run()
+    for key in (entry_of(world, 1), entry_of(world, 1).replace(".json", ".checkpoint.json")):
+        world.store.remove("lake", key)
+    lost = body_of(world, witness_of(world, 1))
+    assert len(adopted(world, dry_run=True).proven) == 1
+    assert body_of(world, witness_of(world, 1)) == lost
+    assert len(adopted(world).proven) == 1
+    assert body_of(world, witness_of(world, 1)) != lost
+    world.must_be_finished()
+
+
+def disputed() -> World:
+    """The first entry is not the one whose witness is there, and whose output can be read."""
+    world = world_of("a.json", "b.json", "c.json")
+
+    def change() -> None:
+        world.store.remove("lake", entry_of(world, 1))
+        wanted = world.settings
+        world.settings = replace(wanted, include=("*a.json", "*b.json"))
+        die(world, "create", prefix=witness_of(world, 1))
+        world.settings = wanted
+        world.store.hooks.crash("after", "complete_upload")
+
+    after(world, entry_of(world, 1), change)
+    with pytest.raises(Crashed):
+        world.run()
+    world.store.hooks.clear()
+    return world
+
+
+def test_an_entry_that_is_not_the_witnessed_one_is_made_void_and_the_output_adopted() -> None:
+    world = disputed()
+    with pytest.raises(IntegrityError, match=r"witness\.json says"):
+        world.run()
+    adoption = adopted(world)
+    assert (adoption.error, len(adoption.proven)) == ("", 1)
+    assert world.run().status == "done"
+    assert sorted(world.destination()) == sorted(world.records), "each once"
+    world.must_be_finished()
+
+
+def test_an_output_that_can_be_read_is_what_its_number_stands_for() -> None:
+    world = world_of("a.json", "b.json")
+    world.run()
+    world.store.remove("lake", entry_of(world, 1).replace(".json", ".checkpoint.json"))
+    world.store.seed("lake", witness_of(world, 1), b'{"version": 1, "commit_id": "other"}')
+    with pytest.raises(IntegrityError, match=r"witness\.json says"):
+        world.run()
+    assert adopted(world).error == ""
+    assert world.run().status == "done"
+    world.must_be_finished()
