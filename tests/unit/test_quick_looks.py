@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 
+from compactor.errors import UnreadableSource
 from compactor.formats import log_lines, usual_rows
 from compactor.formats.first_record import first_record
 from compactor.model import Format
@@ -68,3 +69,12 @@ def test_a_table_of_very_many_columns_shows_its_evidence() -> None:
     row = b",".join([b"2026-01-31", *[b"some words"] * (width - 1)])
     rows = b"\n" + b"\n".join([row] * 3) + b"\n"
     assert first_record(names + rows, Format.CSV, "auto", complete=True).evidence == 1
+
+
+@pytest.mark.parametrize("row", [b"x,1,2026-01-31", b"1,2,3", b"1"])
+def test_rows_with_other_fields_than_names_are_no_evidence(row: bytes) -> None:
+    usual_rows._known_columns.cache_clear()
+    head = b"name,count\n" + (row + b"\n") * 12
+    assert not usual_rows.usual_evidence(head, 10, b",", 2, complete=True)
+    with pytest.raises(UnreadableSource, match="different numbers of fields"):
+        first_record(head, Format.CSV, "auto", complete=True)

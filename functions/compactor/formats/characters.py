@@ -225,7 +225,8 @@ def refuse_encoding(head: bytes, *, complete: bool) -> None:
         UnreadableSource: OPEN_END, the whole source ends within a character; ENCODING; BINARY
             where most bytes are not even ASCII, or the first cannot begin a character.
     """
-    if is_utf8(head, complete=complete):
+    # Most that come here are not ASCII.
+    if _decodes(head, final=complete):
         return
     if complete and ends_within_character(head) and is_utf8(head, complete=False):
         raise refused(QuarantineReason.OPEN_END, "it ends within a UTF-8 character", head)

@@ -7,6 +7,7 @@ with numbers, points in time, digests, addresses or paths in two columns, and no
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from compactor.formats.values import USUAL_VALUE, WORD, kind_of
@@ -53,25 +54,27 @@ def usual_evidence(head: bytes, start: int, delimiter: bytes, width: int, *, com
         return 0
     end = head.find(b"\n", at)
     first = head[at : end if end >= 0 else len(head)].removesuffix(b"\r").split(delimiter)
-    window = (at, start + FIRST_BYTES)
-    known = _known_columns(delimiter, width)
-    found = None
-    if _may_be(known[0], first):
-        rows, mask = _rows(delimiter, width, known[0])
-        found = rows.match(head, *window)
-    if found is None:
-        columns = _usual_columns(first)
-        if columns is None:
-            return 0
-        known[0] = columns
+    # With more fields than names it is unlike the first record, and the search says so.
+    for columns in _likely_columns(first[:width], delimiter):
         rows, mask = _rows(delimiter, width, columns)
-        found = rows.match(head, *window)
-    if found is None:
-        return 0
-    stop = found.end()
-    if head.count(b"\n", at, stop) < FIRST_ROWS and not (complete and stop == len(head)):
-        return 0
-    return mask if not complete or _ends_alike(head, start, rows) else 0
+        found = rows.match(head, at, start + FIRST_BYTES)
+        if found is not None:
+            stop = found.end()
+            whole = complete and stop == len(head)
+            enough = whole or head.count(b"\n", at, stop) >= FIRST_ROWS
+            return mask if enough and (not complete or _ends_alike(head, start, rows)) else 0
+    return 0
+
+
+def _likely_columns(row: list[bytes], delimiter: bytes) -> Iterator[bytes]:
+    """What the columns of a table may be: as in the last such table, or as its first row says."""
+    known = _known_columns(delimiter, len(row))
+    if _may_be(known[0], row):
+        yield known[0]
+    columns = _usual_columns(row)
+    if columns is not None:
+        known[0] = columns
+        yield columns
 
 
 @lru_cache(64)
