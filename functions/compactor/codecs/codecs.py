@@ -52,6 +52,8 @@ UNQUESTIONED_BYTES = 16 << 20
 
 # Deflate expands at most 1,032 times, so this little cannot exceed UNQUESTIONED_BYTES.
 _SMALL_GZIP_BYTES = 15 << 10
+# Every magic begins with one of these, and hardly any text does.
+_MAGIC_STARTS = frozenset({GZIP_MAGIC[0], ZSTD_MAGIC[0], *range(0x50, 0x60)})
 # Making a zstd context costs more than using it for a small source; none is shared by threads.
 _thread = threading.local()
 
@@ -95,6 +97,8 @@ class Encoder(Protocol):
 
 def detect_compression(head: bytes) -> Compression:
     """The compression that the first bytes (4 or more, fewer only if that is all) show."""
+    if not head or head[0] not in _MAGIC_STARTS:
+        return Compression.NONE
     if head.startswith(GZIP_MAGIC):
         return Compression.GZIP
     if head.startswith(ZSTD_MAGIC) or is_skippable(head):

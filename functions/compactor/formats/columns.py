@@ -7,11 +7,11 @@ once more among the records is perhaps a record itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 
 from compactor.errors import UnreadableSource
 from compactor.formats.delimited import QuoteScan, ends_within_quotes
-from compactor.formats.first_record import delimiters_of, first_record
+from compactor.formats.first_record import FirstRecord, delimiters_of, first_record
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.headed import HeadedFramer
 from compactor.formats.lines import BOM, LineFramer
@@ -19,6 +19,7 @@ from compactor.formats.spec import Detected, FormatSpec, Look
 from compactor.model import Format, QuarantineReason
 
 _SHOWN_BYTES = 40
+_SHORT_HEADER = 4 << 10
 _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
 
@@ -39,6 +40,8 @@ class ColumnsFramer:
         self._header = header
         self._line = b"\n" + header
         self._inner: Framer = HeadedFramer(header) if header else LineFramer()
+        # Of every source, where all begin alike.
+        self._delimiters = self.delimiters(header) if header else None
 
     def opening(self) -> bytes:
         """The header line, if there is one."""
@@ -84,7 +87,7 @@ class ColumnsFramer:
         if b'"' not in whole:
             return
         text = whole.removeprefix(BOM)
-        for delimiter in self.delimiters(text):
+        for delimiter in self._delimiters or self.delimiters(text):
             if ends_within_quotes(text, delimiter):
                 raise _open_quote(text)
 
@@ -211,6 +214,10 @@ def _open(reason: QuarantineReason, seen: str, text: bytes) -> UnreadableSource:
 def _format_by_name(key: str) -> Format | None:
     """No bytes tell CSV for certain: its readers go by the name, too."""
     name = key.lower()
+    if name.endswith(".csv"):
+        return Format.CSV
+    if ".csv" not in name and ".tsv" not in name:
+        return None
     for encoding in _ENCODINGS:
         name = name.removesuffix(encoding)
     if name.endswith(".csv"):
@@ -219,9 +226,6 @@ def _format_by_name(key: str) -> Format | None:
 
 
 def _recognise(look: Look) -> Detected | None:
-    name = look.key.lower()
-    if ".csv" not in name and ".tsv" not in name:
-        return None
     format = _format_by_name(look.key)
     if format is None:
         return None
@@ -232,6 +236,14 @@ def _recognise(look: Look) -> Detected | None:
 
 def _declared(format: Format, look: Look) -> Detected:
     found = first_record(look.head, format, look.csv_header, complete=look.complete)
+    if len(found.header) > _SHORT_HEADER:
+        return Detected(format, *found)
+    return _detected(format, found)
+
+
+@lru_cache(64)
+def _detected(format: Format, found: FirstRecord) -> Detected:
+    # Sources of one kind begin alike.
     return Detected(format, *found)
 
 

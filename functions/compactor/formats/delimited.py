@@ -94,7 +94,9 @@ def ends_within_quotes(content: bytes, delimiter: bytes | None) -> bool:
 
 def _is_open(content: bytes, delimiter: bytes) -> bool:
     readings = _readings(delimiter)
-    if _BACKSLASH + _QUOTE not in content and readings.plain.fullmatch(content):
+    # To look for both at once would stop at every quote.
+    escapes = _BACKSLASH in content and _BACKSLASH + _QUOTE in content
+    if not escapes and readings.plain.fullmatch(content):
         return False
     return any(one.opened_at(content) is not None for one in readings.all)
 

@@ -52,6 +52,8 @@ __all__ = ["Detected", "detect"]
 
 _PLAIN_READING = Reading()
 _BRACE = ord("{")
+_CR = ord("\r")
+_ABOVE_ASCII = 128
 _FIRST = re.compile(rb"[ \t\r\n]*+(.)", re.DOTALL)
 _BLANK = frozenset(b" \t\r\n")
 
@@ -89,7 +91,7 @@ def detect(
     if forced is not None:
         return _declared(forced, look)
     found = _certain(look)
-    if complete:
+    if complete and (head[-1] >= _ABOVE_ASCII or head[-1] == _CR):
         refuse_end(head, found.format, forced=False, reading=reading)
     return found
 

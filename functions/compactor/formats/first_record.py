@@ -103,8 +103,9 @@ def first_record(head: bytes, format: Format, csv_header: str, *, complete: bool
             if _COMMENT.match(line):
                 raise ambiguous("it starts with a comment", head)
         found = _certain(head, records, complete=complete)
-        dialect = _told(found.dialect, format) if found.header else found.dialect
-        return FirstRecord(found.header, dialect, found.evidence)
+        if not found.header:
+            return found
+        return FirstRecord(found.header, _told(found.dialect, format), found.evidence)
     if csv_header == "absent":
         _refuse_separator(line, head)
         _refuse_lone_returns(line, head)

@@ -32,8 +32,9 @@ _ODD_LINE = "a line of it is no whole JSON object"
 
 
 def _recognise(look: Look) -> Detected | None:
-    look.require_characters()
     head = look.head
+    if not head.isascii():
+        look.require_characters()
     if look.reading.single_byte:
         # The decoder takes what is UTF-8, and that it is, was asked above.
         head = ascii_of(head, keep_nuls=False)

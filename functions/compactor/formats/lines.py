@@ -23,7 +23,7 @@ class LineFramer:
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source; any bytes are accepted."""
-        if content[:3] == BOM:
+        if content[0:3] == BOM:
             return frame_lines(memoryview(content)[3:], BOM)
         return frame_lines(content, b"")
 
@@ -106,7 +106,7 @@ def frame_lines(
     if not len(body):
         return Framed(b"", (), 0, dropped_prefix)
     if records is None:
-        records = count_newlines(body)
+        records = body.count(b"\n") if isinstance(body, bytes) else count_newlines(body)
     if body[-1] == _NEWLINE:
         return Framed(b"", (body,), records, dropped_prefix)
     return Framed(b"", (body, b"\n"), records + 1, dropped_prefix, appended=1)

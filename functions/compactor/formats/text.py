@@ -12,15 +12,18 @@ _TEXT = Detected(Format.TEXT)
 
 
 def _recognise(look: Look) -> Detected | None:
-    text = characters.ascii_of(look.head, keep_nuls=look.reading.keep_nuls)
+    head, complete, reading = look.head, look.complete, look.reading
+    ascii = head.isascii()
+    plain = ascii and not reading.keep_nuls
+    text = head if plain else characters.ascii_of(head, keep_nuls=reading.keep_nuls)
     form = log_lines.form_of(text)
     if form is None:
         return None
-    log_lines.refuse_other_lines(text, b"", form, complete=look.complete)
+    log_lines.refuse_other_lines(text, b"", form, complete=complete)
     structured = log_lines.is_structured(form)
-    if look.complete:
+    if complete and b'"' in text:
         log_lines.refuse_open_quote(text, structured=structured)
-    if not structured:
+    if not ascii and not structured:
         # Access logs are known by their structure, and clients send any bytes.
         look.require_characters()
     return _TEXT

@@ -7,6 +7,7 @@ with numbers, points in time, digests, addresses or paths in two columns, and no
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from compactor.formats.values import USUAL_VALUE, WORD, kind_of
@@ -20,6 +21,7 @@ LAST_BYTES = 2 << 10
 MOST_COLUMNS = 62
 MOST_EVIDENCE = 2
 _SHORT_FIELD = 64
+_WRITTEN_OUT = 32
 # What values are written like: each reads as a value to ``kind_of``, and holds no delimiter.
 _VALUES = (
     USUAL_VALUE.encode(),
@@ -52,17 +54,43 @@ def usual_evidence(head: bytes, start: int, delimiter: bytes, width: int, *, com
         return 0
     end = head.find(b"\n", at)
     first = head[at : end if end >= 0 else len(head)].removesuffix(b"\r").split(delimiter)
-    columns = _usual_columns(first)
-    if columns is None:
-        return 0
-    rows, mask = _rows(delimiter, width, columns)
-    found = rows.match(head, at, start + FIRST_BYTES)
-    if found is None:
-        return 0
-    stop = found.end()
-    if head.count(b"\n", at, stop) < FIRST_ROWS and not (complete and stop == len(head)):
-        return 0
-    return mask if not complete or _ends_alike(head, start, rows) else 0
+    # With more fields than names it is unlike the first record, and the search says so.
+    for columns in _likely_columns(first[:width], delimiter):
+        rows, mask = _rows(delimiter, width, columns)
+        found = rows.match(head, at, start + FIRST_BYTES)
+        if found is not None:
+            stop = found.end()
+            whole = complete and stop == len(head)
+            enough = whole or head.count(b"\n", at, stop) >= FIRST_ROWS
+            return mask if enough and (not complete or _ends_alike(head, start, rows)) else 0
+    return 0
+
+
+def _likely_columns(row: list[bytes], delimiter: bytes) -> Iterator[bytes]:
+    """What the columns of a table may be: as in the last such table, or as its first row says."""
+    known = _known_columns(delimiter, len(row))
+    if _may_be(known[0], row):
+        yield known[0]
+    columns = _usual_columns(row)
+    if columns is not None:
+        known[0] = columns
+        yield columns
+
+
+@lru_cache(64)
+def _known_columns(delimiter: bytes, width: int) -> list[bytes]:
+    """What the columns of the last such table are: those of the next one are mostly the same."""
+    return [b""]
+
+
+def _may_be(columns: bytes, row: list[bytes]) -> bool:
+    """Whether the columns of another table are this one's, if values are where it has them."""
+    if not columns or len(row) < len(columns):
+        return False
+    for column, field in zip(columns, row, strict=False):
+        if not field or (column >= _WORD_COLUMN and _column(field) != column):
+            return False
+    return True
 
 
 def _usual_columns(row: list[bytes]) -> bytes | None:
@@ -100,10 +128,12 @@ def _no_value(field: bytes) -> int | None:
 def _rows(delimiter: bytes, width: int, columns: bytes) -> tuple[re.Pattern[bytes], int]:
     """Records with values in some columns, and quotes around whole fields of one line at most."""
     by = re.escape(delimiter)
-    other = rb'(?:"(?:[^"\r\n]++|"")*+"(?=[%b\r\n]|\Z)|[^%b"\r\n]*+)' % (by, by)
+    other = rb'(?:"[^"\r\n]*+(?:""[^"\r\n]*+)*+"(?=[%b\r\n]|\Z)|[^%b"\r\n]*+)' % (by, by)
     forms = (*_VALUES, b"(?:%b)?" % _WORDS)
     looked_at = (b"(?>%b)" % forms[one] if one < _OTHER_COLUMN else other for one in columns)
-    rest = rb"(?:%b%b){%d}+" % (by, other, width - len(columns))
+    more = width - len(columns)
+    # Written out it is found sooner, and takes longer to compile.
+    rest = (by + other) * more if more <= _WRITTEN_OUT else rb"(?:%b%b){%d}+" % (by, other, more)
     record = by.join(looked_at) + rest + rb"\r?(?:\n|\Z)"
     mask = sum(1 << at for at, one in enumerate(columns) if one < _WORD_COLUMN)
     return re.compile(rb"(?:%b){1,%d}+" % (record, FIRST_ROWS)), mask

@@ -41,14 +41,16 @@ class Kept:
         self._facts: dict[tuple[object, ...], SliceFacts] = {}
 
     def has_room(self, framed: Framed) -> bool:
-        """True when this source may be kept, too."""
-        if not self._bytes or framed[2:] in self._facts:
-            return True
-        return self._bytes + self._cost(framed) <= self._most_bytes
+        """True when a source that is not known may be kept, too."""
+        return not self._bytes or self._bytes + self._cost(framed) <= self._most_bytes
+
+    def known(self, framed: Framed) -> SliceFacts | None:
+        """What must be remembered of one source, where it is the same of one before."""
+        return self._facts.get(framed[2:])
 
     def take(self, framed: Framed) -> SliceFacts:
         """What must be remembered to undo the framing of one source."""
-        found = self._facts.get(framed[2:])
+        found = self.known(framed)
         if found is not None:
             return found
         self._bytes += self._cost(framed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from compactor.log.manifest import ManifestRow
 from compactor.log.slices import Kept, SliceFacts
 from compactor.model import (
     Again,
+    Compression,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
@@ -25,7 +27,7 @@ from compactor.outputs import plain
 from compactor.outputs.again import compared, compared_whole
 from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
-from compactor.outputs.detection import detect_source
+from compactor.outputs.detection import detector
 from compactor.outputs.headers import HeaderCase
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
@@ -138,10 +140,14 @@ class _Pass:
         self, given: _Given, damaged: Mapping[bytes, Quarantined], *, copies: bool
     ) -> None:
         self._given = given
-        self._copies = copies
+        # Sources of so many bytes may be copied by the store.
+        self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
         self._headers = HeaderCase()
+        self._detect = detector(given.settings)
+        # What the last source in the output was found to be: those behind it are mostly the same.
+        self._last_found: Detected | None = None
         # What the time did not suffice for.
         self._later: list[SourceObject] = []
         # From the first source with content on.
@@ -172,15 +178,17 @@ class _Pass:
         quarantined = self._left.quarantined
         sources = [s for s in self._given.group.sources if s.identity not in quarantined]
         denials = Denials(sources, self._given.store)
+        read_any = False
         for body in self._in_time(sources):
-            before = self._written
             try:
                 self._place(body)
-                denials.read()
+                if not read_any:
+                    read_any = True
+                    denials.read()
             except UnreadableSource as error:
                 denials.count(error)
                 left = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
-                if self._written != before:
+                if self._output is not None and self._output.is_midway:
                     raise _DamagedMidway(left) from error
                 quarantined[body.source.identity] = left
             except ManifestFull:
@@ -208,16 +216,12 @@ class _Pass:
                 break
         self._later = list(sources[taken:])
 
-    @property
-    def _written(self) -> int:
-        return self._output.plain_bytes if self._output is not None else 0
-
     def _place(self, body: SourceBody) -> None:
         if body.error is not None:
             raise body.error
         source = body.source
         group, settings, store, _, _ = self._given
-        if self._copies and self._copy_slice(source):
+        if source.size >= self._copied_bytes and self._copy_slice(source):
             return
         content = plain.read(body, settings)
         if group.held:
@@ -225,31 +229,44 @@ class _Pass:
             if again is not None:
                 self._left.again.append(again)
                 return
-        found = self._detect(source, content)
+        self._put(source, content, body.content)
+
+    def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
+        """Write a source to the output, or leave it to another one."""
+        try:
+            found = self._detect(content.head, source.key, content.complete)
+        except UnreadableSource:
+            self._headers.see(content.head)
+            raise
         if found is None:
             self._place_empty(source, content)
             return
-        signature = found.signature(content.compression)
-        output = self._output or self._open(signature)
-        if signature is not output.signature and signature != output.signature:
+        output = self._output
+        if found is not self._last_found or output is None:
+            output = self._output_for(found, content.compression)
+        elif content.compression is not output.signature.compression:
+            output = None
+        if output is None:
             self._pass_over(source, content, found)
             return
-        output.place(source, content, body.content)
-        self._headers.place(source, found)
+        output.place(source, content, raw)
+        if found.evidence is not None:
+            self._headers.place(source, found)
+
+    def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
+        """The output, opened for the first source; None where such a source belongs in another."""
+        signature = found.signature(compression)
+        output = self._output or self._open(signature)
+        if signature is not output.signature and signature != output.signature:
+            return None
+        self._last_found = found
+        return output
 
     def _place_empty(self, source: SourceObject, content: plain.PlainContent) -> None:
         """Nothing, or a byte order mark alone: it fits any output, and needs none."""
         if self._output is not None:
             self._output.end_copied()
         self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
-
-    def _detect(self, source: SourceObject, content: plain.PlainContent) -> Detected | None:
-        settings = self._given.settings
-        try:
-            return detect_source(content.head, source.key, settings, complete=content.complete)
-        except UnreadableSource:
-            self._headers.see(content.head)
-            raise
 
     def _pass_over(
         self, source: SourceObject, content: plain.PlainContent, found: Detected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 
 from compactor.formats import Detected, PassingCheck, Reading, detect
@@ -12,21 +13,33 @@ from compactor.settings.settings import Settings
 _DIGEST_BYTES = 8
 
 
+# First plain bytes, key, whether they are all -> as compactor.formats.detect.
+Detector = Callable[[bytes, str, bool], Detected | None]
+
+
+def detector(settings: Settings) -> Detector:
+    """Tells the format of many sources as :func:`compactor.formats.detect` does, by the settings.
+
+    Its calls raise UnreadableSource likewise.
+    """
+    forced, reading = forced_format(settings), reading_of(settings)
+    csv_header = settings.csv_header
+
+    def detected(head: bytes, key: str, complete: bool) -> Detected | None:
+        return detect(
+            head, key, complete=complete, forced=forced, reading=reading, csv_header=csv_header
+        )
+
+    return detected
+
+
 def detect_source(head: bytes, key: str, settings: Settings, *, complete: bool) -> Detected | None:
-    """The format of a source, as :func:`compactor.formats.detect` tells it under the settings.
+    """The same of one source.
 
     Raises:
         UnreadableSource: likewise.
     """
-    reading = reading_of(settings)
-    return detect(
-        head,
-        key,
-        complete=complete,
-        forced=forced_format(settings),
-        reading=reading,
-        csv_header=settings.csv_header,
-    )
+    return detector(settings)(head, key, complete)
 
 
 def passing_check(signature: Signature, settings: Settings) -> PassingCheck:

@@ -64,15 +64,17 @@ class OpenOutput:
         self._rows = rows
         self._settings = settings
         self._begun = False
+        # Bytes written where the last source begins, and where the last whole one ends.
+        self._start = self._settled = 0
         self._frame_bytes = 0
         self._frame_newlines = 0
         # Whether a copied source needs a newline is known once bytes follow.
         self._unended: _Copied | None = None
 
     @property
-    def plain_bytes(self) -> int:
-        """Bytes written so far."""
-        return self._writer.plain_bytes
+    def is_midway(self) -> bool:
+        """Whether anything was written since the last source that is whole in it."""
+        return self._writer.plain_bytes != self._settled
 
     def place(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Write one source.
@@ -85,32 +87,41 @@ class OpenOutput:
         Raises:
             ManifestFull: it begins another output.
             UnreadableSource: it is not what its head promised; nothing of it was written, unless
-                :attr:`plain_bytes` says otherwise.
+                :attr:`is_midway` says otherwise.
         """
-        stream = None if content.complete else self._framer.stream()
-        if stream is not None:
-            self._begin()
-            self._place_stream(source, content, stream)
-            return
-        framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
-        if not self._kept.has_room(framed):
+        if content.complete:
+            framed = self._framer.frame(content.head)
+        else:
+            stream = self._framer.stream()
+            if stream is not None:
+                self._begin()
+                self._place_stream(source, content, stream)
+                return
+            framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
+        facts = self._kept.known(framed)
+        if facts is None and not self._kept.has_room(framed):
             raise ManifestFull
         self._begin()
-        start = self._writer.plain_bytes
         if framed.separator:
             self._writer.write(framed.separator)
-        self._place_slice(source, content, framed, start, raw)
+        self._place_slice(source, content, framed, facts or self._kept.take(framed), raw)
 
     def copy(self, source: SourceObject, *, ended: bool) -> None:
         """Let S3 copy one source; ``ended`` says whether its last byte is a newline."""
         self._begin()
         self._unended = _Copied(source, self._writer.plain_bytes, ended)
         self._writer.copy(source)
+        self._settled = self._writer.plain_bytes
         if self.sample is not None:
             self.sample.pass_over()
 
-    def end_copied(self, *, last: bool = False) -> None:
-        """Add the newline that a copied source lacks, unless it is the output's last."""
+    def end_copied(self) -> None:
+        """Add the newline that a copied source lacks: what follows it holds no bytes."""
+        self._end_copied()
+        self._settled = self._writer.plain_bytes
+
+    def _end_copied(self, *, last: bool = False) -> None:
+        """Add that newline, unless it would be the output's last byte."""
         if self._unended is None:
             return
         (source, offset, ended), self._unended = self._unended, None
@@ -125,7 +136,7 @@ class OpenOutput:
         if not self._begun:
             self._writer.abort()
             return None
-        self.end_copied(last=True)
+        self._end_copied(last=True)
         self._write_frame(self._framer.closing())
         writer = self._writer
         upload_id, parts = writer.finish()
@@ -152,44 +163,45 @@ class OpenOutput:
         self._writer.abort()
 
     def _begin(self) -> None:
-        """What stands before the next source."""
+        """Write what stands before the next source."""
         if not self._begun:
             self._begun = True
             self._write_frame(self._framer.opening())
         if self._unended is not None:
-            self.end_copied()
+            self._end_copied()
+        self._start = self._writer.plain_bytes
 
     def _place_stream(
         self, source: SourceObject, content: plain.PlainContent, stream: StreamFraming
     ) -> None:
-        start = self._writer.plain_bytes
         check = passing_check(self.signature, self._settings)
         for chunk in content.chunks():
             check.feed(chunk)
             for piece in stream.feed(chunk):
                 self._writer.write(piece)
         check.finish()
-        self._place_slice(source, content, stream.finish(), start, None)
+        framed = stream.finish()
+        self._place_slice(source, content, framed, self._kept.take(framed), None)
 
     def _place_slice(
         self,
         source: SourceObject,
         content: plain.PlainContent,
         framed: Framed,
-        start: int,
+        facts: SliceFacts,
         raw: bytes | None,
     ) -> None:
         """Write a slice, or what is left of it, and the row that tells of it."""
-        writer, separator = self._writer, framed.separator
-        for piece in framed.slice:
+        writer, separator, pieces = self._writer, framed.separator, framed.slice
+        for piece in pieces:
             writer.write(piece)
-        offset = start + len(separator)
-        length = writer.plain_bytes - offset
+        offset = self._start + len(separator)
+        self._settled = end = writer.plain_bytes
         self._frame_bytes += len(separator)
-        facts = self._kept.take(framed)
-        self._rows.append(ManifestRow(source, offset, length, content.size, content.crc32, facts))
+        row = ManifestRow(source, offset, end - offset, content.size, content.crc32, facts)
+        self._rows.append(row)
         if self.sample is not None:
-            self.sample.place(source.key, source.identity, raw, separator, framed.slice)
+            self.sample.place(source.key, source.identity, raw, separator, pieces)
 
     def _write_frame(self, data: bytes) -> None:
         self._writer.write(data)

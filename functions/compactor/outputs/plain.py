@@ -28,14 +28,15 @@ class PlainContent:
         size, crc32: of the plain bytes consumed so far (at once, when complete).
     """
 
+    __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size")
+
     def __init__(self, head: bytes, rest: Iterator[bytes] | None, compression: Compression) -> None:
         self.head = head
         self.complete = rest is None
         self.compression = compression
-        self.size = 0
-        self.crc32 = 0
+        self.size = len(head)
+        self.crc32 = isal_zlib.crc32(head)
         self._rest = rest
-        self._count(head)
 
     def chunks(self) -> Iterator[bytes]:
         """Everything, head first."""
@@ -82,7 +83,6 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         UnreadableSource: corrupt, truncated or suspiciously compressible content; for long
             content only when the damage is reached.
     """
-    whole_bytes = settings.limits.whole_bytes
     if body.content is not None:
         compression = detect_compression(body.content)
         if compression is Compression.NONE:
@@ -94,7 +94,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
                 decompress(body.content, compression, limits=limits), None, compression
             )
         pieces = decompress_stream([body.content], compression, limits=limits)
-        return _gather(pieces, compression, whole_bytes)
+        return _gather(pieces, compression, settings.limits.whole_bytes)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
     limits = Limits(max_expansion=settings.max_expansion)
@@ -106,7 +106,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     pieces = _prepend(first, raw)
     if compression is not Compression.NONE:
         pieces = decompress_stream(pieces, compression, limits=limits)
-    return _gather(pieces, compression, whole_bytes)
+    return _gather(pieces, compression, settings.limits.whole_bytes)
 
 
 def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:

@@ -78,10 +78,11 @@ class Sample:
         if raw is None:
             return
         size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
-        if not self._everything and max(len(raw), size) > self._sampled_bytes:
+        most = self._sampled_bytes
+        if not self._everything and (size > most or len(raw) > most):
             return
         one = (name, raw, separator, pieces)
-        if size and not self._filled:
+        if not self._filled and size:
             self._filled[self._count] = Kept(*one)
         if self._everything:
             self._follow(Kept(*one), size)

@@ -58,8 +58,8 @@ def read_ahead(
         following = next(runs, None)
         while following is not None or waiting:
             while following is not None and (not waiting or held < budget_bytes):
-                size = sum(source.size for source in following)
-                waiting.append((size, pool.submit(fetch_run, following)))
+                size, sources_of_run = following
+                waiting.append((size, pool.submit(fetch_run, sources_of_run)))
                 held += size
                 following = next(runs, None)
             size, future = waiting.popleft()
@@ -98,14 +98,17 @@ def pieces_ahead(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _runs(sources: Iterable[SourceObject], run_bytes: int) -> Iterator[list[SourceObject]]:
+def _runs(
+    sources: Iterable[SourceObject], run_bytes: int
+) -> Iterator[tuple[int, list[SourceObject]]]:
+    """Neighbours that are fetched one after the other, and their bytes."""
     run: list[SourceObject] = []
     size = 0
     for source in sources:
         if run and (len(run) >= RUN_OBJECTS or size + source.size > run_bytes):
-            yield run
+            yield size, run
             run, size = [], 0
         run.append(source)
         size += source.size
     if run:
-        yield run
+        yield size, run

@@ -124,7 +124,7 @@ class SourceReader:
         if source.size > WHOLE_SOURCE_BYTES:
             return SourceBody(source, chunks=lambda: self._ranges(source))
         try:
-            return SourceBody(source, content=self._read(source, 0, source.size, stopped))
+            return SourceBody(source, self._read(source, 0, source.size, stopped))
         except (SourceChanged, UnreadableSource) as error:
             return SourceBody(source, error=error)
 
@@ -146,23 +146,30 @@ class SourceReader:
     def _read(
         self, source: SourceObject, start: int, length: int, stopped: threading.Event
     ) -> bytes:
-        whole = length == source.size
-        if self._fast is not None and whole and self._fast.takes(source.key):
-            body = self._fast_read(self._fast, source, stopped)
+        whole, fast = length == source.size, self._fast
+        if fast is not None and whole and fast.takes(source.key):
+            body = self._fast_read(fast, source, stopped)
         else:
             body = self._slow_read(source, None if whole else start, length, stopped)
-        self._store.requests.add("bytes_read", len(body))
+            self._store.requests.add("bytes_read", len(body))
         if len(body) != length:
             raise SourceChanged(source.key, source.etag, f"{len(body)} bytes, not {length}")
         return body
 
     def _fast_read(self, fast: FastGet, source: SourceObject, stopped: threading.Event) -> bytes:
-        def once(seconds: float) -> bytes:
-            self._store.requests.add("GET")
-            asked = fast if seconds >= fast.timeout_seconds else fast.hurried
-            return asked.get(source, compare=not self._store.traits.reads_if_match)
+        store = self._store
 
-        return self._store.retries.ask("get", source.bucket, source.key, once, stopped, reads=True)
+        def once(seconds: float) -> bytes:
+            asked = fast if seconds >= fast.timeout_seconds else fast.hurried
+            read = 0
+            try:
+                body = asked.get(source, compare=not store.traits.reads_if_match)
+                read = len(body)
+            finally:
+                store.requests.add_get(read)
+            return body
+
+        return store.retries.ask("get", source.bucket, source.key, once, stopped, reads=True)
 
     def _slow_read(
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
@@ -200,10 +207,10 @@ def _is_as_listed(source: SourceObject, body: bytes) -> bool:
     if not is_md5(source.etag):
         return True
     # Against bytes that change on their way; an attacker could change the ETag as well.
-    digest = hashlib.md5(usedforsecurity=False)
     if len(body) > _HASHED_ALONE_BYTES:
-        digest.update(body)
+        digest = hashlib.md5(body, usedforsecurity=False)
     else:
-        for start in range(0, len(body), _HELD_BYTES):
+        digest = hashlib.md5(body[:_HELD_BYTES], usedforsecurity=False)
+        for start in range(_HELD_BYTES, len(body), _HELD_BYTES):
             digest.update(body[start : start + _HELD_BYTES])
     return digest.hexdigest() == source.etag
