@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +35,10 @@ def template_findings(template: str) -> list[str]:
 
 def policy_findings(document: Mapping[str, Any], name: str) -> Iterator[str]:
     """What parliament finds in a policy whose references are filled in, one line each."""
-    for line in _parliament(json.dumps(document)):
+    for finding in parliament.analyze_policy_string(json.dumps(document)).findings:
+        line = f"{finding.issue} {finding.detail}"
         if not any(re.match(pattern, line) for pattern in PARLIAMENT_ACCEPTED):
             yield f"{name}: {line}"
-
-
-@cache
-def _parliament(policy: str) -> tuple[str, ...]:
-    """All that parliament finds; many deployments have the same policies."""
-    findings = parliament.analyze_policy_string(policy).findings
-    return tuple(f"{finding.issue} {finding.detail}" for finding in findings)
 
 
 def definition_findings(definition: str, validator: Path, scratch: Path) -> list[str]:
