@@ -85,7 +85,7 @@ lint: set-up
 	@$(STEP) "formatting (ruff format)" .venv/bin/ruff format --quiet --check .
 
 types: set-up
-	@$(STEP) "types (mypy; the first time takes two minutes)" .venv/bin/mypy --no-error-summary
+	@$(STEP) "types (mypy; the first time takes a minute)" .venv/bin/mypy --no-error-summary
 
 import-rules: set-up
 	@$(STEP) "import rules (lint-imports)" .venv/bin/lint-imports --no-logo
