@@ -18,7 +18,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check format lock clean
+.PHONY: help set-up wheel demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,8 +58,8 @@ node_modules: package.json package-lock.json | set-up
 		npm ci --no-audit --no-fund --loglevel=error
 	@touch node_modules
 
-test: check node_modules ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in one process
-	@.venv/bin/python -m tests.support.server_builds
+test: ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in one process
+	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types node_modules servers spark-classes import-rules
 	@echo "tests (pytest $(PYTEST_ARGS)) ..."
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
 
@@ -78,11 +78,24 @@ fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line ha
 zoo: set-up ## Show what becomes of each kind of source; ARGS="--write docs/zoo.md", "--fuzz 600", a name
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.zoo $(ARGS)
 
-check: set-up ## Lint, formatting, types, import rules
+check: lint types import-rules ## Lint, formatting, types, import rules
+
+lint: set-up
 	@$(STEP) "lint (ruff check)" .venv/bin/ruff check --quiet .
 	@$(STEP) "formatting (ruff format)" .venv/bin/ruff format --quiet --check .
+
+types: set-up
 	@$(STEP) "types (mypy; the first time takes a minute)" .venv/bin/mypy --no-error-summary
+
+import-rules: set-up
 	@$(STEP) "import rules (lint-imports)" .venv/bin/lint-imports --no-logo
+
+# What the tests need besides, made once, below build/.
+servers: set-up
+	@.venv/bin/python -m tests.support.server_builds
+
+spark-classes: set-up
+	@$(STEP) "Spark's classes, made ready for the tests (once)" .venv/bin/python -m tests.support.java
 
 format: set-up ## Format the code and mend what ruff can mend
 	@.venv/bin/ruff check --fix --quiet . || true

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore.loaders import create_loader
 from hypothesis import HealthCheck, settings
+
+from tests.support import java
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,6 +36,7 @@ _ENVIRONMENT = {
     "https_proxy": _NOWHERE,
     "NO_PROXY": _LOOPBACK,
     "no_proxy": _LOOPBACK,
+    **java.ENVIRONMENT,
 }
 # Through the environment, because the processes of pytest-xdist inherit what is set here.
 _PROXIES_BEFORE = "COMPACTOR_TEST_PROXIES"
@@ -57,6 +63,10 @@ def pytest_configure() -> None:
     proxies = {name: os.environ.get(name, "") for name in _ENVIRONMENT if "proxy" in name.lower()}
     os.environ.setdefault(_PROXIES_BEFORE, json.dumps(proxies))
     os.environ.update(_ENVIRONMENT)
+    # Each client would read the description of its service anew, which takes it a tenth of a
+    # second; the tests make thousands of clients.
+    shared = functools.cache(create_loader)
+    pytest.MonkeyPatch().setattr(botocore.session, "create_loader", shared)
     # A job started in the background of a script ignores interrupts, and so would the programs
     # whose answer to an interrupt is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)

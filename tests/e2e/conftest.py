@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
-from compactor_cli.local.engine import run_workflow
+from compactor_cli.local.engine import Engine
 from compactor_cli.local.model import EngineOptions, WorkflowResult
 
 WORKERS = 2
@@ -22,11 +22,20 @@ def s3() -> Iterator[EmbeddedS3]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def engine(s3: EmbeddedS3) -> Iterator[Engine]:
+    """One for all: it takes two seconds to start, and each execution has processes of its own."""
+    options = EngineOptions(environment=s3.environment, wait_scale=0.1)
+    with Engine(options, endpoint_url=s3.endpoint_url) as running:
+        yield running
+
+
 class Workflow:
     """Sources in a bucket of their own, and the workflow over them."""
 
-    def __init__(self, s3: EmbeddedS3) -> None:
+    def __init__(self, s3: EmbeddedS3, engine: Engine) -> None:
         self.s3 = s3
+        self._engine = engine
         self.name = f"e2e-{next(_names)}"
         self.source = f"{self.name}-source"
         self.lake = f"{self.name}-lake"
@@ -44,15 +53,9 @@ class Workflow:
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             **fields,
         }
-        return run_workflow(
-            given,
-            run_name=f"run-{next(_names)}",
-            workers=WORKERS,
-            endpoint_url=self.s3.endpoint_url,
-            options=EngineOptions(environment=self.s3.environment, wait_scale=0.1),
-        )
+        return self._engine.run(given, run_name=f"run-{next(_names)}", workers=WORKERS)
 
 
 @pytest.fixture
-def workflow(s3: EmbeddedS3) -> Workflow:
-    return Workflow(s3)
+def workflow(s3: EmbeddedS3, engine: Engine) -> Workflow:
+    return Workflow(s3, engine)

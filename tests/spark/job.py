@@ -28,6 +28,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.installed import spark_script
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
+from tests.support.java import SHORT_LIVED
 from tests.support.world import records_in
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -119,6 +120,7 @@ class Job:
             for name, value in self.s3.environment.items()
             if value and not name.startswith("AWS_ENDPOINT_URL")
         }
+        conf |= {"spark.executor.extraJavaOptions": SHORT_LIVED}
         conf |= {"spark.ui.enabled": "false", **self.conf}
         options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
         script = str(spark_script())

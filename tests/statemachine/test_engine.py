@@ -22,6 +22,18 @@ from tests.statemachine.stand_ins import START_JOB_RUN
 REPOSITORY = Path(__file__).parents[2]
 
 
+def test_an_engine_loads_nothing_of_ec2_which_takes_longer_than_all_the_rest() -> None:
+    look = (
+        "import sys, compactor_cli.local.engine_process;"
+        "print([name for name in sys.modules if name.startswith('moto.ec2')])"
+    )
+    environment = engine_environment({}, None)
+    done = subprocess.run(
+        [sys.executable, "-c", look], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_a_handler_process_killed_in_the_middle_is_replaced_and_its_work_retried(run: Run) -> None:
     ran = run(partitions=3, trouble={"compact_partition 00001/": ["killed"]})
 

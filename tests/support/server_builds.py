@@ -149,14 +149,18 @@ def _digest(text: str) -> str:
 def main() -> int:
     """Make all of them; 0 even where one is not to be had here, which is then said."""
     for make in (ministack, versitygw):
-        _say(f"{make.__name__}, an S3 server for the tests (the first time, a minute or two) ... ")
+        what = f"{make.__name__}, an S3 server for the tests (the first time, a minute or two) ... "
+        # Beside other steps, the end is a line of its own; see scripts/step.sh.
+        beside = bool(os.environ.get("BESIDE"))
+        _say(f"{what}\n" if beside else what)
         started = time.monotonic()
         try:
             make()
         except Unavailable as reason:
-            _say(f"not to be had, so its tests are skipped: {reason}\n")
+            told = f"not to be had, so its tests are skipped: {reason}"
         else:
-            _say(f"{time.monotonic() - started:.0f} s\n")
+            told = f"{time.monotonic() - started:.0f} s"
+        _say(f"{what}{told}\n" if beside else f"{told}\n")
     return 0
 
 

@@ -21,11 +21,15 @@ TELLING = (
     "-m pytest ",
     "touch ",
     "echo ",
+    # Other targets of the same Makefile.
+    "make --no-print-directory -j2 ",
 )
 
 
 def step(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([STEP, *words], capture_output=True, text=True, check=False)
+    # What make sets for a step of this very run is none of this one's.
+    alone = {name: value for name, value in os.environ.items() if name != "BESIDE"}
+    return subprocess.run([STEP, *words], env=alone, capture_output=True, text=True, check=False)
 
 
 def test_a_step_is_one_line_with_what_it_was_and_how_long_it_took() -> None:
@@ -46,12 +50,25 @@ def test_a_step_that_fails_shows_what_was_said_and_keeps_the_exit_code() -> None
 def test_a_step_is_named_before_it_begins(tmp_path: Path) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
-    with subprocess.Popen([STEP, "types", "cat", str(go)], stdout=subprocess.PIPE) as running:
+    named = [STEP, "types", "cat", str(go)]
+    alone = {name: value for name, value in os.environ.items() if name != "BESIDE"}
+    with subprocess.Popen(named, env=alone, stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
         # The command waits until somebody writes.
         assert os.read(running.stdout.fileno(), 100) == b"types ... "
         go.write_text("done", encoding="ascii")
         assert running.wait(timeout=60) == 0
+
+
+def test_steps_side_by_side_end_with_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BESIDE", "1")
+    command = [STEP, "types", sys.executable, "-c", "import sys; sys.exit('complained')"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    begin, end, said = done.stdout.splitlines()
+    assert begin == "types ... "
+    assert end.startswith("types ... failed after ")
+    assert said == "complained"
 
 
 def test_nothing_that_make_test_runs_is_silent() -> None:
@@ -75,6 +92,7 @@ def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
     def versitygw() -> Path:
         return Path("versitygw")
 
+    monkeypatch.delenv("BESIDE", raising=False)
     monkeypatch.setattr(server_builds, "ministack", ministack)
     monkeypatch.setattr(server_builds, "versitygw", versitygw)
     assert server_builds.main() == 0
@@ -82,3 +100,8 @@ def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
     assert first.startswith("ministack, an S3 server for the tests (")
     assert first.endswith(" ... not to be had, so its tests are skipped: no package index")
     assert second.endswith(" ... 0 s")
+
+    monkeypatch.setenv("BESIDE", "1")
+    assert server_builds.main() == 0
+    begun, ended, *_ = capsys.readouterr().out.splitlines()
+    assert ended == f"{begun}not to be had, so its tests are skipped: no package index"

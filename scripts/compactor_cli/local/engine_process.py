@@ -19,6 +19,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any, NoReturn
 
+import compactor_cli.local.without_batch  # noqa: F401 - before anything of moto is loaded
+
+# isort: split
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
