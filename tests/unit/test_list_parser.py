@@ -120,7 +120,7 @@ def test_objects_are_made_when_they_are_looked_at_and_summed_up_without():
     assert isinstance(listed, ListedObjects)
     for _ in range(2):
         # The second time they have been made.
-        assert (len(listed), listed.size, listed.parents) == (3, 21, {"a=b/"})
+        assert (len(listed), listed.total_size(), listed.parents()) == (3, 21, {"a=b/"})
         assert listed.classes == {"GLACIER"}
         assert listed[-1].key == "a=b/c+2"
         assert [one.etag for one in listed] == ["e0", "e1", "e2"]

@@ -113,6 +113,8 @@ class ListedPage:
 class ListedObjects(Sequence[SourceObject]):
     """The objects of a page, made when they are looked at: many pages are only summed up.
 
+    Implements :class:`compactor.ports.SummedPage`.
+
     Args:
         bucket: of the objects.
         rows: key, time, ETag, size and class of each, as the page has them.
@@ -147,16 +149,12 @@ class ListedObjects(Sequence[SourceObject]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    @property
-    def size(self) -> int:
-        """Bytes of all together."""
+    def total_size(self) -> int:
         if self._made is not None:
             return sum(one.size for one in self._made)
         return sum(int(row[3]) for row in self._rows)
 
-    @property
     def parents(self) -> Set[str]:
-        """Their keys up to the last slash, and with it."""
         if self._made is not None:
             return {one.key[: one.key.rfind("/") + 1] for one in self._made}
         return {
