@@ -54,7 +54,7 @@ def test_a_partition_with_a_log_is_listed_once_whatever_that_names(
         store, identities = a_store(300)
         with_a_log(store, wanted)
         known = set(identities[:named])
-        count = Count(wanted, store, lambda _, known=known: known, Fleet())
+        count = Count(wanted, store, {DAY: known}.__getitem__, Fleet())
         _, tally = count((DAY, None))
         assert (tally.complete, tally.oversized, tally.objects) == (True, oversized, objects)
         assert store.count("list_objects", prefix=DAY.prefix) <= 300 / PAGE
@@ -159,7 +159,7 @@ def test_what_was_counted_is_kept_when_the_time_is_too_short_for_the_next_page()
                 raise TransientStoreError("no answer in time")
             yield page
 
-    store.list_objects = failing  # type: ignore[method-assign]
+    store.list_objects = failing  # type: ignore[method-assign] # of this one store
     count = Count(settings(), store, lambda _: frozenset(), Fleet(), lambda: pages >= 3)
     _, tally = count((DAY, None))
     assert (tally.complete, tally.objects, tally.after) == (False, 20, "logs/day/00019")

@@ -147,7 +147,8 @@ class ListedObjects(Sequence[SourceObject]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._objects() == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    # As of other sequences that equal a list.
+    __hash__ = None  # type: ignore[assignment] # so Python says that there is none
 
     def total_size(self) -> int:
         if self._made is not None:
