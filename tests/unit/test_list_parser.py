@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compactor.errors import TransientStoreError
@@ -145,7 +147,8 @@ def test_botocores_own_handlers_see_nothing_of_a_page_so_that_none_parses_it():
 
     client.meta.events.register_first("before-parse.s3.*", look)
     for sent in (body, body[:-20]):
-        answer, into = {"status_code": 200, "body": sent}, {}
+        answer: dict[str, Any] = {"status_code": 200, "body": sent}
+        into: dict[str, Any] = {}
         client.meta.events.emit(
             "before-parse.s3.ListObjectsV2",
             operation_model=client.meta.service_model.operation_model("ListObjectsV2"),
