@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from compactor.conditions import StoreTraits
 from compactor.model import SourceObject, StoredPart
@@ -37,6 +37,19 @@ class KeyPage:
 
     objects: tuple[SourceObject, ...]
     prefixes: tuple[str, ...]
+
+
+@runtime_checkable
+class SummedPage(Protocol):
+    """A page of a listing that is summed up without a look at each object, which is cheaper."""
+
+    def total_size(self) -> int:
+        """Bytes of all its objects."""
+        ...
+
+    def parents(self) -> Collection[str]:
+        """Their keys up to the last slash, and with it, each once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,16 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
+from compactor.discovery.divided import Ask, Part, count_stretch
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.settings.settings import Settings
 from compactor.stores.account import concurrency_of_account
-from compactor.whole.begin import begin
+from compactor.stores.s3 import S3Store
+from compactor.whole.begin import Begun, begin, committed_in
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
+    LambdaDeadline,
     logger,
     metrics,
     store_for,
@@ -49,7 +52,12 @@ def _fleet() -> Fleet:
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.
+    """Take ``{"input", "run_id", "started_at", "stretch"?}``; return where the work lists lie.
+
+    ``status`` is ``done`` then. It is ``more`` when time ran out: the state machine calls again,
+    and what this call found is stored. It is ``shared`` when others are to help: each of the
+    ``stretches`` is counted by calls with its number, which answer ``counted`` or ``more``, and
+    then discovery is called again.
 
     A person who starts the deployed state machine need not know which Spark it was deployed
     with: the environment variable COMPACTOR_SPARK says so, unless the input does.
@@ -59,30 +67,59 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
-    fleet = _fleet()
-    begun = begin(settings, event["run_id"], store, SystemClock().now(), fleet)
-    found, lists = begun.found, begun.lists
-    for name, items in (("WorkItems", found.items), ("OversizedPartitions", found.oversized)):
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=len(items))
+    fleet, now = _fleet(), SystemClock().now()
+    deadline = LambdaDeadline(context)
+    if event.get("stretch") is not None:
+        committed = committed_in(settings, store)
+        ask = Ask(settings, event["run_id"], store, now, committed, deadline, fleet)
+        counted = count_stretch(ask, event["stretch"])
+        return {"stretch": event["stretch"], "status": "counted" if counted else "more"}
+    begun = begin(settings, event["run_id"], store, now, fleet, deadline=deadline, shares=True)
+    if isinstance(begun, Part):
+        return _part(begun)
+    return _begun(begun, settings, fleet, event)
+
+
+def _part(part: Part) -> dict[str, Any]:
+    """What is answered of a discovery that is not at its end."""
+    logger.info(
+        "discovering",
+        partitions=part.partitions,
+        counted=part.counted,
+        stretches=len(part.stretches),
+    )
+    told = {"partitions": part.partitions, "counted": part.counted}
+    if part.stretches:
+        return {**told, "status": "shared", "stretches": list(part.stretches)}
+    return {**told, "status": "more"}
+
+
+def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event) -> dict[str, Any]:
+    """What is answered of a run whose work lists are written."""
+    lists = begun.lists
+    counts = {"WorkItems": lists.item_count, "OversizedPartitions": lists.oversized_count}
+    for name, count in counts.items():
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=count)
     logger.info(
         "discovered",
-        partitions=len(found.items),
-        oversized=len(found.oversized),
-        unpartitioned_objects=found.unpartitioned.objects,
+        partitions=lists.item_count,
+        oversized=lists.oversized_count,
+        unpartitioned_objects=begun.found.unpartitioned.objects,
     )
     return {
+        "status": "done",
         "run_id": event["run_id"],
         "started_at": event["started_at"],
         "settings": settings.to_dict(),
         "items": {"bucket": lists.bucket, "key": lists.items_key},
-        "item_count": len(found.items),
+        "item_count": lists.item_count,
         "oversized": {"bucket": lists.bucket, "key": lists.oversized_key},
-        "oversized_count": len(found.oversized),
+        "oversized_count": lists.oversized_count,
         "run_uri": lists.run_uri,
         "max_concurrency": fleet.concurrency(settings),
         "results": {
             "bucket": lists.bucket,
             "prefix": lists.items_key.rsplit("/", 1)[0] + "/results",
         },
-        "work": bool(found.items or found.oversized),
+        "work": bool(lists.item_count or lists.oversized_count),
     }

@@ -19,6 +19,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor import layout
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery, WorkItem
+from compactor.discovery.divided import Part
 from compactor.errors import InvalidInput, PartitionsFailed
 from compactor.ports import ObjectStore
 from compactor.report.report import RunReport
@@ -67,7 +68,8 @@ def handler(event: Event, context: Any) -> dict[str, Any]:
     """Take a run's input, or an answer whose status is ``more``; return how the run stands.
 
     ``status`` is ``succeeded``, or ``more`` when time ran out: ``left`` then names the partitions
-    that need another call, with this answer or, for a run of its own, with the input again.
+    that need another call, with this answer or, for a run of its own, with the input again. It
+    names none where time ran out before all were counted; then only this answer gets on.
 
     Raises:
         InvalidInput: the input is at fault, or the function's time-out is too short.
@@ -148,6 +150,13 @@ def _given(call: _Call, context: Any) -> Given:
 
 class _Teller(Observer):
     """Logs and counts what becomes of a run."""
+
+    def discovering(self, part: Part) -> None:
+        logger.warning(
+            "time ran out while partitions were counted",
+            partitions=part.partitions,
+            counted=part.counted,
+        )
 
     def discovered(self, found: Discovery) -> None:
         metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))

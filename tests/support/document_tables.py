@@ -18,6 +18,9 @@ from compactor.cleaning.records import CleanUpRecord
 from compactor.cleaning.report import CleanUpReport
 from compactor.cleaning.work import DueWork
 from compactor.conditions import Condition, Finding, Verdict
+from compactor.discovery.counting import Tally
+from compactor.discovery.pieces import Division, Piece, Stretch
+from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.log import encoding
 from compactor.log.columnar import Columnar, Rejects
@@ -58,6 +61,11 @@ OBJECTS: dict[str, Any] = {
     "ProbeRecord": ProbeRecord,
     "Finding": Finding,
     "Discovery": DiscoveryLine,
+    "Division": Division,
+    "Stretch": Stretch,
+    "Tally": Tally,
+    "NamedLevels": NamedLevels,
+    "Piece": Piece,
     "WorkItem": WorkItem,
     "DueWork": DueWork,
     "Receipt": Receipt,
@@ -74,6 +82,9 @@ NUMBERED: tuple[str, ...] = (
     "Checkpoint",
     "ProbeRecord",
     "Discovery",
+    "Division",
+    "Stretch",
+    "Piece",
     "Receipt",
     "CleanUpReceipt",
     "RunReport",

@@ -13,12 +13,15 @@ import pytest
 
 from compactor import layout
 from compactor.cleaning.work import read_due
+from compactor.discovery.counting import Tally
+from compactor.discovery.pieces import Piece, Pieces, Stretch
+from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.encoding import encode_commit
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
-from compactor.model import Partition
+from compactor.model import Partition, Skipped
 from compactor.report.report import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -40,6 +43,8 @@ NEWEST = "dda4ecf"
 PREFIXES = {"schemes", "scheme-copies", "parquet-schemas", "partitions", "probes", "runs"}
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
+# Documents that only a discovery of several invocations leaves.
+DIVIDED = {"Division", "Stretch", "Piece"}
 _EXAMPLE = re.compile(r"^```json( \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -124,11 +129,30 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     not_always = {"freed", "freed_contents", "why"}
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)) - not_always, name
-    assert {"ProbeRecord", *written} >= set(NUMBERED)
+    assert {"ProbeRecord", *DIVIDED, *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
     assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
     newest = next(old.log("json/").every_commit())
     assert keys_of(encode_commit(newest.undone("today-2", 0.0, "why"))) == set(table_of("Entry"))
+
+
+def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
+    old = load(NEWEST)
+    pieces = Pieces(old.settings, "today-1", old.store)
+    piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
+    division = pieces.divide(piece, [Stretch(["logs/a/"], {0: Tally(after="x")})], shared=True)
+    run = f"{STATE}runs/today-1/"
+    written = {
+        "Division": f"{run}discovery/division.json",
+        "Stretch": f"{run}discovery/{division.name}/000001.json",
+        "Piece": f"{run}discovery/{division.name}/000000-000000.json",
+    }
+    state = old.store.contents("lake", run)
+    assert set(state) == set(written.values())
+    for name, key in written.items():
+        assert keys_of(state[key]) == set(table_of(name)), name
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+    assert written.keys() == DIVIDED
 
 
 def test_the_examples_of_lists_settings_and_spark_are_read() -> None:

@@ -428,3 +428,27 @@ def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
     assert runtime.store_for(one) is runtime.store_for(one)
     other = Settings.from_input(place.input(read_concurrency=5))
     assert runtime.store_for(other) is not runtime.store_for(one)
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_written(
+    logs: Place,
+) -> None:
+    plenty = logs.discover()
+    event = {"input": plenty["settings"], "run_id": "run-2", "started_at": STARTED}
+    # At the start of store and discovery; then it is over.
+    short = Context(milliseconds=(900_000, 900_000, 900_000, 1_000))
+    answer = answer_of(discover.handler, event, short)
+    assert answer == {"status": "shared", "partitions": 2, "counted": 0, "stretches": [1, 2]}
+    for stretch, left in ((1, [2]), (2, [])):
+        counted = answer_of(discover.handler, {**event, "stretch": stretch})
+        assert counted == {"stretch": stretch, "status": "counted"}
+        if left:
+            again = answer_of(discover.handler, event)
+            assert (again["status"], again["counted"], again["stretches"]) == ("shared", 1, left)
+    found = answer_of(discover.handler, event)
+    assert found["status"] == "done"
+    assert logs.items(found) == logs.items(plenty)
+    assert (found["item_count"], found["work"]) == (2, True)
+    with pytest.raises(InvalidInput, match="stretch: 3 is not accepted"):
+        answer_of(discover.handler, {**event, "stretch": 3})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor.stores.list_parser import ListedPage
+from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage, install
+from compactor.stores.s3 import make_client
 
 AWS = (
     "<Contents><Key>{key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
@@ -110,3 +113,48 @@ def test_of_archived_objects_the_page_tells_which_have_a_restored_copy_and_until
         ("b", 0.0),
         ("c", 0.0),
     ]
+
+
+def test_objects_are_made_when_they_are_looked_at_and_summed_up_without():
+    key = "a%3Db/c%2B{n}"
+    entries = [AWS.format(key=key.format(n=n), etag=f"e{n}") for n in range(3)]
+    listed = page(*entries, rest="<EncodingType>url</EncodingType>").objects("logs")
+    assert isinstance(listed, ListedObjects)
+    for _ in range(2):
+        # The second time they have been made.
+        assert (len(listed), listed.total_size(), listed.parents()) == (3, 21, {"a=b/"})
+        assert listed.classes == {"GLACIER"}
+        assert listed[-1].key == "a=b/c+2"
+        assert [one.etag for one in listed] == ["e0", "e1", "e2"]
+    assert [one.key for one in listed[:2]] == ["a=b/c+0", "a=b/c+1"]
+
+
+@pytest.mark.parametrize("moment", ["2026-02-30T00:00:00.000Z", "2026-13-01T00:00:00.000Z", "soon"])
+def test_a_time_that_is_none_is_told_at_once_not_when_its_object_is_looked_at(moment):
+    entry = AWS.replace("2026-01-02T03:04:05.000Z", moment).format(key="k", etag="e")
+    with pytest.raises(TransientStoreError, match="the listing of logs cannot be read"):
+        page(entry).objects("logs")
+
+
+def test_botocores_own_handlers_see_nothing_of_a_page_so_that_none_parses_it():
+    client = make_client(connections=1, endpoint_url="http://127.0.0.1:1")
+    install(client)
+    body = page(AWS.format(key="k", etag="e"))._text.encode()
+    seen = []
+
+    def look(response_dict, **_):
+        seen.append(response_dict["body"])
+
+    client.meta.events.register_first("before-parse.s3.*", look)
+    for sent in (body, body[:-20]):
+        answer: dict[str, Any] = {"status_code": 200, "body": sent}
+        into: dict[str, Any] = {}
+        client.meta.events.emit(
+            "before-parse.s3.ListObjectsV2",
+            operation_model=client.meta.service_model.operation_model("ListObjectsV2"),
+            response_dict=answer,
+            customized_response_dict=into,
+        )
+        assert (PAGE in into) == (sent == body)
+    assert len(seen[0]) < 50
+    assert seen[1] == body[:-20], "one that was cut off is botocore's to refuse"

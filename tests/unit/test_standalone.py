@@ -122,10 +122,31 @@ def test_without_time_for_a_partition_the_answer_is_more_and_names_what_is_left(
     assert metrics_of(emitted(capsys)[-1])["PartitionsLeft"] == 3
 
 
+# How often discovery looks at the clock: at its start, and of each partition before it is asked
+# for, before it is counted, and after its page.
+DISCOVERY_OF_ONE, DISCOVERY_OF_THREE = 1 + 3, 1 + 3 * 3
+
+
+def test_a_call_in_which_not_all_could_be_counted_is_gone_on_with(place: Place) -> None:
+    first = call(place.input(), *[PLENTY] * 4, 79_000)
+    assert (first["status"], first["left_count"]) == ("more", 0)
+    assert outputs(place) == []
+    assert "items.json" not in names(place, "call-1")
+    second = call(first, request_id="call-2")
+    assert (second["status"], second["run_id"]) == ("succeeded", "call-1")
+    assert outputs(place) == ["a", "b", "c"]
+    assert second["totals"]["objects_in"] == 6
+
+
+def names(place: Place, run_id: str) -> list[str]:
+    home = f"_compactor/compacted/runs/{run_id}/"
+    return [key.removeprefix(home) for key in place.contents(place.lake, home)]
+
+
 def test_a_call_with_the_answer_goes_on_with_the_same_run_and_reports_all_of_it(
     place: Place,
 ) -> None:
-    first = call(place.input(), *[PLENTY] * 4, 79_000)
+    first = call(place.input(), *[PLENTY] * (4 + DISCOVERY_OF_THREE), 79_000)
     assert first["status"] == "more"
     assert 0 < first["left_count"] < 3
     done = outputs(place)
@@ -139,7 +160,7 @@ def test_a_call_with_the_answer_goes_on_with_the_same_run_and_reports_all_of_it(
 
 
 def test_a_call_with_the_input_again_does_what_is_left_in_a_run_of_its_own(place: Place) -> None:
-    first = call(place.input(), *[PLENTY] * 4, 79_000)
+    first = call(place.input(), *[PLENTY] * (4 + DISCOVERY_OF_THREE), 79_000)
     done = len(outputs(place))
     second = call(place.input(), request_id="call-2")
     assert (first["status"], second["status"]) == ("more", "succeeded")
@@ -154,7 +175,7 @@ def test_a_partition_that_runs_out_of_time_keeps_what_it_has_and_is_left(
     place.put("logs/d/0.log", b'{"id": 2}\n')
     given = place.input(s3_source_uri=f"s3://{place.source}/logs/d/", depth=0)
     # start; the store; before the partition; to settle; before its first group; its second.
-    first = call(given, *[PLENTY] * 5, 30_000)
+    first = call(given, *[PLENTY] * (5 + DISCOVERY_OF_ONE), 30_000)
     assert (first["status"], first["left"]) == ("more", [""])
     assert len(place.contents(place.lake, "compacted/")) == 1
     second = call(first)

@@ -1,6 +1,9 @@
 """Discovery: which partitions a run has, and what is in them. Reads, and writes lists of work only.
 
 discover  the verb
+search    which prefixes are partitions
+counting  how much one partition holds
+parallel  threads that work ahead
 work      WorkItem: what was found of one partition; and the lists of them on S3
 forecast  what a run would do to a partition now, without doing it
 places    whether source, destination and state are what they are taken for

@@ -88,12 +88,29 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """What was found, in numbers: the lists themselves are on S3.
+
+    Attributes:
+        items: partitions that one worker can take.
+        oversized: partitions for Spark.
+        unpartitioned: objects that no partition holds.
+    """
+
+    items: int
+    oversized: int
+    unpartitioned: Skipped
+
+
+@dataclass(frozen=True, slots=True)
 class WorkLists:
-    """Where the lists of work items lie, beside the settings of the run."""
+    """Where the lists of work items lie, beside the settings of the run, and how long they are."""
 
     bucket: str
     items_key: str
     oversized_key: str
+    item_count: int = 0
+    oversized_count: int = 0
 
     @property
     def run_uri(self) -> str:
@@ -103,8 +120,12 @@ class WorkLists:
 
 def to_items_json(items: Sequence[WorkItem]) -> bytes:
     """Work items as the JSON array that a Distributed Map's ItemReader takes."""
-    lines = ",\n".join(json.dumps(item.to_dict(), separators=(",", ":")) for item in items)
-    return f"[{lines}]\n".encode()
+    return b"[" + b",\n".join(map(to_line, items)) + b"]\n"
+
+
+def to_line(item: WorkItem) -> bytes:
+    """One element of that array."""
+    return json.dumps(item.to_dict(), separators=(",", ":")).encode()
 
 
 def write_work(
@@ -133,19 +154,41 @@ def write_work(
     with blaming("s3_state_uri", settings):
         for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
             store.put(bucket, key, to_items_json(items), content_type="application/json")
+    counts = Joined(len(discovery.items), len(discovery.oversized), discovery.unpartitioned)
+    return write_rest(counts, settings, run_id, store, warnings)
+
+
+def write_rest(
+    found: Joined,
+    settings: Settings,
+    run_id: str,
+    store: ObjectStore,
+    warnings: Sequence[str] = (),
+) -> WorkLists:
+    """Write what lies beside the lists, which are written.
+
+    Args:
+        found: what is in the lists, and in neither.
+        settings: of the run.
+        run_id: of the run.
+        store: where the state is.
+        warnings: see :func:`write_work`.
+    """
+    told = {"unpartitioned": asdict(found.unpartitioned), "warnings": list(warnings)}
     for name, document in (
         (SETTINGS_NAME, settings.to_dict()),
-        (
-            DISCOVERY_NAME,
-            numbered(
-                {"unpartitioned": asdict(discovery.unpartitioned), "warnings": list(warnings)},
-                RUN_VERSION,
-            ),
-        ),
+        (DISCOVERY_NAME, numbered(told, RUN_VERSION)),
     ):
         bucket, key = run_key(settings, run_id, name)
         store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")
-    return WorkLists(bucket, items_key, oversized_key)
+    bucket, items_key = run_key(settings, run_id, ITEMS_NAME)
+    _, oversized_key = run_key(settings, run_id, OVERSIZED_NAME)
+    return WorkLists(bucket, items_key, oversized_key, found.items, found.oversized)
+
+
+def read_items(bucket: str, key: str, store: ObjectStore) -> tuple[WorkItem, ...]:
+    """The work items of a list."""
+    return tuple(WorkItem.from_dict(one) for one in json.loads(store.get(bucket, key)))
 
 
 def require_known_run(bucket: str, prefix: str, store: ObjectStore) -> bytes:

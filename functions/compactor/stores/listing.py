@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,17 +15,20 @@ from compactor.ports import KeyPage
 from compactor.stores.base import S3Base
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.key_ranges import key_ahead
-from compactor.stores.list_parser import PAGE, ListedPage
+from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage
 from compactor.stores.retries import NEVER
 from compactor.stores.translate import Again
 
-# A cut falls somewhere into a page, and half a page is listed twice: two pages to a range
-# cost a fourth more requests, and a LIST costs as much as 12 GETs of the 1,000 it saves.
-PAGES_PER_RANGE = 2
-# A range that turns out denser than expected is cut again after so many pages.
-MOST_PAGES_PER_RANGE = 4
-# Few at first: what lies behind the last key is asked for in vain.
-FIRST_RANGES, MOST_RANGES = 3, 8
+# So many pages on, one range ends and another begins.
+PAGES_PER_RANGE = 8
+# A range that turns out denser than expected is gone on with in turns of so many pages, so that
+# few pages wait for the caller.
+MOST_PAGES_PER_TURN = 10
+MOST_RANGES = 5
+# A cut falls somewhere into a page, which is then listed twice in part, and what lies behind the
+# last key is asked for in vain: at most one LIST a cut. A LIST costs as much as 12 GETs, so that
+# cuts may cost this share of all.
+MOST_IN_VAIN = 0.08
 # A token that leads to itself so often in a row leads nowhere.
 MOST_REPEATS = 100
 
@@ -91,7 +94,7 @@ class S3Listing(S3Base):
         if wanted.is_set():
             return self._page(asked, stopped)
         page = self._page(arguments, stopped)
-        if not any(one.storage_class in ARCHIVED_CLASSES for one in page.objects):
+        if ARCHIVED_CLASSES.isdisjoint(_classes(page.objects)):
             return page
         try:
             page = self._page(asked, stopped)
@@ -115,6 +118,12 @@ class S3Listing(S3Base):
                 raise Again(error) from error
 
         return self._answer("LIST", "list", bucket, prefix, request, stopped)
+
+
+def _classes(objects: Objects) -> Collection[str]:
+    if isinstance(objects, ListedObjects):
+        return objects.classes
+    return {one.storage_class for one in objects}
 
 
 def _repeated(token: str, following: str, before: int) -> int:
@@ -145,7 +154,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """What came of one range.
+    """What came of one turn of a range.
 
     Attributes:
         next: where its rest begins; None when it was listed to its end.
@@ -185,8 +194,9 @@ class _Ranges:
         self._list_page = list_page
         self._fixed = fixed
         self._stopped = stopped or threading.Event()
-        self._ahead = FIRST_RANGES
         self._sample = ("", "")
+        self._lists = self._objects = 0
+        self._full_page = 1
 
     def behind(self, first: Objects, token: str) -> Iterator[Objects]:
         """Pages in key order, each key once.
@@ -195,49 +205,61 @@ class _Ranges:
             first: the first page, perhaps empty.
             token: what it ended with.
         """
-        self._learn(first)
+        self._learn([first])
         ranges = deque([_Range(_Place(self._sample[1], token), None)])
         pool = ThreadPoolExecutor(MOST_RANGES, thread_name_prefix="list")
         try:
             while ranges:
-                head = self._start(ranges, pool)
-                listed = head.result()
+                listed = self._start(ranges, pool).result()
                 end = ranges.popleft().end
-                for page in listed.pages:
-                    self._learn(page)
-                    yield page
-                if listed.last:
-                    return
+                self._learn(listed.pages)
                 if listed.next is not None:
                     ranges.appendleft(_Range(listed.next, end))
-                self._ahead = min(MOST_RANGES, self._ahead + 1)
+                if ranges and not listed.last:
+                    self._start(ranges, pool)
+                yield from listed.pages
+                if listed.last:
+                    return
         finally:
             self._stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _learn(self, page: Objects) -> None:
-        if page:
-            self._sample = (page[0].key, page[-1].key)
+    def _learn(self, pages: Sequence[Objects]) -> None:
+        for page in pages:
+            self._lists += 1
+            self._objects += len(page)
+            self._full_page = max(self._full_page, len(page))
+            if page:
+                self._sample = (page[0].key, page[-1].key)
 
     def _start(self, ranges: deque[_Range], pool: ThreadPoolExecutor) -> Future[_Listed]:
-        """Cut what comes next, list up to ``ahead`` ranges of it at once; returns the first."""
+        """Cut what comes next as far as that may cost, list that; returns the first of it."""
         running: list[Future[_Listed]] = []
-        for number in range(self._ahead):
+        for number in range(MOST_RANGES):
             if number == len(ranges):
                 break
             one = ranges[number]
             if one.listed is None:
-                cut = key_ahead(*self._sample, one.start.key, PAGES_PER_RANGE, fixed=self._fixed)
-                if cut is not None and (one.end is None or cut < one.end):
+                cut = self._cut(one, len(ranges))
+                if cut is not None:
                     ranges.insert(number + 1, _Range(_Place(cut), one.end))
                     one.end = cut
-                one.listed = pool.submit(self._list, one.start, one.end)
+                turn = min(MOST_PAGES_PER_TURN, 1 + self._lists // 4)
+                one.listed = pool.submit(self._list, one.start, one.end, turn)
             running.append(one.listed)
         return running[0]
 
-    def _list(self, place: _Place, end: str | None) -> _Listed:
+    def _cut(self, one: _Range, ranges: int) -> str | None:
+        """Where to end a range early; None where it is to stay whole."""
+        in_vain = self._lists - self._objects / self._full_page
+        if in_vain + ranges > MOST_IN_VAIN * self._lists:
+            return None
+        cut = key_ahead(*self._sample, one.start.key, PAGES_PER_RANGE, fixed=self._fixed)
+        return cut if cut is not None and (one.end is None or cut < one.end) else None
+
+    def _list(self, place: _Place, end: str | None, turn: int) -> _Listed:
         pages: list[Objects] = []
-        while len(pages) < MOST_PAGES_PER_RANGE and not self._stopped.is_set():
+        while len(pages) < turn and not self._stopped.is_set():
             page, token = self._list_page(place)
             if page and page[0].key <= place.key:
                 # Going on would list objects twice, or forever.

@@ -6,13 +6,22 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
-from compactor.discovery.discover import Discovery, discover
+from compactor.discovery.divided import Ask, Part, discover_on
 from compactor.discovery.fleet import Fleet
-from compactor.discovery.work import WorkLists, blaming, write_work
+from compactor.discovery.work import (
+    Discovery,
+    Joined,
+    WorkLists,
+    blaming,
+    read_items,
+    write_rest,
+    write_work,
+)
 from compactor.log.log import CommitLog
 from compactor.model import Partition
-from compactor.ports import ObjectStore
+from compactor.ports import Deadline, ObjectStore
 from compactor.probe.probe import ensure_asked
 from compactor.settings.settings import CleanUpMode, Settings
 
@@ -21,16 +30,35 @@ _Store = TypeVar("_Store", bound=ObjectStore)
 
 @dataclass(frozen=True, slots=True)
 class Begun(Generic[_Store]):
-    """A run that has begun: what there is to do, where that is written, and the store to use."""
+    """A run that has begun: what there is to do, where that is written, and the store to use.
 
-    found: Discovery
+    Attributes:
+        found: in numbers alone where several invocations found it.
+    """
+
+    found: Discovery | Joined
     lists: WorkLists
     store: _Store
 
+    def in_full(self) -> Discovery:
+        """What was found, read from the lists where it has to be."""
+        if isinstance(self.found, Discovery):
+            return self.found
+        bucket, lists = self.lists.bucket, (self.lists.items_key, self.lists.oversized_key)
+        items, oversized = (read_items(bucket, key, self.store) for key in lists)
+        return Discovery(items, oversized, self.found.unpartitioned)
+
 
 def begin(
-    settings: Settings, run_id: str, store: _Store, now: float, fleet: Fleet | None = None
-) -> Begun[_Store]:
+    settings: Settings,
+    run_id: str,
+    store: _Store,
+    now: float,
+    fleet: Fleet | None = None,
+    *,
+    deadline: Deadline | None = None,
+    shares: bool = False,
+) -> Begun[_Store] | Part:
     """Find the partitions, make certain that the store can be trusted, and write the work lists.
 
     Args:
@@ -39,17 +67,39 @@ def begin(
         store: where sources, destination and state are.
         now: UNIX seconds.
         fleet: the workers; those that were measured by default.
+        deadline: of this call, which never comes by default; before it, a discovery that is not
+            at its end stores what it found.
+        shares: several calls may go on with that at the same time.
+
+    Returns:
+        What is to be done; or a part of the discovery, after which this is to be called again.
 
     Raises:
         InvalidInput: the input is at fault, or the store does not honour what a run stands on;
-            nothing was written but, perhaps, the record of the probe.
+            nothing was written but, perhaps, the record of the probe and parts of the discovery.
         TransientStoreError: the store did not answer.
     """
     fleet = fleet or Fleet()
-    found = discover(settings, store, now, committed=committed_in(settings, store), fleet=fleet)
+    ask = Ask(
+        settings,
+        run_id,
+        store,
+        now,
+        committed_in(settings, store),
+        deadline or NoDeadline(),
+        fleet,
+        shares=shares,
+    )
+    found = discover_on(ask)
     store, warnings = asked_store(settings, store, now)
+    if isinstance(found, Part):
+        return found
     warnings = (*warnings, *fleet.warnings(settings))
-    return Begun(found, write_work(found, settings, run_id, store, warnings), store)
+    if isinstance(found, Joined):
+        lists = write_rest(found, settings, run_id, store, warnings)
+    else:
+        lists = write_work(found, settings, run_id, store, warnings)
+    return Begun(found, lists, store)
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from compactor.discovery.discover import Discovery
+from compactor.discovery.divided import Part
 from compactor.whole.orders import Answer, Order
 from compactor.whole.progress import RunProgress
 
@@ -60,6 +61,9 @@ class Spark(Protocol):
 
 class Observer:
     """Looks on; told by one thread at a time."""
+
+    def discovering(self, part: Part) -> None:
+        """Time ran out before discovery had found everything."""
 
     def discovered(self, found: Discovery) -> None:
         """Discovery has ended, and the lists are written."""

@@ -23,6 +23,7 @@ from compactor import layout
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.work import find_due, partition_at, read_due, write_due
 from compactor.decoding import decoder
+from compactor.discovery.divided import Part
 from compactor.discovery.work import ITEMS_NAME, WorkItem
 from compactor.errors import ObjectMissing
 from compactor.ports import Clock, Deadline, ObjectStore
@@ -95,7 +96,8 @@ class Ended:
     """How this call of a run ended.
 
     Attributes:
-        report: None when time ran out: partitions are left then, and another call is needed.
+        report: None when time ran out: another call is needed then, for the partitions that are
+            left, or, where none is named, for discovery.
         left: paths of partitions that need another call, to be compacted or cleaned up.
         failed: paths of partitions that failed.
         oversized: partitions that discovery found to be too large for one worker.
@@ -117,7 +119,12 @@ def run_whole(given: Given) -> Ended:
             after what is under way has ended between two requests.
     """
     goes_on = given.store.head(*_run_key(given, ITEMS_NAME)) is not None
-    begun = begin(given.settings, given.run_id, given.store, given.clock.now())
+    begun = begin(
+        given.settings, given.run_id, given.store, given.clock.now(), deadline=given.deadline
+    )
+    if isinstance(begun, Part):
+        given.observer.discovering(begun)
+        return Ended(None, (), (), ())
     return _Whole(given, begun, goes_on=goes_on).carry_out()
 
 
@@ -127,6 +134,7 @@ class _Whole:
     def __init__(self, given: Given, begun: Begun[ObjectStore], *, goes_on: bool) -> None:
         self._given = given
         self._begun = begun
+        self._found = begun.in_full()
         self._goes_on = goes_on
         self._workers = given.workers(begun.store)
         self._tally = Tally(given.observer.progressed)
@@ -137,7 +145,7 @@ class _Whole:
         self._lost: dict[str, str] = {}
 
     def carry_out(self) -> Ended:
-        found = self._begun.found
+        found = self._found
         wanted = found.oversized if self._given.settings.spark_engine != "none" else ()
         self._given.observer.discovered(found)
         self._tally.set(partitions_total=len(found.items) + len(wanted))

@@ -1,4 +1,4 @@
-"""Lists as many partitions as the input asks for."""
+"""Lists as many partitions as the input asks for, in as many calls as the script says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "trouble": {},
         **order,
     }
-    act("discover", "", settings, context)
+    stretch = event.get("stretch")
+    step = act("discover", "" if stretch is None else f"{stretch}", settings, context)
+    if step == "more":
+        return {"status": "more", "stretch": stretch, "partitions": 9, "counted": 1}
+    if step == "shared":
+        return {"status": "shared", "partitions": 9, "counted": 1, "stretches": [1, 2, 3]}
+    if stretch is not None:
+        return {"status": "counted", "stretch": stretch}
     bucket, run = order["bucket"], f"runs/{event['run_id']}"
     partitions = [
         {"path": f"{n:05}/", "bucket": bucket, "prefix": f"in/{n:05}/", "objects": 3, "bytes": 30}
@@ -26,6 +33,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     put(f"{bucket}/{run}/items.json", partitions)
     oversized = order.get("oversized", 0)
     return {
+        "status": "done",
         "run_id": event["run_id"],
         "started_at": event["started_at"],
         "settings": settings,

@@ -1,0 +1,89 @@
+"""Which prefixes are partitions; listed level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from compactor.discovery.parallel import Parallel
+from compactor.discovery.work import blaming
+from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.windows import expand, matches
+
+
+def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
+    """The prefixes of a run's window; None where the depth says what is a partition."""
+    window = settings.window(now)
+    if window is None or settings.date_format is None:
+        return None
+    return expand(settings.date_format, *window)
+
+
+def partition_below(settings: Settings, prefix: str) -> Partition:
+    """The partition with this source prefix."""
+    root = settings.source.root
+    return Partition(root.bucket, prefix, prefix.removeprefix(root.prefix))
+
+
+class Search:
+    """Finds the prefixes that are partitions, level by level."""
+
+    def __init__(self, settings: Settings, store: ObjectStore, parallel: Parallel) -> None:
+        self._settings = settings
+        self._store = store
+        self._parallel = parallel
+        self._source = settings.source
+        self.unpartitioned = Skipped(0, 0)
+
+    def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
+        """All that the source's wildcards, and these dates or the depth, make partitions."""
+        parents = self._parents()
+        if dates is None:
+            prefixes: Iterable[str] = self._below(parents)
+        else:
+            prefixes = (parent + relative for parent in parents for relative in dates)
+        return (partition_below(self._settings, prefix) for prefix in prefixes)
+
+    def _parents(self) -> list[str]:
+        """The prefixes that the source's wildcards match."""
+        parents = [self._source.root.prefix]
+        for segment in self._source.pattern:
+            if "*" in segment:
+                matching = partial(self._matching, segment)
+                parents = [p for found in self._parallel.in_order(matching, parents) for p in found]
+            else:
+                parents = [f"{parent}{segment}/" for parent in parents]
+        return parents
+
+    def _below(self, parents: list[str]) -> list[str]:
+        """The prefixes ``depth`` levels below; the objects above that depth are counted."""
+        for _ in range(self._settings.depth):
+            below: list[str] = []
+            for prefixes, skipped in self._parallel.in_order(self._level, parents):
+                below.extend(prefixes)
+                self.unpartitioned = self.unpartitioned.plus(skipped, SHOWN_EXAMPLES)
+            parents = below
+        return parents
+
+    def _matching(self, segment: str, parent: str) -> list[str]:
+        prefixes, _ = self._level(parent)
+        return [p for p in prefixes if matches(segment, p[len(parent) : -1])]
+
+    def _level(self, parent: str) -> tuple[list[str], Skipped]:
+        prefixes: list[str] = []
+        skipped = Skipped(0, 0)
+        with blaming("s3_source_uri", self._settings):
+            for page in self._store.list_level(self._source.root.bucket, parent):
+                prefixes.extend(page.prefixes)
+                skipped = skipped.plus(skipped_of(page.objects), SHOWN_EXAMPLES)
+        return prefixes, skipped
+
+
+def skipped_of(objects: Iterable[SourceObject]) -> Skipped:
+    """The sum of objects that are left alone, without the directories of consoles."""
+    # An empty object named like a prefix is how consoles draw a directory, not data.
+    data = [one for one in objects if one.size or not one.key.endswith("/")]
+    examples = tuple(one.key for one in data[:SHOWN_EXAMPLES])
+    return Skipped(len(data), sum(one.size for one in data), examples)
