@@ -8,7 +8,6 @@ retries, proxies and errors stay botocore's.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
@@ -114,6 +113,16 @@ class ListedPage:
         return self._decode(_unescaped(raw) if "&" in raw else raw)
 
 
+def page_of(body: bytes) -> ListedPage | None:
+    """The page that an answer is; None for any other answer."""
+    if not _LISTING.match(body):
+        return None
+    try:
+        return ListedPage(body.decode())
+    except ValueError:
+        return None
+
+
 def install(client: S3Client) -> None:
     """Make the client's listings carry a :class:`ListedPage` under :data:`PAGE`."""
     client.meta.events.register(
@@ -128,8 +137,9 @@ def _take_page(
         return
     body = response_dict["body"]
     if _LISTING.match(body):
-        with suppress(ValueError):
-            customized_response_dict[PAGE] = ListedPage(body.decode())
+        page = page_of(body)
+        if page is not None:
+            customized_response_dict[PAGE] = page
         response_dict["body"] = _NOTHING
 
 
