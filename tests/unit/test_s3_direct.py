@@ -72,7 +72,7 @@ def test_a_request_is_signed_as_botocore_signs_it(key: str, token: str | None, b
     url = f"http://127.0.0.1:9000{path}?{query}"
     request = AWSRequest("PUT", url, headers=headers, data=body)
     request.context["timestamp"] = NOW.strftime("%Y%m%dT%H%M%SZ")
-    auth = S3SigV4Auth(Credentials("access", "secret", token), "s3", "eu-west-1")
+    auth: Any = S3SigV4Auth(Credentials("access", "secret", token), "s3", "eu-west-1")
     auth._modify_request_before_signing(request)
     canonical = auth.canonical_request(request)
     signature = auth.signature(auth.string_to_sign(request, canonical), request)

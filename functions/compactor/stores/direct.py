@@ -117,7 +117,8 @@ class Direct:
     """
 
     def __init__(self, client: S3Client) -> None:
-        client.meta.events.register("before-send.s3", _instead, unique_id="compactor-direct")
+        events: Any = client.meta.events
+        events.register("before-send.s3", _instead, unique_id="compactor-direct")
         self._client = client
         self._connections = Connections()
         self._credentials: Any = None
@@ -213,7 +214,7 @@ def _of_bucket(path: str) -> str:
 
 
 def _as_answer(request: Any, received: Received) -> AWSResponse:
-    headers = dict(received.headers.items())
+    headers: Any = dict(received.headers.items())
     raw = HTTPResponse(
         io.BytesIO(received.body),
         headers,
