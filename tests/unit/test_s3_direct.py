@@ -234,6 +234,20 @@ def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS
         assert len(other.asked) == 2
 
 
+@pytest.mark.parametrize("size", [0, 1, 64 * 1024, 64 * 1024 + 1, 1024 * 1024])
+def test_a_body_arrives_whole(s3: ScriptedS3, by_botocore: list[Any], size: int) -> None:
+    body = b"x" * size
+    store_on(s3.url).put("bucket", "k", body)
+    assert (s3.last.body, s3.last.headers["content-length"]) == (body, str(size))
+    assert by_botocore == []
+
+
+def test_no_header_breaks_into_two(s3: ScriptedS3) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        store_on(s3.url).create_upload("bucket", "k", metadata={"a": "b\r\nx-amz-acl: public-read"})
+    assert s3.asked == []
+
+
 def test_nobody_there_is_asked_again_and_told_at_last() -> None:
     time = NoTime()
     with pytest.raises(TransientStoreError, match="Could not connect"):

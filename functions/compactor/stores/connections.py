@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 5.0
 _MOST_IDLE = 64
+_JOINED_BYTES = 64 * 1024
 
 
 class Origin(NamedTuple):
@@ -87,8 +88,9 @@ class Connections:
         stays = False
         try:
             with _told_of_answers(url):
-                connection.request(sent.method, sent.target, sent.body or None, sent.headers)
-                answer = connection.getresponse()
+                _send(connection, sent)
+                answer = http.client.HTTPResponse(connection.sock, method=sent.method)
+                answer.begin()
                 body = _body(answer, time_is_up)
             stays = not answer.will_close
         finally:
@@ -148,6 +150,24 @@ def _has_ended(connection: http.client.HTTPConnection) -> bool:
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _send(connection: http.client.HTTPConnection, sent: Sent) -> None:
+    """Head and small bodies in one piece: of two, each wakes the other side.
+
+    http.client sends them apart, and takes as much CPU time for the head as signing does.
+    """
+    lines = [f"{sent.method} {sent.target} HTTP/1.1", "accept-encoding: identity"]
+    lines += [f"{name}: {value}" for name, value in sent.headers.items()]
+    if sent.method != "GET":
+        lines.append(f"content-length: {len(sent.body)}")
+    head = "\r\n".join(lines)
+    if {head.count("\r"), head.count("\n")} != {len(lines) - 1}:
+        raise ValueError(f"a line break in a header of {sent.method} {sent.target}")
+    together = sent.body if len(sent.body) <= _JOINED_BYTES else b""
+    connection.sock.sendall(b"%b\r\n\r\n%b" % (head.encode("latin-1"), together))
+    if len(sent.body) > _JOINED_BYTES:
+        connection.sock.sendall(sent.body)
 
 
 def _body(answer: http.client.HTTPResponse, time_is_up: TimeIsUp) -> bytes:
