@@ -165,7 +165,7 @@ def _send(connection: http.client.HTTPConnection, sent: Sent) -> None:
     if {head.count("\r"), head.count("\n")} != {len(lines) - 1}:
         raise ValueError(f"a line break in a header of {sent.method} {sent.target}")
     together = sent.body if len(sent.body) <= _JOINED_BYTES else b""
-    connection.sock.sendall(b"%b\r\n\r\n%b" % (head.encode("latin-1"), together))
+    connection.sock.sendall(b"".join((head.encode("latin-1"), b"\r\n\r\n", together)))
     if len(sent.body) > _JOINED_BYTES:
         connection.sock.sendall(sent.body)
 
