@@ -32,7 +32,7 @@ from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, counted, heard_by
 from compactor_cli.restored_files import Targets
 from compactor_cli.runs import new_run_id
-from compactor_cli.whole import Machine, require_time_limit, run_here
+from compactor_cli.whole import Machine, default_workers, require_time_limit, run_here
 
 __all__ = [
     "CleanUp",
@@ -233,7 +233,7 @@ def run(
     Args:
         source: as for :func:`plan`.
         destination: likewise.
-        workers: processes; by default one for each CPU.
+        workers: processes; by default two for each CPU up to four, then one for each CPU.
         endpoint_url: likewise.
         on_progress: likewise.
         log: a file to which the workers append what they log; None drops it.
@@ -254,7 +254,7 @@ def run(
     settings = _settings(source, destination, fields)
     open_store(endpoint_url, settings.state.bucket)
     machine = Machine(
-        workers or os.cpu_count() or 1,
+        workers or default_workers(),
         endpoint_url,
         Path(log) if log else None,
         time_limit_seconds=limit,

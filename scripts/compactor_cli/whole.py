@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,18 @@ from compactor_cli.runs import new_run_id
 
 # Discovery, and one partition that is begun with a minute to go.
 LEAST_LIMIT_SECONDS = 120.0
+
+
+def default_workers() -> int:
+    """How many processes a run has unless somebody says otherwise.
+
+    Two for each CPU that this process may use up to four, then one for each: with a partition of
+    few objects a process waits for S3 nine tenths of the time. No more of them, because each may
+    hold 300 MB.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    cpus: int = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(cpus, min(4, 2 * cpus))
 
 
 @dataclass(frozen=True, slots=True)

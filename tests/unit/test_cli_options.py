@@ -8,6 +8,7 @@ from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor_cli.commands import options
+from compactor_cli.whole import default_workers
 
 PLACES = ["s3://source/logs/", "s3://lake/compacted/"]
 
@@ -71,3 +72,12 @@ def test_a_number_that_is_none_is_refused_with_the_name_of_its_field(text):
     with pytest.raises(InvalidInput, match="settle_seconds") as caught:
         given(f"--settle-seconds={text}")
     assert caught.value.value == text
+
+
+@pytest.mark.parametrize(("cpus", "workers"), [(1, 2), (2, 4), (3, 4), (4, 4), (16, 16)])
+def test_a_small_machine_has_more_worker_processes_than_cpus(
+    monkeypatch: pytest.MonkeyPatch, cpus: int, workers: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cpus)), raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    assert default_workers() == workers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pytest
@@ -45,7 +46,7 @@ def store_on(
     url: str, *, fast: bool = False, time: NoTime | None = None, threads: int = 2
 ) -> S3Store:
     patience = (time or NoTime()).patience()
-    return S3Store(client_on(url), threads=threads, fast=fast, patience=patience)
+    return S3Store(client_on(url), threads=threads, fast=fast, direct=fast, patience=patience)
 
 
 TROUBLE: dict[str, Answer] = {
@@ -66,7 +67,19 @@ TROUBLE: dict[str, Answer] = {
 NO_HALVES = {"head", "part", "put", "create", "abort", "delete alone", "open"}
 CODELESS = {"head"}
 USELESS = ((400, "InvalidArgument"), (405, "MethodNotAllowed"), (416, "InvalidRange"))
-FAST_TOO = [(name, fast) for name in REQUESTS for fast in {False, name == "read"}]
+# Those that are also asked without botocore: sources through obstore, the others directly.
+QUICK = {"complete", "create", "get", "level", "list", "part", "put", "read", "start"}
+FAST_TOO = [(name, fast) for name in REQUESTS for fast in {False, name in QUICK}]
+
+
+@dataclass(frozen=True)
+class Left:
+    """So much of an invocation."""
+
+    seconds: float
+
+    def remaining_seconds(self) -> float:
+        return self.seconds
 
 
 def of_no_time(answer: object) -> object:
@@ -145,33 +158,43 @@ def test_being_asked_to_slow_down_by_whatever_request_reaches_the_limiter(
 
 
 def test_a_try_may_hear_nothing_for_no_longer_than_the_invocation_lasts(s3: ScriptedS3) -> None:
-    class Soon:
-        def remaining_seconds(self) -> float:
-            return 25.0
-
     silences: list[float | None] = []
     client = make_client(s3.url)
-    store = S3Store(client, patience=NoTime().patience())
+    store = S3Store(client, direct=False, patience=NoTime().patience())
     client.meta.events.register_last(
         "before-send.s3",
         lambda request, **_: silences.append(request.context.get("read_timeout")),
     )
     s3.always(Answer(200, b"hello", HEADERS))
-    store.within(Soon()).get("bucket", "k")
+    store.within(Left(25.0)).get("bucket", "k")
     store.get("bucket", "k")
     assert silences == [20.0, None]
+
+
+def test_nor_may_one_that_is_asked_without_botocore(
+    s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silences: list[float | None] = []
+
+    def settimeout(connection: socket.socket, seconds: float | None) -> None:
+        silences.append(seconds)
+        as_it_is(connection, seconds)
+
+    as_it_is = socket.socket.settimeout
+    monkeypatch.setattr(socket.socket, "settimeout", settimeout)
+    store = store_on(s3.url, fast=True)
+    s3.always(Answer(200, b"hello", HEADERS))
+    store.within(Left(25.0)).get("bucket", "k")
+    store.get("bucket", "k")
+    assert silences[-2:] == [20.0, 60.0]
 
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_source_is_not_waited_for_when_only_the_time_for_its_commit_is_left(
     s3: ScriptedS3, fast: bool
 ) -> None:
-    class Left:
-        def remaining_seconds(self) -> float:
-            return 900.0
-
     time = NoTime()
-    store = store_on(s3.url, fast=fast, time=time).within(Left())
+    store = store_on(s3.url, fast=fast, time=time).within(Left(900.0))
     s3.always(refusal(503, "SlowDown"))
     time.now += 850
     with pytest.raises(TransientStoreError):

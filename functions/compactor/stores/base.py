@@ -14,6 +14,8 @@ from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
 from compactor.ports import Deadline
 from compactor.stores.bodies import TimeIsUp
+from compactor.stores.connections import Received
+from compactor.stores.direct import Asked, Direct
 from compactor.stores.limiter import Limiter
 from compactor.stores.list_parser import install
 from compactor.stores.refused_reads import judged_read
@@ -45,10 +47,13 @@ class S3Base:
         retries: how a request is asked again.
     """
 
-    def __init__(self, client: S3Client, most_at_once: int, patience: Patience) -> None:
+    def __init__(
+        self, client: S3Client, most_at_once: int, patience: Patience, *, direct: bool = True
+    ) -> None:
         install(client)
         limit_silence(client)
         self.client = client
+        self._direct = Direct(client) if direct else None
         self.limiter = Limiter(most_at_once, clock=patience.clock)
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
@@ -122,6 +127,18 @@ class S3Base:
                 return request(lambda: clock() >= until)
 
         return self.retries.ask(operation, bucket, key, once, stopped, reads=reads)
+
+    def _directly(
+        self,
+        asked: Asked,
+        sound: Callable[[Received], Answer | None],
+        otherwise: Callable[[], Answer],
+        time_is_up: TimeIsUp,
+    ) -> Answer:
+        """Ask once without botocore where that is possible: see :meth:`Direct.ask`."""
+        if self._direct is None:
+            return otherwise()
+        return self._direct.ask(asked, sound, otherwise, time_is_up)
 
 
 def encoded_crc32(value: int) -> str:

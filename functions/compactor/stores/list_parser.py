@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import unquote_plus
@@ -180,6 +179,21 @@ class ListedObjects(Sequence[SourceObject]):
         return SourceObject(self._bucket, self._decode(key), etag, int(size), modified, kind)
 
 
+def page_of(body: bytes) -> ListedPage | None:
+    """The page that an answer is; None for any other answer."""
+    if not _is_listing(body):
+        return None
+    try:
+        return ListedPage(body.decode())
+    except ValueError:
+        return None
+
+
+def _is_listing(body: bytes) -> bool:
+    """One that was cut off on its way is none."""
+    return bool(_LISTING.match(body)) and body.rstrip().endswith(b"</ListBucketResult>")
+
+
 def install(client: S3Client) -> None:
     """Make the client's listings carry a :class:`ListedPage` under :data:`PAGE`."""
     # botocore's own handlers are registered for before-parse.s3.*, and one of them parses each
@@ -195,10 +209,10 @@ def _take_page(
     if response_dict["status_code"] != 200:
         return
     body = response_dict["body"]
-    # One that was cut off on its way is left to botocore, which asks for it again.
-    if _LISTING.match(body) and body.rstrip().endswith(b"</ListBucketResult>"):
-        with suppress(ValueError):
-            customized_response_dict[PAGE] = ListedPage(body.decode())
+    if _is_listing(body):
+        page = page_of(body)
+        if page is not None:
+            customized_response_dict[PAGE] = page
         response_dict["body"] = _NOTHING
 
 

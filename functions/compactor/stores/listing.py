@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +14,10 @@ from compactor.model import ARCHIVED_CLASSES, SourceObject
 from compactor.ports import KeyPage
 from compactor.stores.base import S3Base
 from compactor.stores.bodies import TimeIsUp
+from compactor.stores.connections import Received
+from compactor.stores.direct import OK, Asked
 from compactor.stores.key_ranges import key_ahead
-from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage
+from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage, page_of
 from compactor.stores.retries import NEVER
 from compactor.stores.translate import Again
 
@@ -31,6 +33,13 @@ MOST_RANGES = 5
 MOST_IN_VAIN = 0.08
 # A token that leads to itself so often in a row leads nowhere.
 MOST_REPEATS = 100
+
+_QUERY = {
+    "Prefix": "prefix",
+    "Delimiter": "delimiter",
+    "StartAfter": "start-after",
+    "ContinuationToken": "continuation-token",
+}
 
 Objects = Sequence[SourceObject]
 
@@ -107,11 +116,17 @@ class S3Listing(S3Base):
     def _page(self, arguments: dict[str, Any], stopped: threading.Event = NEVER) -> _Page:
         bucket, prefix = arguments["Bucket"], arguments["Prefix"]
 
-        def request(_: TimeIsUp) -> _Page:
+        asked = _asked(arguments)
+
+        def otherwise() -> ListedPage:
             answer: Any = self.client.list_objects_v2(**arguments)
-            listed: ListedPage | None = answer.get(PAGE)
-            if listed is None:
+            found: ListedPage | None = answer.get(PAGE)
+            if found is None:
                 raise Again("an answer that is no listing")
+            return found
+
+        def request(time_is_up: TimeIsUp) -> _Page:
+            listed = self._directly(asked, _listed, otherwise, time_is_up)
             try:
                 return _Page(listed.objects(bucket), listed.prefixes, listed.token)
             except TransientStoreError as error:
@@ -124,6 +139,23 @@ def _classes(objects: Objects) -> Collection[str]:
     if isinstance(objects, ListedObjects):
         return objects.classes
     return {one.storage_class for one in objects}
+
+
+def _asked(arguments: Mapping[str, Any]) -> Asked:
+    """ListObjectsV2 with these parameters of botocore."""
+    query = {"list-type": "2", "encoding-type": "url"}
+    query |= {
+        name: arguments[parameter]
+        for parameter, name in _QUERY.items()
+        if arguments.get(parameter) is not None
+    }
+    wanted = arguments.get("OptionalObjectAttributes")
+    headers = {"x-amz-optional-object-attributes": ",".join(wanted)} if wanted else {}
+    return Asked("GET", arguments["Bucket"], "", query, headers)
+
+
+def _listed(received: Received) -> ListedPage | None:
+    return page_of(received.body) if received.status == OK else None
 
 
 def _repeated(token: str, following: str, before: int) -> int:

@@ -23,6 +23,16 @@ from compactor.stores.bodies import (
     require_range,
     resumed,
 )
+from compactor.stores.connections import Received
+from compactor.stores.direct import OK, Asked
+
+# Of a PUT, by botocore's names.
+_HEADERS = {
+    "IfNoneMatch": "if-none-match",
+    "ContentType": "content-type",
+    "ChecksumAlgorithm": "x-amz-sdk-checksum-algorithm",
+    "ChecksumCRC32": "x-amz-checksum-crc32",
+}
 
 
 class S3Objects(S3Base):
@@ -49,7 +59,10 @@ class S3Objects(S3Base):
         return map(self._counted, resumed(begin(0, ""), begin))
 
     def _get(self, bucket: str, key: str, time_is_up: TimeIsUp) -> bytes:
-        return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
+        def otherwise() -> bytes:
+            return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
+
+        return self._directly(Asked("GET", bucket, key), _whole, otherwise, time_is_up)
 
     def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
         # The rest of a body must be of the object that it began with.
@@ -103,13 +116,28 @@ class S3Objects(S3Base):
         # A bucket with Object Lock and a default retention refuses objects without both headers.
         condition["ChecksumAlgorithm"] = "CRC32"
         condition["ChecksumCRC32"] = encoded_crc32(isal_zlib.crc32(body))
+        headers = {_HEADERS[name]: value for name, value in condition.items()}
 
-        def request(time_is_up: TimeIsUp) -> None:
-            # Small ones as they are: a body that is read is first asked for by the server.
-            sent = SentBody(body, time_is_up) if len(body) > PIECE_BYTES else body
-            self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
+        def request(time_is_up: TimeIsUp) -> bool:
+            def otherwise() -> bool:
+                sent = SentBody(body, time_is_up)
+                self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
+                return True
+
+            if len(body) > PIECE_BYTES:
+                return otherwise()
+            asked = Asked("PUT", bucket, key, headers=headers, body=body)
+            return self._directly(asked, _stored, otherwise, time_is_up)
 
         self._answer("PUT", "put", bucket, key, request)
+
+
+def _whole(received: Received) -> bytes | None:
+    return received.body if received.status == OK else None
+
+
+def _stored(received: Received) -> bool | None:
+    return True if received.status == OK and not received.body else None
 
 
 def _date_of(answer: Any) -> float | None:

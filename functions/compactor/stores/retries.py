@@ -164,13 +164,19 @@ def sent_within(seconds: float) -> Iterator[None]:
         _this_try.seconds = SILENCE_SECONDS
 
 
+def silence_seconds() -> float:
+    """How long this thread may hear nothing now."""
+    seconds: float = getattr(_this_try, "seconds", SILENCE_SECONDS)
+    return min(seconds, SILENCE_SECONDS)
+
+
 def limit_silence(client: Any) -> None:
     """Make the client keep to :func:`sent_within`."""
     client.meta.events.register("before-send.s3", _limit, unique_id="compactor-silence")
 
 
 def _limit(request: Any, **_: Any) -> None:
-    seconds = getattr(_this_try, "seconds", SILENCE_SECONDS)
+    seconds = silence_seconds()
     # Older versions of botocore have no time-outs for single requests; their client's own, then.
     context = getattr(request, "context", None)
     if seconds < SILENCE_SECONDS and context is not None:

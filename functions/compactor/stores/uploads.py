@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_plus
+from xml.sax.saxutils import escape
 
 from isal import isal_zlib
 
@@ -18,12 +20,19 @@ from compactor.errors import (
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import OpenUpload
 from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, told_of_source
-from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
+from compactor.stores.bodies import PIECE_BYTES, SentBody, TimeIsUp, byte_range
+from compactor.stores.connections import Received
+from compactor.stores.direct import OK, Asked
 from compactor.stores.translate import code_of
 
 # S3 wants the checksum of each part only for composite checksums; versitygw and MinIO want them
 # always, and refuse with these codes.
 _MAY_WANT_CHECKSUMS = frozenset({"InvalidRequest", "InvalidPart"})
+
+
+_BEGUN = re.compile(rb"<InitiateMultipartUploadResult[\s>].*<UploadId>([^<&\s]+)</", re.DOTALL)
+_COMPLETED = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<CompleteMultipartUploadResult[\s>]")
+_CLOSED = b"</CompleteMultipartUploadResult>"
 
 
 class S3Uploads(S3Base):
@@ -41,7 +50,12 @@ class S3Uploads(S3Base):
         if metadata:
             extra["Metadata"] = dict(metadata)
 
-        def request(_: TimeIsUp) -> str:
+        headers = {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"}
+        headers |= {"content-type": content_type} if content_type else {}
+        headers |= {f"x-amz-meta-{name.lower()}": text for name, text in (metadata or {}).items()}
+        asked = Asked("POST", bucket, key, {"uploads": ""}, headers)
+
+        def otherwise() -> str:
             answer = self.client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -51,6 +65,9 @@ class S3Uploads(S3Base):
             )
             return answer["UploadId"]
 
+        def request(time_is_up: TimeIsUp) -> str:
+            return self._directly(asked, _begun, otherwise, time_is_up)
+
         return self._answer("PUT", "create upload", bucket, key, request)
 
     def upload_part(
@@ -59,17 +76,27 @@ class S3Uploads(S3Base):
         self.requests.add("bytes_written", len(body))
         crc32 = isal_zlib.crc32(body)
 
+        checksum = encoded_crc32(crc32)
+        query = {"partNumber": str(number), "uploadId": upload_id}
+        headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32": checksum}
+        asked = Asked("PUT", bucket, key, query, headers, body)
+
         def request(time_is_up: TimeIsUp) -> str:
-            answer = self.client.upload_part(
-                Bucket=bucket,
-                Key=key,
-                UploadId=upload_id,
-                PartNumber=number,
-                Body=SentBody(body, time_is_up),
-                ChecksumAlgorithm="CRC32",
-                ChecksumCRC32=encoded_crc32(crc32),
-            )
-            return answer["ETag"].strip('"')
+            def otherwise() -> str:
+                answer = self.client.upload_part(
+                    Bucket=bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    PartNumber=number,
+                    Body=SentBody(body, time_is_up),
+                    ChecksumAlgorithm="CRC32",
+                    ChecksumCRC32=checksum,
+                )
+                return answer["ETag"].strip('"')
+
+            if len(body) > PIECE_BYTES:
+                return otherwise()
+            return self._directly(asked, _part_etag, otherwise, time_is_up)
 
         etag = self._answer("PUT", "upload part", bucket, key, request)
         return StoredPart(number, etag, len(body), crc32)
@@ -138,7 +165,13 @@ class S3Uploads(S3Base):
         parts: Sequence[Any],
         checksum: dict[str, Any],
     ) -> None:
-        def request(_: TimeIsUp) -> None:
+        headers = {"if-none-match": "*"}
+        if checksum:
+            headers["x-amz-checksum-crc32"] = checksum["ChecksumCRC32"]
+            headers["x-amz-checksum-type"] = checksum["ChecksumType"]
+        asked = Asked("POST", bucket, key, {"uploadId": upload_id}, headers, _completion(parts))
+
+        def otherwise() -> bool:
             self.client.complete_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -147,6 +180,10 @@ class S3Uploads(S3Base):
                 MultipartUpload={"Parts": parts},
                 **checksum,
             )
+            return True
+
+        def request(time_is_up: TimeIsUp) -> bool:
+            return self._directly(asked, _completed, otherwise, time_is_up)
 
         self._answer("PUT", "complete upload", bucket, key, request)
 
@@ -227,3 +264,30 @@ class S3Uploads(S3Base):
             )
 
         return self._answer("LIST", "list uploads", bucket, prefix, request)
+
+
+def _completion(parts: Sequence[Mapping[str, Any]]) -> bytes:
+    """The body of CompleteMultipartUpload."""
+    listed = "".join(
+        f"<Part>{''.join(f'<{name}>{escape(str(part[name]))}</{name}>' for name in part)}</Part>"
+        for part in parts
+    )
+    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+    text = f'<CompleteMultipartUpload xmlns="{namespace}">{listed}</CompleteMultipartUpload>'
+    return text.encode()
+
+
+def _begun(received: Received) -> str | None:
+    found = _BEGUN.search(received.body) if received.status == OK else None
+    return found[1].decode() if found else None
+
+
+def _part_etag(received: Received) -> str | None:
+    sound = received.status == OK and not received.body
+    return (received.headers.get("ETag") or "").strip('"') or None if sound else None
+
+
+def _completed(received: Received) -> bool | None:
+    # S3 begins its answer before it knows how the completion ends.
+    whole = _COMPLETED.match(received.body) and received.body.rstrip().endswith(_CLOSED)
+    return True if received.status == OK and whole else None

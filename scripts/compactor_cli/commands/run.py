@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,12 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import EndedRun, execute, execute_here
 from compactor_cli.console import print_line
 from compactor_cli.summary import print_summary
-from compactor_cli.whole import Machine, RunInterrupted, require_time_limit
+from compactor_cli.whole import (
+    Machine,
+    RunInterrupted,
+    default_workers,
+    require_time_limit,
+)
 
 PROCESSES, WORKFLOW = "processes", "workflow"
 _INPUT_ACCEPTED = "a JSON document with the fields of a run"
@@ -57,10 +61,10 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         type=_workers,
-        default=os.cpu_count() or 1,
+        default=default_workers(),
         metavar="N",
-        help="worker processes, each compacting one partition at a time (by default one for"
-        " each CPU: %(default)s)",
+        help="worker processes, each compacting one partition at a time (by default two for"
+        " each CPU up to four, then one for each CPU: %(default)s)",
     )
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="append what the workers log to this file"

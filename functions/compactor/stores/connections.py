@@ -1,0 +1,204 @@
+"""Connections to S3 that stay open, for requests that are known whole beforehand."""
+
+from __future__ import annotations
+
+import http.client
+import select
+import ssl
+import weakref
+from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import botocore.session
+from botocore.exceptions import (
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    SSLError,
+)
+from botocore.httpsession import create_urllib3_context, get_cert_path
+
+from compactor.stores.bodies import PIECE_BYTES, TimeIsUp
+from compactor.stores.translate import Again
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CONNECT_SECONDS = 5.0
+_MOST_IDLE = 64
+_JOINED_BYTES = 64 * 1024
+
+
+class Origin(NamedTuple):
+    """Who is connected to; ``host`` without brackets."""
+
+    secure: bool
+    host: str
+    port: int | None
+
+
+class Sent(NamedTuple):
+    """A request as it goes out."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | memoryview
+
+
+class Received(NamedTuple):
+    """An answer, read to its end."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+class Connections:
+    """Asks once, on a connection of its own for each request under way; thread safe.
+
+    Raises what botocore raises where a request comes to no answer.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[Origin, list[http.client.HTTPConnection]] = {}
+        self._context: ssl.SSLContext | None = None
+        weakref.finalize(self, _close, self._idle)
+
+    def ask(
+        self, origin: Origin, sent: Sent, silence_seconds: float, time_is_up: TimeIsUp
+    ) -> Received:
+        """The answer to a request.
+
+        Args:
+            origin: who is asked.
+            sent: what.
+            silence_seconds: how long nothing may be heard, at most.
+            time_is_up: for the body of the answer.
+
+        Raises:
+            BotoCoreError: there was no answer.
+            Again: it comes so slowly that its time is up.
+        """
+        url = f"{'https' if origin.secure else 'http'}://{origin.host}"
+        connection = self._usable(origin, url, silence_seconds)
+        stays = False
+        try:
+            with _told_of_answers(url):
+                _send(connection, sent)
+                answer = http.client.HTTPResponse(connection.sock, method=sent.method)
+                answer.begin()
+                body = _body(answer, time_is_up)
+            stays = not answer.will_close
+        finally:
+            idle = self._idle.setdefault(origin, [])
+            if stays and len(idle) < _MOST_IDLE:
+                idle.append(connection)
+            else:
+                connection.close()
+        return Received(answer.status, answer.headers, body)
+
+    def _usable(
+        self, origin: Origin, url: str, silence_seconds: float
+    ) -> http.client.HTTPConnection:
+        idle = self._idle.get(origin)
+        while idle:
+            try:
+                connection = idle.pop()
+            except IndexError:
+                break
+            if not _has_ended(connection):
+                connection.sock.settimeout(silence_seconds)
+                return connection
+            connection.close()
+        connection = self._new(origin)
+        with _told_of_connecting(url):
+            connection.connect()
+        connection.sock.settimeout(silence_seconds)
+        return connection
+
+    def _new(self, origin: Origin) -> http.client.HTTPConnection:
+        timeout = _CONNECT_SECONDS
+        if not origin.secure:
+            return http.client.HTTPConnection(origin.host, origin.port, timeout=timeout)
+        if self._context is None:
+            self._context = _trusting()
+        return http.client.HTTPSConnection(
+            origin.host, origin.port, timeout=timeout, context=self._context
+        )
+
+
+def _close(idle: Mapping[Origin, list[http.client.HTTPConnection]]) -> None:
+    for connections in idle.values():
+        for connection in connections:
+            connection.close()
+
+
+def _trusting() -> ssl.SSLContext:
+    """What botocore trusts, too."""
+    context: ssl.SSLContext = create_urllib3_context()
+    bundle = botocore.session.get_session().get_config_variable("ca_bundle")
+    context.load_verify_locations(get_cert_path(bundle or True))
+    return context
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """True when the other side has closed it: nothing is to be read before the next request."""
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _send(connection: http.client.HTTPConnection, sent: Sent) -> None:
+    """Head and small bodies in one piece: of two, each wakes the other side.
+
+    http.client sends them apart, and takes as much CPU time for the head as signing does.
+    """
+    lines = [f"{sent.method} {sent.target} HTTP/1.1", "accept-encoding: identity"]
+    lines += [f"{name}: {value}" for name, value in sent.headers.items()]
+    if sent.method != "GET":
+        lines.append(f"content-length: {len(sent.body)}")
+    head = "\r\n".join(lines)
+    if {head.count("\r"), head.count("\n")} != {len(lines) - 1}:
+        raise ValueError(f"a line break in a header of {sent.method} {sent.target}")
+    together = sent.body if len(sent.body) <= _JOINED_BYTES else b""
+    connection.sock.sendall(b"".join((head.encode("latin-1"), b"\r\n\r\n", together)))
+    if len(sent.body) > _JOINED_BYTES:
+        connection.sock.sendall(sent.body)
+
+
+def _body(answer: http.client.HTTPResponse, time_is_up: TimeIsUp) -> bytes:
+    pieces = []
+    while piece := answer.read(PIECE_BYTES):
+        pieces.append(piece)
+        if time_is_up():
+            raise Again("the body came too slowly")
+    if answer.length:
+        had = sum(map(len, pieces))
+        raise IncompleteReadError(actual_bytes=had, expected_bytes=had + answer.length)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+@contextmanager
+def _told_of_connecting(url: str) -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise SSLError(endpoint_url=url, error=error) from error
+    except TimeoutError as error:
+        raise ConnectTimeoutError(endpoint_url=url, error=error) from error
+    except OSError as error:
+        raise EndpointConnectionError(endpoint_url=url, error=error) from error
+
+
+@contextmanager
+def _told_of_answers(url: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise ReadTimeoutError(endpoint_url=url, error=error) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise ConnectionClosedError(endpoint_url=url, error=error) from error

@@ -1,0 +1,303 @@
+"""Requests that are made without botocore: where they go, how they are signed, what they meet."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+import botocore.session
+import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials
+
+from compactor.errors import InvalidInput, TransientStoreError
+from compactor.stores.direct import Direct
+from compactor.stores.retries import Patience
+from compactor.stores.s3 import S3Store, make_client
+from compactor.stores.signing import Keys, signed
+from tests.support.s3_requests import NoTime, store_on
+from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+KEYS = ["a/b.json", "a//b/../c", " é+%?#&=~*'()!,;:@$", "day=2026-01-02/x y.gz", "\x01"]
+
+
+@pytest.fixture
+def by_botocore(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The requests that botocore sends itself."""
+    sent: list[Any] = []
+    send = botocore.httpsession.URLLib3Session.send
+
+    def counted(session: Any, request: Any) -> Any:
+        sent.append(request)
+        return send(session, request)
+
+    monkeypatch.setattr(botocore.httpsession.URLLib3Session, "send", counted)
+    return sent
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("token", [None, "a/token=="])
+@pytest.mark.parametrize("body", [b"", b"body"])
+def test_a_request_is_signed_as_botocore_signs_it(key: str, token: str | None, body: bytes) -> None:
+    path = "/bucket/" + quote(key, safe="/~")
+    query = "partNumber=2&uploadId=a%2Fb%3D"
+    headers = {"host": "127.0.0.1:9000", "if-none-match": "*", "x-amz-meta-x": "two  blanks"}
+    made = signed(
+        ("PUT", path, query),
+        headers,
+        body,
+        keys=Keys("access", "secret", token),
+        region="eu-west-1",
+        at=NOW,
+    )
+    url = f"http://127.0.0.1:9000{path}?{query}"
+    request = AWSRequest("PUT", url, headers=headers, data=body)
+    request.context["timestamp"] = NOW.strftime("%Y%m%dT%H%M%SZ")
+    auth: Any = S3SigV4Auth(Credentials("access", "secret", token), "s3", "eu-west-1")
+    auth._modify_request_before_signing(request)
+    canonical = auth.canonical_request(request)
+    signature = auth.signature(auth.string_to_sign(request, canonical), request)
+    assert made["authorization"].endswith(f"Signature={signature}")
+    assert made.get("x-amz-security-token") == token
+
+
+def test_the_same_request_goes_out_either_way(s3: ScriptedS3) -> None:
+    about_the_client = {"amz-sdk-invocation-id", "amz-sdk-request", "authorization", "expect"}
+    about_the_client |= {"accept-encoding", "x-amz-date"}
+
+    def told(asked: Asked) -> object:
+        path, _, query = asked.path.partition("?")
+        headers = {k: v for k, v in asked.headers.items() if k not in about_the_client}
+        return asked.method, path, sorted(query.removesuffix("=").split("&")), headers, asked.body
+
+    without, by = store_on(s3.url, direct=True), store_on(s3.url, direct=False)
+    for key in KEYS:
+        for ask in (
+            lambda store, key=key: store.create("bucket", key, b"x", content_type="a/b"),
+            lambda store, key=key: store.put("bucket", key, b""),
+            lambda store, key=key: store.get("bucket", key),
+            lambda store, key=key: store.create_upload("bucket", key, metadata={"A-b": "c"}),
+            lambda store, key=key: store.upload_part("bucket", key, "a/b=", 2, b"part"),
+            lambda store, key=key: list(store.list_objects("bucket", key, start_after=f"{key}z")),
+            lambda store, key=key: list(store.list_level("bucket", key)),
+        ):
+            s3.asked.clear()
+            s3.answer = _any_answer
+            ask(without)
+            ask(by)
+            direct, other = s3.asked
+            assert told(direct) == told(other)
+            assert "expect" not in direct.headers
+
+
+def _any_answer(asked: Asked) -> Answer:
+    if "uploads" in asked.path:
+        body = (
+            "<InitiateMultipartUploadResult><UploadId>i</UploadId></InitiateMultipartUploadResult>"
+        )
+        return Answer(body=body.encode())
+    if "list-type" in asked.path:
+        return Answer(body=b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+    return Answer(headers={"ETag": '"e"'})
+
+
+def test_a_bucket_in_another_region_is_found_and_asked_by_botocore_from_then_on(
+    s3: ScriptedS3, by_botocore: list[Any]
+) -> None:
+    def elsewhere(asked: Asked) -> Answer:
+        if "/eu-west-1/" in asked.headers["authorization"]:
+            return Answer(body=b"hello")
+        wrong = refusal(400, "AuthorizationHeaderMalformed")
+        body = wrong.body.replace(b"</Error>", b"<Region>eu-west-1</Region></Error>")
+        return Answer(400, body, {**wrong.headers, "x-amz-bucket-region": "eu-west-1"})
+
+    s3.answer = elsewhere
+    store = store_on(s3.url)
+    assert store.get("bucket", "k") == b"hello"
+    assert (len(s3.asked), len(by_botocore)) == (2, 1), "the refusal was not asked for twice"
+    assert store.get("bucket", "k") == b"hello"
+    assert len(by_botocore) == 2
+
+
+def test_an_answer_that_is_not_as_hoped_for_is_asked_for_once_and_judged_by_botocore(
+    s3: ScriptedS3, by_botocore: list[Any]
+) -> None:
+    odd = b"<x:Result xmlns:x='u'><x:UploadId>i</x:UploadId></x:Result>"
+    s3.always(Answer(body=odd))
+    assert store_on(s3.url).create_upload("bucket", "k") == "i"
+    assert (len(s3.asked), by_botocore) == (1, [])
+
+
+def test_a_completion_that_breaks_off_is_no_completion(s3: ScriptedS3) -> None:
+    s3.always(Answer(body=b"<CompleteMultipartUploadResult><Key>out</Key>"))
+    with pytest.raises(TransientStoreError, match="tries"):
+        store_on(s3.url).complete_upload("bucket", "out", "id", [], crc32=0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(proxies={"http": "http://127.0.0.1:9"}),
+        Config(client_cert="/there/is/none.pem"),
+        Config(signature_version=botocore.UNSIGNED),
+        Config(signature_version="s3"),
+    ],
+)
+def test_what_is_out_of_the_ordinary_is_left_to_botocore(s3: ScriptedS3, config: Config) -> None:
+    client = boto3.client("s3", endpoint_url=s3.url, config=config)
+    assert _route(client) is None
+
+
+def test_a_proxy_of_the_environment_is_left_to_botocore(
+    no_proxies: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = make_client("http://s3.example.com")
+    assert _route(client) is not None
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert _route(client) is None
+
+
+def test_other_credentials_than_those_of_the_environment_are_botocores(s3: ScriptedS3) -> None:
+    client = boto3.client(
+        "s3", endpoint_url=s3.url, aws_access_key_id="other", aws_secret_access_key="x"
+    )
+    assert _route(client) is None
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "host", "path"),
+    [
+        ("bucket", None, "bucket.s3.eu-west-1.amazonaws.com", "/"),
+        ("with.dots", None, "s3.eu-west-1.amazonaws.com", "/with.dots/"),
+        ("bucket", "https://127.0.0.1:443/below", "127.0.0.1", "/below/bucket/"),
+        ("bucket", "http://[::1]:9000", "[::1]:9000", "/bucket/"),
+    ],
+)
+def test_a_bucket_is_where_botocore_says(
+    no_proxies: None,
+    monkeypatch: pytest.MonkeyPatch,
+    bucket: str,
+    endpoint: str | None,
+    host: str,
+    path: str,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    route = _route(make_client(endpoint), bucket)
+    assert route is not None
+    assert (route.host, route.path, route.region) == (host, path, "eu-west-1")
+
+
+def test_directory_buckets_and_access_points_have_ways_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    client = make_client()
+    assert _route(client, "arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap") is None
+
+
+def _route(client: Any, bucket: str = "bucket") -> Any:
+    return Direct(client)._route(bucket)
+
+
+def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS3) -> None:
+    store = store_on(s3.url)
+    s3.always(Answer(body=b"hello"))
+    store.get("bucket", "k")
+    with scripted_s3() as other:
+        other.always(Answer(body=b"hello"))
+        late = store_on(other.url)
+        late.get("bucket", "k")
+        (connections,) = late._direct._connections._idle.values()  # type: ignore[union-attr]
+        (connection,) = connections
+        connection.sock.shutdown(2)
+        assert late.get("bucket", "k") == b"hello"
+        assert connection not in connections
+        assert len(other.asked) == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, 64 * 1024, 64 * 1024 + 1, 1024 * 1024])
+def test_a_body_arrives_whole(s3: ScriptedS3, by_botocore: list[Any], size: int) -> None:
+    body = b"x" * size
+    store_on(s3.url).put("bucket", "k", body)
+    assert (s3.last.body, s3.last.headers["content-length"]) == (body, str(size))
+    assert by_botocore == []
+
+
+def test_no_header_breaks_into_two(s3: ScriptedS3) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        store_on(s3.url).create_upload("bucket", "k", metadata={"a": "b\r\nx-amz-acl: public-read"})
+    assert s3.asked == []
+
+
+def test_nobody_there_is_asked_again_and_told_at_last() -> None:
+    time = NoTime()
+    with pytest.raises(TransientStoreError, match="Could not connect"):
+        store_on("http://127.0.0.1:9", time=time).get("bucket", "k")
+    assert len(time.waits) > 3
+
+
+@contextmanager
+def tls(directory: Path) -> Iterator[str]:
+    """An S3 over TLS with a certificate that nobody knows; its file is ``cert.pem``."""
+    certificate, key = directory / "cert.pem", directory / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate), *subject]
+    subprocess.run(command, check=True, capture_output=True)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("localhost", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield f"https://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_tls_trusts_what_botocore_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_botocore: list[Any]
+) -> None:
+    patience = Patience(5.0)
+    with tls(tmp_path) as url:
+        store = S3Store(make_client(url), patience=patience)
+        with pytest.raises(InvalidInput, match="certificate"):
+            store.get("bucket", "k")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+        store = S3Store(make_client(url), patience=patience)
+        assert store.get("bucket", "k") == b"hello"
+    assert by_botocore == []
