@@ -11,6 +11,7 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from compactor.layout import RUNS
 from compactor.settings.uris import S3Uri
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
@@ -119,6 +120,13 @@ class Storage(Construct):
             noncurrent_version_expiration=Duration.days(config.noncurrent_days),
             expired_object_delete_marker=True if config.versioned else None,
         )
+        if config.run.state.bucket == name:
+            # Each file for itself; clean-up, where it is on, drops whole runs. A commit is none.
+            bucket.add_lifecycle_rule(
+                id="old-runs",
+                prefix=config.run.state.prefix + RUNS,
+                expiration=Duration.days(config.run.keep_runs_days),
+            )
         if not config.access_logs_uri:
             acknowledge(
                 bucket,

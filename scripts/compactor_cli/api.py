@@ -357,7 +357,8 @@ def clean_up(
 ) -> CleanUp:
     """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
 
-    Only sources whose commits are past retention and whose outputs are proven.
+    Only sources whose commits are past retention and whose outputs are proven. Deleting also drops
+    old files of the state, see ``keep_runs_days``.
 
     Args:
         source: as for :func:`plan`.
@@ -377,7 +378,8 @@ def clean_up(
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     with heard_by(on_progress or _nobody):
         decisions = cleaning.decide()
-        if not (delete and any(one.due or one.orphans for one in decisions)):
+        wanted = any(one.due or one.orphans for one in decisions)
+        if not delete or not (wanted or cleaning.count_expired()):
             return CleanUp(decisions, None)
         cleaning.ask_store()
         return CleanUp(decisions, cleaning.act(decisions))
