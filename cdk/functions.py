@@ -127,6 +127,11 @@ class Functions(Construct):
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
+        self._may_take_inventory(role)
+
+    def _may_take_inventory(self, role: iam.Role) -> None:
+        if self._storage.inventory is not None:
+            may_read(role, self._storage.inventory)
 
     def _add_compact_partition(self) -> None:
         role = self._add(
@@ -172,6 +177,7 @@ class Functions(Construct):
         may_look_around(role, self._storage)
         self._may_clean_up(role)
         self._may_drop_old_state(role)
+        self._may_take_inventory(role)
 
     def _may_drop_old_state(self, role: iam.Role) -> None:
         if self._config.deletes:

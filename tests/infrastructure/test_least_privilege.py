@@ -382,3 +382,19 @@ def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deploye
 
     assert len(shown) >= 8
     assert _refused(policies, calls) == []
+
+
+def test_only_discovery_may_read_the_inventories_that_runs_take(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    discovery = _role_of(found, "discover") or _role_of(found, "standalone")
+    assert discovery is not None
+    takes = CONFIGURATIONS[configuration].get("listing") == "inventory"
+    place = "arn:aws:s3:::inventories/daily/app-logs/all"
+    for name in ("2027-01-15T01-00Z/manifest.json", "data/1.csv.gz"):
+        read = Call("s3:GetObject", f"{place}/{name}")
+        may = [role for role, policies in _roles(found) if policies.allow(read)]
+        assert may == ([discovery.role.rpartition("/")[2]] if takes else []), name
+    other = Call("s3:GetObject", "arn:aws:s3:::inventories/daily/other/all/manifest.json")
+    assert not any(policies.allow(other) for _, policies in _roles(found))

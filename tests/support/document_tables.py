@@ -19,6 +19,7 @@ from compactor.cleaning.report import CleanUpReport
 from compactor.cleaning.work import DueWork
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.work import WorkItem
+from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
 from compactor.log import encoding
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
@@ -56,6 +57,9 @@ OBJECTS: dict[str, Any] = {
     "ProbeRecord": ProbeRecord,
     "Finding": Finding,
     "Discovery": DiscoveryLine,
+    "InventoryIndex": InventoryIndex,
+    "PageLine": PageLine,
+    "ListedPage": ListedPage,
     "WorkItem": WorkItem,
     "DueWork": DueWork,
     "Receipt": Receipt,
@@ -72,6 +76,7 @@ NUMBERED: tuple[str, ...] = (
     "Checkpoint",
     "ProbeRecord",
     "Discovery",
+    "InventoryIndex",
     "Receipt",
     "CleanUpReceipt",
     "RunReport",

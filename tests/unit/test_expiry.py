@@ -90,6 +90,9 @@ KINDS = {
     "runs/<run id>/spark-error.json": True,
     "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
+    "runs/<run id>/listing/index.json": True,
+    "runs/<run id>/listing/pages/<md5>/<number>.json.gz": True,
+    "runs/<run id>/listing/sorted/<md5>/<part>/<number>.json.gz": True,
 }
 
 

@@ -177,6 +177,9 @@ WRONG_VALUES = [
     ("cloudtrail_output", "line", '"document" or "lines"'),
     ("undelimited_output", "", '"lines" or "as_is"'),
     ("clean_up", "DELETE", '"keep" or "delete"'),
+    ("listing", "metadata", '"list" or "inventory"'),
+    ("inventory_manifest_uri", "s3://bucket/manifest.csv", "manifest.json"),
+    ("inventory_manifest_uri", "bucket/manifest.json", "manifest.json"),
     ("keep_runs_days", 14, "from 15"),
     ("keep_runs_days", 90.5, "a whole number"),
     ("retention_days", -0.5, "from 0"),
@@ -250,6 +253,12 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         'null when spark_engine is "emr_serverless"',
     ),
     ({"spark_engine": "none", "emr_cluster_id": "j-1"}, "emr_cluster_id", 'is "none"'),
+    ({"listing": "inventory"}, "inventory_manifest_uri", "when listing is inventory"),
+    (
+        {"inventory_manifest_uri": "s3://b/manifest.json"},
+        "inventory_manifest_uri",
+        "null unless listing",
+    ),
 ]
 
 

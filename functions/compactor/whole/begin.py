@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import Discovery, discover
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.work import WorkLists, blaming, write_work
+from compactor.inventory.listing import InventoryListing, ListedStore
+from compactor.inventory.pages import RunShelf
+from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.ports import ObjectStore
@@ -46,10 +49,30 @@ def begin(
         TransientStoreError: the store did not answer.
     """
     fleet = fleet or Fleet()
-    found = discover(settings, store, now, committed=committed_in(settings, store), fleet=fleet)
-    store, warnings = asked_store(settings, store, now)
+    if settings.listing == "inventory":
+        # Before the first pages are written.
+        store, warnings = asked_store(settings, store, now)
+        shelf = RunShelf(settings, run_id, store)
+        found = find_listed(settings, store, take_inventory(settings, store, shelf), fleet)
+    else:
+        found = discover(settings, store, now, committed=committed_in(settings, store), fleet=fleet)
+        store, warnings = asked_store(settings, store, now)
     warnings = (*warnings, *fleet.warnings(settings))
     return Begun(found, write_work(found, settings, run_id, store, warnings), store)
+
+
+def find_listed(
+    settings: Settings, store: ObjectStore, listing: InventoryListing, fleet: Fleet | None = None
+) -> Discovery:
+    """Find the partitions as an inventory has them; its time is that of the run.
+
+    Raises:
+        InvalidInput: as :func:`discover` does.
+        IntegrityError: likewise, or a page of the listing is gone.
+    """
+    committed = committed_in(settings, store)
+    listed = cast(ObjectStore, ListedStore(store, listing))
+    return discover(settings, listed, listing.as_of, committed=committed, fleet=fleet)
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:
