@@ -23,6 +23,9 @@ _DELETION = Path(__file__).with_name("deletion.guard")
 _STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
 # What the Spark job writes before it becomes an upload.
 _STAGING = "/runs/*/staging/*"
+#: Below the state: what clean-up drops of it. A commit's name ends in its number and .json.gz, so
+#: that no partition's name opens a way to one.
+OLD_STATE = ("runs/*", "partitions/*commits/*.checkpoint.json.gz")
 
 
 def attach(app: cdk.App, config: Config) -> None:
@@ -49,6 +52,7 @@ def guard_rules(config: Config) -> dict[str, str]:
     allowed = [_STAGING]
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
+        allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]
     # Guard has patterns between slashes, so those within are escaped as well.
     patterns = [re.escape(end).replace("/", "\\/") for end in allowed]
     deletion = _DELETION.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk.bundling import LAMBDA_PYTHON, functions_bundle
-from cdk.checks import acknowledge_wildcard
+from cdk.checks import OLD_STATE, acknowledge_wildcard
 from cdk.config import Config
 from cdk.grants import (
     Role,
@@ -127,6 +127,11 @@ class Functions(Construct):
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
+        self._may_take_inventory(role)
+
+    def _may_take_inventory(self, role: iam.Role) -> None:
+        if self._storage.inventory is not None:
+            may_read(role, self._storage.inventory)
 
     def _add_compact_partition(self) -> None:
         role = self._add(
@@ -140,6 +145,7 @@ class Functions(Construct):
         role = self._add("plan_clean_up", _PLAN_CLEAN_UP_MB)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state, "runs/*/clean-up.json")
+        self._may_drop_old_state(role)
 
     def _add_clean_up(self) -> None:
         role = self._add("clean_up", _CLEAN_UP_MB)
@@ -170,6 +176,13 @@ class Functions(Construct):
         may_compact(role, self._storage)
         may_look_around(role, self._storage)
         self._may_clean_up(role)
+        self._may_drop_old_state(role)
+        self._may_take_inventory(role)
+
+    def _may_drop_old_state(self, role: iam.Role) -> None:
+        if self._config.deletes:
+            for below in OLD_STATE:
+                may_delete(role, self._storage.state, below)
 
     def _may_clean_up(self, role: iam.Role) -> None:
         may_list_uploads(role, self._storage.destination)

@@ -11,6 +11,8 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from compactor.inventory.manifest import configuration_of
+from compactor.layout import RUNS
 from compactor.settings.uris import S3Uri
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
@@ -69,6 +71,17 @@ class Storage(Construct):
             run.source.root, "Source", source_key or (key if shared else None)
         )
         self.state = self._place(run.state, "State", source_key if in_source else key)
+        self.inventory = self._inventory()
+
+    def _inventory(self) -> Place | None:
+        """Where S3 delivers the inventories of the source; None where runs take LIST."""
+        uri = self._config.run.inventory_manifest_uri
+        if uri is None:
+            return None
+        delivered = S3Uri.parse("inventory_manifest_uri", configuration_of(uri))
+        known = (self.destination, self.source, self.state)
+        keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
+        return self._place(delivered, "Inventory", keys[0] if keys else None)
 
     def _place(self, uri: S3Uri, role: str, key: kms.IKey | None) -> Place:
         if uri.bucket not in self._buckets:
@@ -119,6 +132,13 @@ class Storage(Construct):
             noncurrent_version_expiration=Duration.days(config.noncurrent_days),
             expired_object_delete_marker=True if config.versioned else None,
         )
+        if config.run.state.bucket == name:
+            # Each file for itself; clean-up, where it is on, drops whole runs. A commit is none.
+            bucket.add_lifecycle_rule(
+                id="old-runs",
+                prefix=config.run.state.prefix + RUNS,
+                expiration=Duration.days(config.run.keep_runs_days),
+            )
         if not config.access_logs_uri:
             acknowledge(
                 bucket,

@@ -13,8 +13,9 @@ from compactor.model import Partition
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
-# Below the state's prefix: what outlives a run, by partition.
+# Below the state's prefix: what outlives a run, by partition; and what a run needs for itself.
 PARTITIONS = "partitions/"
+RUNS = "runs/"
 IDENTITY_NAME = "identity.json"
 # What every state has, also one of a version before it had an identity.
 FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
@@ -27,10 +28,20 @@ def run_key(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
     Raises:
         InvalidInput: the run id could not be one segment of a key.
     """
-    if not _RUN_ID.fullmatch(run_id):
+    if not is_run_id(run_id):
         accepted = "1 to 128 letters, digits and . _ : -, the first a letter or digit"
         raise InvalidInput("run_id", run_id, accepted)
-    return _state(settings, f"runs/{run_id}/{name}")
+    return _state(settings, f"{RUNS}{run_id}/{name}")
+
+
+def runs_prefix(settings: Settings) -> tuple[str, str]:
+    """Where the records of all runs lie."""
+    return _state(settings, RUNS)
+
+
+def is_run_id(text: str) -> bool:
+    """True for what can name a run."""
+    return _RUN_ID.fullmatch(text) is not None
 
 
 def receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.discovery.work import WorkItem
+from compactor.inventory.listing import open_listing
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import counts_from
 from compactor.settings.settings import Settings
@@ -33,10 +34,12 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     again with what is returned here.
     """
     settings = Settings.from_input(event["settings"])
+    store = trusted_store(settings, context)
     run = PartitionRun(
         partition=WorkItem.from_dict(event["partition"]).partition,
         settings=settings,
-        store=trusted_store(settings, context),
+        store=store,
+        listing=open_listing(settings, event["run_id"], store),
         clock=SystemClock(),
         deadline=LambdaDeadline(context),
         run_id=event["run_id"],

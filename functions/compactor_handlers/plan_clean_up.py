@@ -1,4 +1,4 @@
-"""Lambda: find the partitions whose commits are past retention, and write their list."""
+"""Lambda: list the partitions with commits past retention; drop what the state needs no more."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.cleaning.expiry import expire
 from compactor.cleaning.work import find_due, write_due
 from compactor.clock import SystemClock
-from compactor.settings.settings import Settings
-from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced
+from compactor.settings.settings import CleanUpMode, Settings
+from compactor_handlers.runtime import (
+    Event,
+    LambdaContext,
+    LambdaDeadline,
+    logger,
+    metrics,
+    store_for,
+    tell_expiry,
+    traced,
+    trusted_store,
+)
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -22,10 +33,15 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_input(event["settings"])
     store = store_for(settings, context)
-    due = find_due(settings, store, SystemClock().now())
+    now = SystemClock().now()
+    due = find_due(settings, store, now)
     written = write_due(due, settings, event["run_id"], store)
     metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=len(due))
     logger.info("planned clean-up", partitions=len(due), entries=sum(one.entries for one in due))
+    if settings.clean_up is CleanUpMode.DELETE:
+        store = trusted_store(settings, context, deletes=True)
+        deadline = LambdaDeadline(context)
+        tell_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
     return {
         "run_id": event["run_id"],
         "settings": event["settings"],

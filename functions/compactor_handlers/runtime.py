@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.cleaning.expiry import Expiry
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
@@ -143,3 +144,11 @@ def tell_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
     for line in receipt.warnings[len(earlier.warnings) :]:
         logger.warning(line, path=receipt.path)
     logger.info("cleaned up", path=receipt.path, status=receipt.status)
+
+
+def tell_expiry(expiry: Expiry) -> None:
+    """How many files of the state were dropped, and why the rest of them was not."""
+    metrics.add_metric(name="ExpiredStateObjects", unit=MetricUnit.Count, value=expiry.objects)
+    if expiry.fault:
+        logger.warning("old files of the state stay until the next run", reason=expiry.fault)
+    logger.info("dropped old files of the state", objects=expiry.objects)

@@ -17,6 +17,7 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
+from compactor.cleaning.expiry import Expiry
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery, WorkItem
 from compactor.discovery.divided import Part
@@ -36,6 +37,7 @@ from compactor_handlers.runtime import (
     metrics,
     store_for,
     tell_clean_up,
+    tell_expiry,
     traced,
 )
 
@@ -174,6 +176,9 @@ class _Teller(Observer):
 
     def planned_clean_up(self, partitions: int) -> None:
         metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=partitions)
+
+    def expired(self, expiry: Expiry) -> None:
+        tell_expiry(expiry)
 
     def clean_up_not_planned(self, error: Exception) -> None:
         logger.exception("clean-up was not planned")

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from compactor.cleaning.partition import Decision
@@ -25,7 +26,7 @@ from compactor.report.shown import Shown
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
 from compactor_cli.cleaning import Cleaning, Done
-from compactor_cli.commands.plan import Forecast, find, forecast
+from compactor_cli.commands.plan import Forecast, find, forecast, listing_of
 from compactor_cli.commands.restore import Restored, Wish, restore_files, search
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
@@ -210,9 +211,10 @@ def plan(
     """
     settings = _settings(source, destination, fields)
     store = open_store(endpoint_url, settings.state.bucket)
-    with heard_by(on_progress or _nobody):
-        found = find(settings, store)
-        return Plan(found, forecast(found.items, settings, store))
+    with heard_by(on_progress or _nobody), TemporaryDirectory() as directory:
+        listing = listing_of(settings, store, Path(directory))
+        found = find(settings, store, listing)
+        return Plan(found, forecast(found.items, settings, store, listing))
 
 
 def run(
@@ -357,7 +359,8 @@ def clean_up(
 ) -> CleanUp:
     """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
 
-    Only sources whose commits are past retention and whose outputs are proven.
+    Only sources whose commits are past retention and whose outputs are proven. Deleting also drops
+    old files of the state, see ``keep_runs_days``.
 
     Args:
         source: as for :func:`plan`.
@@ -377,7 +380,8 @@ def clean_up(
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     with heard_by(on_progress or _nobody):
         decisions = cleaning.decide()
-        if not (delete and any(one.due or one.orphans for one in decisions)):
+        wanted = any(one.due or one.orphans for one in decisions)
+        if not delete or not (wanted or cleaning.count_expired()):
             return CleanUp(decisions, None)
         cleaning.ask_store()
         return CleanUp(decisions, cleaning.act(decisions))

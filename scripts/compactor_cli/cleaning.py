@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from compactor.cleaning.expiry import expire, find_expired
 from compactor.cleaning.partition import CleanUpRun, Decision, clean_up, decide
 from compactor.cleaning.receipts import (
     SHOWN_REFUSALS,
@@ -34,11 +35,13 @@ class Done(CleanUpSums):
     """What was done, over all partitions.
 
     Attributes:
+        expired: old files of the state that were dropped.
         refusals: the first of the sources that the store did not delete, with its words.
         unsafe: one line for each commit whose output did not check out after all.
         failures: one line for each partition whose clean-up ended with an error.
     """
 
+    expired: int = 0
     refusals: list[str] = field(default_factory=list)
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -93,6 +96,19 @@ class Cleaning:
         with progress("checking outputs", entries) as bar, self._threads() as pool:
             return list(pool.map(lambda work: decide(self._run(work.path, bar.advance)), due))
 
+    def count_expired(self) -> int:
+        """How many old files of the state would be dropped now; reads only.
+
+        Raises:
+            InvalidInput: the state cannot be listed.
+            TransientStoreError: the store did not answer.
+        """
+        with progress("looking for old files of the state"):
+            found = find_expired(
+                self._settings, self._store, self._clock.now(), run_id=self._run_id
+            )
+            return sum(len(batch) for batch in found)
+
     def ask_store(self) -> None:
         """Find out how sources can be deleted safely; once a day, the first thing written.
 
@@ -105,14 +121,25 @@ class Cleaning:
         self._store = self._store.with_traits(traits_of(findings))
 
     def act(self, decisions: Sequence[Decision]) -> Done:
-        """Do what was decided, and nothing else; each output is looked at once more."""
+        """Delete the sources that were decided on, and no others; drop what expired of the state.
+
+        Each output is looked at once more.
+        """
         done = Done()
         wanted = [one for one in decisions if one.due or one.orphans]
         commits = sum(len(one.due) for one in wanted)
         with progress("deleting", commits) as bar, self._threads() as pool:
             for receipt in pool.map(lambda one: self._act(one, bar.advance), wanted):
                 done.add(receipt)
+        self._expire(done)
         return done
+
+    def _expire(self, done: Done) -> None:
+        now = self._clock.now()
+        found = expire(self._settings, self._store, now, NoDeadline(), run_id=self._run_id)
+        done.expired = found.objects
+        if found.fault:
+            done.warnings.append(f"old files of the state stay: {found.fault}")
 
     def _act(self, decision: Decision, advance: Callable[[], None]) -> CleanUpReceipt:
         receipt = CleanUpReceipt(decision.path, self._run_id)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work import WorkItem
+from compactor.inventory.listing import open_listing
 from compactor.runs.given import PartitionRun
 from compactor.runs.receipts import Receipt
 from compactor.stores.s3 import S3Store
@@ -83,7 +84,15 @@ class Driver:
         # A store of its own, so that its requests are counted apart.
         store = S3Store(self.client).with_traits(self.traits)
         settings, run_id = self.loaded.settings, self.loaded.run_id
-        run = PartitionRun(item.partition, settings, store, SystemClock(), NoDeadline(), run_id)
+        run = PartitionRun(
+            item.partition,
+            settings,
+            store,
+            SystemClock(),
+            NoDeadline(),
+            run_id,
+            listing=open_listing(settings, run_id, store),
+        )
         return OversizedPartition(run, rebuild=not settings.columnar)
 
     def _rounds(self, session: SparkSession) -> RunsGroups:

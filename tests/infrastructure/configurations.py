@@ -53,6 +53,8 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "archive_days": 120,
         "expire_days": 3_650,
         "ia_days": 45,
+        "inventory_manifest_uri": "s3://inventories/daily/app-logs/all/",
+        "listing": "inventory",
         "log_retention_days": 90,
         "missed_run_hours": 12,
         "name": "compactor-two",
@@ -77,6 +79,7 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "s3_destination_uri": "create_destination_bucket",
         "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",
+        "inventory_manifest_uri": "",
     }
     return {
         context[uri].split("/")[2]

@@ -207,6 +207,42 @@ def _wild(statement: Statement) -> list[str]:
     return [one for one in statement.resources if "*" in one and one != "*"]
 
 
+# Of the state: the log, its markers, and what else outlives a run.
+NEVER_DROPPED = (
+    "identity.json",
+    "schemes/00000000000000000001.json",
+    "scheme-copies/00000000000000000002.json",
+    "parquet-schemas/00000000000000000001.json",
+    "partitions/commits/00000000000000000001.json.gz",
+    "partitions/day/commits/00000000000000000001.json.gz",
+    "partitions/a.checkpoint/commits/00000000000000000001.json.gz",
+    "partitions/day/cleaned/00000000000000000001.json",
+    "partitions/day/passed/00000000000000000001.json",
+    "partitions/day/rejects/1.json",
+    "partitions/day/withdrawn/00000000000000000001/a.json",
+    "probes/1.json",
+)
+
+
+def test_old_files_of_the_state_are_dropped_with_clean_up_and_by_one_function(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    state = found.outputs["StateUri"].removeprefix("s3://")
+    planner = _role_of(found, "plan-clean-up") or _role_of(found, "standalone")
+    assert planner is not None
+    cleans = CONFIGURATIONS[configuration].get("clean_up") == "delete"
+    for name in (
+        "runs/1/report.json",
+        "runs/1/receipts/a.json",
+        "partitions/commits/00000000000000000001.checkpoint.json.gz",
+        "partitions/day/commits/00000000000000000001.checkpoint.json.gz",
+    ):
+        drop = Call("s3:DeleteObject", f"arn:aws:s3:::{state}{name}")
+        may = [role for role, policies in _roles(found) if policies.allow(drop)]
+        assert may == ([planner.role.rpartition("/")[2]] if cleans else []), name
+
+
 def test_deleting_is_allowed_only_with_clean_up_and_then_only_below_the_source(
     configuration: str, deployed: Deployed
 ) -> None:
@@ -218,8 +254,7 @@ def test_deleting_is_allowed_only_with_clean_up_and_then_only_below_the_source(
     state = found.outputs["StateUri"].removeprefix("s3://")
     elsewhere = (
         f"{destination}a.json",
-        f"{state}partitions/commits/1.json.gz",
-        f"{state}runs/1/receipts/a.json",
+        *(state + name for name in NEVER_DROPPED),
         f"{source.split('/')[0]}/other/a.json",
     )
 
@@ -236,7 +271,7 @@ def test_deleting_is_allowed_only_with_clean_up_and_then_only_below_the_source(
                 assert not policies.allow(Call(action, f"arn:aws:s3:::{place}")), (name, place)
 
 
-def test_only_the_parquet_job_may_delete_its_own_staging(
+def test_only_the_parquet_job_may_delete_its_own_staging_and_clean_up_what_is_old(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
@@ -245,7 +280,8 @@ def test_only_the_parquet_job_may_delete_its_own_staging(
 
     may = [name for name, policies in _roles(found) if policies.allow(staged)]
 
-    assert len(may) == (configuration == "Parquet"), may
+    cleans = CONFIGURATIONS[configuration].get("clean_up") == "delete"
+    assert len(may) == (configuration == "Parquet") + cleans, may
 
 
 def _role_of(found: Deployment, function: str) -> Policies | None:
@@ -346,3 +382,19 @@ def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deploye
 
     assert len(shown) >= 8
     assert _refused(policies, calls) == []
+
+
+def test_only_discovery_may_read_the_inventories_that_runs_take(
+    configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(configuration)
+    discovery = _role_of(found, "discover") or _role_of(found, "standalone")
+    assert discovery is not None
+    takes = CONFIGURATIONS[configuration].get("listing") == "inventory"
+    place = "arn:aws:s3:::inventories/daily/app-logs/all"
+    for name in ("2027-01-15T01-00Z/manifest.json", "data/1.csv.gz"):
+        read = Call("s3:GetObject", f"{place}/{name}")
+        may = [role for role, policies in _roles(found) if policies.allow(read)]
+        assert may == ([discovery.role.rpartition("/")[2]] if takes else []), name
+    other = Call("s3:GetObject", "arn:aws:s3:::inventories/daily/other/all/manifest.json")
+    assert not any(policies.allow(other) for _, policies in _roles(found))

@@ -101,13 +101,24 @@ def test_every_lifecycle_day_is_settable(synthesized: Synthesized) -> None:
     assert earlier == {"NoncurrentDays": 7}
 
 
-def test_nothing_of_the_state_ever_moves_or_expires(
+def test_of_the_state_nothing_moves_and_only_files_of_runs_expire(
     configuration: str, synthesized: Synthesized
 ) -> None:
     for bucket in _made(configuration, synthesized).values():
         for rule in bucket["LifecycleConfiguration"]["Rules"]:
-            if "Transitions" in rule or "ExpirationInDays" in rule:
+            if rule["Id"] == "old-runs":
+                assert rule["Prefix"] == "_compactor/compacted/runs/"
+                assert "Transitions" not in rule
+            elif "Transitions" in rule or "ExpirationInDays" in rule:
                 assert rule["Prefix"] == "compacted/"
+
+
+def test_files_of_runs_expire_in_the_bucket_that_was_made_for_them(
+    synthesized: Synthesized,
+) -> None:
+    rule = _rules("nothing set", synthesized)["old-runs"]
+
+    assert (rule["Prefix"], rule["ExpirationInDays"]) == ("_compactor/compacted/runs/", 90)
 
 
 def test_functions_run_one_bundle_with_room_and_time(

@@ -22,6 +22,7 @@ from compactor.discovery.counting import Tally
 from compactor.discovery.pieces import Division, Piece, Stretch
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
+from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
 from compactor.log import encoding
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
@@ -66,6 +67,9 @@ OBJECTS: dict[str, Any] = {
     "Tally": Tally,
     "NamedLevels": NamedLevels,
     "Piece": Piece,
+    "InventoryIndex": InventoryIndex,
+    "PageLine": PageLine,
+    "ListedPage": ListedPage,
     "WorkItem": WorkItem,
     "DueWork": DueWork,
     "Receipt": Receipt,
@@ -85,6 +89,7 @@ NUMBERED: tuple[str, ...] = (
     "Division",
     "Stretch",
     "Piece",
+    "InventoryIndex",
     "Receipt",
     "CleanUpReceipt",
     "RunReport",

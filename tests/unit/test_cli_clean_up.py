@@ -269,3 +269,29 @@ def test_without_any_state_there_is_nothing_to_do(
         code = cli.main(["clean-up", *WHERE, "--dry-run", "--endpoint-url", url])
     assert code == 0
     assert capsys.readouterr().out.startswith("no commit in s3://lake/_compactor/compacted/ is")
+
+
+def old_files(world: World) -> None:
+    """Of a run four months ago."""
+    body = b'{"unpartitioned": {}}'
+    key = "_compactor/compacted/runs/long-ago/discovery.json"
+    world.store.seed("lake", key, body, last_modified=world.clock.time - 120 * DAY)
+
+
+def test_old_files_of_the_state_are_counted_and_dropped_when_told_to(
+    world: World, command: Command
+) -> None:
+    world.clean_up()
+    assert command("--yes")[1].count("old file") == 0
+    old_files(world)
+    runs = "_compactor/compacted/runs/long-ago/"
+
+    code, out, _ = command("--dry-run")
+    assert (code, "1 old file of the state: of runs" in out) == (0, True)
+    assert world.store.contents("lake", runs)
+    code, out, _ = command("--dry-run", "--json")
+    assert json.loads(out)["totals"]["expired"] == 1
+
+    code, out, _ = command("--yes")
+    assert (code, "1 old file of the state dropped" in out) == (0, True)
+    assert not world.store.contents("lake", runs)

@@ -101,6 +101,7 @@ inputs = st.fixed_dictionaries(
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
         "clean_up": st.sampled_from(["keep", "delete"]),
         "emr_cluster_id": st.sampled_from([None, "j-2AXXXXXXGAPLF", "j-abc1"]),
+        "keep_runs_days": st.integers(15, 36_500),
         "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
         "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
     },
@@ -176,6 +177,11 @@ WRONG_VALUES = [
     ("cloudtrail_output", "line", '"document" or "lines"'),
     ("undelimited_output", "", '"lines" or "as_is"'),
     ("clean_up", "DELETE", '"keep" or "delete"'),
+    ("listing", "metadata", '"list" or "inventory"'),
+    ("inventory_manifest_uri", "s3://bucket/manifest.csv", "manifest.json"),
+    ("inventory_manifest_uri", "bucket/manifest.json", "manifest.json"),
+    ("keep_runs_days", 14, "from 15"),
+    ("keep_runs_days", 90.5, "a whole number"),
     ("retention_days", -0.5, "from 0"),
     ("retention_days", math.nan, "a number"),
     ("retention_days", math.inf, "a number"),
@@ -247,6 +253,12 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         'null when spark_engine is "emr_serverless"',
     ),
     ({"spark_engine": "none", "emr_cluster_id": "j-1"}, "emr_cluster_id", 'is "none"'),
+    ({"listing": "inventory"}, "inventory_manifest_uri", "when listing is inventory"),
+    (
+        {"inventory_manifest_uri": "s3://b/manifest.json"},
+        "inventory_manifest_uri",
+        "null unless listing",
+    ),
 ]
 
 

@@ -130,6 +130,43 @@ def some_entries(state: S3Uri, store: ObjectStore) -> Iterator[Commit]:
             continue
 
 
+def replaced_checkpoints(
+    state: S3Uri, store: ObjectStore, before: float
+) -> Iterator[list[SourceObject]]:
+    """The checkpoints that no reader looks for since ``before``: a newer one was there then.
+
+    The newest of a log is never among them, whatever its age: it is given only once another of
+    the same log, with a higher number, has been seen.
+
+    Args:
+        state: where all state lies.
+        store: where it is.
+        before: UNIX seconds; both checkpoints were written by then.
+
+    Raises:
+        InvalidInput: another state lies among the logs, whose checkpoints would be taken for these.
+    """
+    start = len(state.prefix + layout.PARTITIONS)
+    path, number = "", 0
+    last: SourceObject | None = None
+    for page in store.list_objects(state.bucket, state.prefix + layout.PARTITIONS):
+        found: list[SourceObject] = []
+        for one in page:
+            match = _NAME.fullmatch(one.key, start)
+            if match is None:
+                _refuse_other_state(state, one.key)
+                continue
+            if not match[3]:
+                continue
+            # Keys of one log lie together, but for partitions that are called like parts of it: of
+            # such a log some stay.
+            newer = path == match[1] and number < int(match[2])
+            if newer and last is not None and max(one.last_modified, last.last_modified) <= before:
+                found.append(last)
+            path, number, last = match[1], int(match[2]), one
+        yield found
+
+
 def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
     """One partition's log; without entries where there is none."""
     log = StoredLog(path, state)

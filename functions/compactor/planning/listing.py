@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
-from compactor.ports import ObjectStore
+
+
+class Lists(Protocol):
+    """Whatever tells which objects there are: a store, or what was listed before."""
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """Pages of all objects below a prefix in UTF-8 key order."""
+        ...
+
+
+class EarlierListing(Lists, Protocol):
+    """What was listed before the run began."""
+
+    @property
+    def as_of(self) -> float:
+        """When it was, UNIX seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """What a store lists, but for what arrived after a time.
+
+    Attributes:
+        at: UNIX seconds.
+    """
+
+    store: Lists
+    at: float
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """Pages of what was there before, and is there still."""
+        for page in self.store.list_objects(bucket, prefix, start_after=start_after):
+            yield [one for one in page if one.last_modified <= self.at]
 
 
 def take_listing(
-    store: ObjectStore,
+    store: Lists,
     partition: Partition,
     committed: Container[bytes],
     start_after: str = "",
@@ -26,7 +65,7 @@ def take_listing(
     workers that list the same objects hold the same.
 
     Args:
-        store: where the partition is.
+        store: what tells what is in the partition.
         partition: what to list.
         committed: identities of sources that commits name; they are only counted.
         start_after: list from behind this key on; empty for the start.
@@ -77,6 +116,6 @@ def take_listing(
     )
 
 
-def _objects(store: ObjectStore, partition: Partition, start_after: str) -> Iterator[SourceObject]:
+def _objects(store: Lists, partition: Partition, start_after: str) -> Iterator[SourceObject]:
     for page in store.list_objects(partition.bucket, partition.prefix, start_after=start_after):
         yield from page

@@ -12,6 +12,7 @@ from compactor.log.log import CommitLog
 from compactor.log.seen import SeenState
 from compactor.log.state import RunTotals
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
+from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings.settings import Settings
 
@@ -70,6 +71,8 @@ class PartitionRun:
             new group is started.
         on_group: told after each published group.
         seen: what the partitions before, in this very process, have shown of the state.
+        listing: what was listed before, until a source shows that it is out of date; None to ask
+            the store.
     """
 
     partition: Partition
@@ -81,6 +84,12 @@ class PartitionRun:
     reserve_seconds: float = 30.0
     on_group: Callable[[Commit], None] = lambda commit: None
     seen: SeenState = field(default_factory=SeenState)
+    listing: EarlierListing | None = None
+
+    @property
+    def listed_at(self) -> float:
+        """When it became known which objects there are, UNIX seconds: ages count from then."""
+        return self.clock.now() if self.listing is None else self.listing.as_of
 
     @property
     def log(self) -> CommitLog:

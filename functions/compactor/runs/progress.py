@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 
 from compactor.destination import Destination
 from compactor.errors import (
@@ -47,11 +46,11 @@ from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping, store_group
 from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.reading_time import ReadingTime
-from compactor.planning.listing import take_listing
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.listings import Listings
 from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
 from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
@@ -85,6 +84,7 @@ class PartitionProgress:
         self._whole = False
         self._time_is_up = False
         self._aside: set[bytes] = set()
+        self._listings = Listings(run)
         self._no_outputs: set[bytes] = set()
         self._unlike = Unlike()
         self._earlier_calls = replace(state.totals(run.run_id))
@@ -113,16 +113,8 @@ class PartitionProgress:
     def plan_window(self, window: Window) -> CompactionPlan:
         """List a window and choose its groups; what is left alone is counted the first time."""
         run, state = self.run, self.state
-        listing = take_listing(
-            run.store,
-            run.partition,
-            state.committed,
-            window.start_after,
-            window.until,
-            # What this run itself commits is younger than the log was, too.
-            written_at=inf if window.listed else state.written_at,
-            limits=run.settings.limits,
-        )
+        listing = self._listings.take(state, window)
+        self._skip(SkipReason.GONE, self._listings.gone(listing, window, state.committed))
         self._note_returned(listing.returned)
         state.foreign = Contents()
         if self._aside:
@@ -130,7 +122,7 @@ class PartitionProgress:
             listing = replace(listing, objects=tuple(left))
         left_alone = state.left_alone(decided_by(run.settings))
         known = Knowledge(state.committed, left_alone, self.signatures)
-        decision = plan(listing, run.settings, known, run.clock.now())
+        decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
             self._require_whole_log()
             if self._leave_outputs(decision.groups):
@@ -277,6 +269,7 @@ class PartitionProgress:
         """Count a group that was given up for the next plan."""
         if issubclass(kind, SourceChanged):
             self.result.changed += 1
+            self._listings.doubt()
         elif issubclass(kind, CommitConflict):
             self.result.conflicts += 1
 
@@ -334,8 +327,12 @@ class PartitionProgress:
         return bool(found)
 
     def _count_skips(self, decision: CompactionPlan) -> None:
-        skipped = self.result.skipped
         for reason, one in decision.skipped.items():
+            self._skip(reason, one)
+
+    def _skip(self, reason: SkipReason, one: Skipped) -> None:
+        if one.objects:
+            skipped = self.result.skipped
             skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
 
     def _repair(self, commit: Commit) -> None:

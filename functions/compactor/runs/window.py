@@ -16,11 +16,13 @@ class Window:
         start_after: it begins behind this key; empty for the start of the partition.
         until: its last key; None before it was listed, and for the last window of a partition.
         listed: False before it was planned for the first time.
+        compared: True once it was seen what is gone of what was listed before the run.
     """
 
     start_after: str = ""
     until: str | None = None
     listed: bool = False
+    compared: bool = False
 
     def following(self) -> Window | None:
         """The window behind this one; None behind the last."""

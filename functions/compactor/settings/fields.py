@@ -48,6 +48,10 @@ _SECONDS = whole(0, 366 * 86_400)
 _CLUSTER = matching(
     r"j-[A-Za-z0-9]{1,64}", "the id of a running EMR cluster, such as j-2AXXXXXXGAPLF"
 )
+_MANIFEST = matching(
+    r"s3://[^/]+/(?:.+/)?(?:manifest\.json)?",
+    "a URI such as s3://BUCKET/PREFIX/manifest.json, or the prefix of a configuration, ending in /",
+)
 
 
 class CleanUpMode(StrEnum):
@@ -140,6 +144,29 @@ class RunFields:
             whole(0, 32),
             "Without date_format: how many levels of / below the source name a partition. 0 makes"
             " the source (or each prefix its wildcards match) one partition.",
+        ),
+    ]
+    listing: Annotated[
+        str,
+        Declared(
+            _WHICH,
+            "list",
+            one_of("list", "inventory"),
+            "Where the run learns which objects there are: LIST, or the S3 Inventory that"
+            " inventory_manifest_uri names. What is newer than that is left for a later run, and"
+            " ages are counted back from it.",
+        ),
+    ]
+    inventory_manifest_uri: Annotated[
+        str | None,
+        Declared(
+            _WHICH,
+            None,
+            _MANIFEST,
+            "The manifest.json of an S3 Inventory of the source's bucket; or the prefix that its"
+            " configuration is delivered to (ending in the configuration's name and /), for the"
+            " newest there. In CSV (ORC and Parquet where pyarrow is installed), with Size,"
+            " LastModifiedDate and ETag; it has to cover the whole source.",
         ),
     ]
     include: Annotated[
@@ -437,6 +464,17 @@ class RunFields:
             30,
             number(0, 36_500),
             "Days from the commit until clean_up may delete its sources; fractions are accepted.",
+        ),
+    ]
+    keep_runs_days: Annotated[
+        int,
+        Declared(
+            _AFTER,
+            90,
+            whole(15, 36_500),
+            "Days until clean_up also drops what the state needs no more: the files of a run (work"
+            " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
+            " ever.",
         ),
     ]
 

@@ -65,6 +65,7 @@ class Settings(RunFields):
         _check_locations(settings)
         _check_window(settings)
         _check_sizes(settings)
+        _check_listing(settings)
         _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
@@ -233,6 +234,18 @@ def _check_sizes(settings: Settings) -> None:
     target, small = settings.target_bytes, settings.small_object_bytes
     if target is not None and small is not None and small > target:
         raise InvalidInput("small_object_bytes", small, f"at most target_bytes, {target}")
+
+
+def _check_listing(settings: Settings) -> None:
+    uri = settings.inventory_manifest_uri
+    if settings.listing == "inventory" and uri is None:
+        accepted = "the URI of a manifest.json when listing is inventory"
+        raise InvalidInput("inventory_manifest_uri", uri, accepted)
+    if settings.listing != "inventory" and uri is not None:
+        accepted = 'null unless listing is "inventory"'
+        raise InvalidInput("inventory_manifest_uri", uri, accepted)
+    if uri is not None:
+        S3Uri.parse("inventory_manifest_uri", uri.removesuffix("manifest.json"))
 
 
 def _check_parquet(settings: Settings) -> None:

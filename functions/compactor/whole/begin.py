@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
+from compactor.discovery.discover import discover
 from compactor.discovery.divided import Ask, Part, discover_on
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.work import (
@@ -19,6 +20,9 @@ from compactor.discovery.work import (
     write_rest,
     write_work,
 )
+from compactor.inventory.listing import InventoryListing, ListedStore
+from compactor.inventory.pages import RunShelf
+from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.ports import Deadline, ObjectStore
@@ -80,18 +84,17 @@ def begin(
         TransientStoreError: the store did not answer.
     """
     fleet = fleet or Fleet()
-    ask = Ask(
-        settings,
-        run_id,
-        store,
-        now,
-        committed_in(settings, store),
-        deadline or NoDeadline(),
-        fleet,
-        shares=shares,
-    )
-    found = discover_on(ask)
-    store, warnings = asked_store(settings, store, now)
+    found: Discovery | Joined | Part
+    if settings.listing == "inventory":
+        # Before the first pages are written.
+        store, warnings = asked_store(settings, store, now)
+        shelf = RunShelf(settings, run_id, store)
+        found = find_listed(settings, store, take_inventory(settings, store, shelf), fleet)
+    else:
+        committed, until = committed_in(settings, store), deadline or NoDeadline()
+        ask = Ask(settings, run_id, store, now, committed, until, fleet, shares=shares)
+        found = discover_on(ask)
+        store, warnings = asked_store(settings, store, now)
     if isinstance(found, Part):
         return found
     warnings = (*warnings, *fleet.warnings(settings))
@@ -100,6 +103,20 @@ def begin(
     else:
         lists = write_work(found, settings, run_id, store, warnings)
     return Begun(found, lists, store)
+
+
+def find_listed(
+    settings: Settings, store: ObjectStore, listing: InventoryListing, fleet: Fleet | None = None
+) -> Discovery:
+    """Find the partitions as an inventory has them; its time is that of the run.
+
+    Raises:
+        InvalidInput: as :func:`discover` does.
+        IntegrityError: likewise, or a page of the listing is gone.
+    """
+    committed = committed_in(settings, store)
+    listed = cast(ObjectStore, ListedStore(store, listing))
+    return discover(settings, listed, listing.as_of, committed=committed, fleet=fleet)
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Self
 
 import msgspec
@@ -13,6 +14,7 @@ from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.cleaning.work import partition_at
 from compactor.discovery.work import WorkItem
+from compactor.inventory.listing import InventoryListing, open_listing
 from compactor.log.seen import SeenState
 from compactor.model import Partition
 from compactor.ports import Clock, Deadline, ObjectStore
@@ -89,7 +91,7 @@ class Answer(msgspec.Struct, frozen=True):
         return cls(FAILED, type(error).__name__, str(error))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Desk:
     """Where orders are carried out, one at a time: what a process has at hand for them.
 
@@ -102,6 +104,11 @@ class Desk:
     clock: Clock
     run_id: str
     seen: SeenState = field(default_factory=SeenState)
+
+    @cached_property
+    def listing(self) -> InventoryListing | None:
+        """What discovery took from an inventory, for all orders of this process."""
+        return open_listing(self.settings, self.run_id, self.store)
 
     def carry_out(self, order: Order, deadline: Deadline) -> Answer:
         """Do what is asked as far as time allows, and leave a receipt on S3.
@@ -122,6 +129,7 @@ class Desk:
             deadline=deadline,
             run_id=self.run_id,
             seen=self.seen,
+            listing=self.listing,
         )
         # The verb adds to the counts it is given.
         before = msgspec.convert(msgspec.to_builtins(order.before), Counts)

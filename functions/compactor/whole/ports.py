@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from compactor.cleaning.expiry import Expiry
 from compactor.discovery.discover import Discovery
 from compactor.discovery.divided import Part
 from compactor.whole.orders import Answer, Order
@@ -70,6 +71,9 @@ class Observer:
 
     def planned_clean_up(self, partitions: int) -> None:
         """So many partitions have commits past retention."""
+
+    def expired(self, expiry: Expiry) -> None:
+        """Old files of the state were dropped."""
 
     def clean_up_not_planned(self, error: Exception) -> None:
         """Clean-up ended before its first partition; called where the error is handled."""

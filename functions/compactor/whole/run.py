@@ -21,6 +21,7 @@ import msgspec
 
 from compactor import layout
 from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.expiry import expire
 from compactor.cleaning.work import find_due, partition_at, read_due, write_due
 from compactor.decoding import decoder
 from compactor.discovery.divided import Part
@@ -212,7 +213,15 @@ class _Whole:
         for order, answer in self._each(self._to_clean_up(due), at_once):
             if answer.status == MORE:
                 self._left.append(order.path)
+        if not self._left:
+            self._expire()
         return ""
+
+    def _expire(self) -> None:
+        given = self._given
+        now, store = given.clock.now(), self._begun.store
+        found = expire(given.settings, store, now, given.deadline, run_id=given.run_id)
+        given.observer.expired(found)
 
     def _due(self) -> Sequence[str]:
         """The partitions to clean up, as this run's first call that came so far found them."""

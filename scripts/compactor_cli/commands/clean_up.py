@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-y", "--yes", action="store_true", help="delete without asking first; needed in scripts"
     )
     options.add_common(parser)
-    options.add_named(parser, options.STATE, "retention_days", "output_stem")
+    options.add_named(parser, options.STATE, "retention_days", "keep_runs_days", "output_stem")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,16 +51,18 @@ def run(args: argparse.Namespace) -> int:
     store = store.with_traits(recorded_traits(settings.state, store))
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()
+    expired = cleaning.count_expired()
     if not args.json:
         _show(decisions, settings)
+        _show_expired(expired, settings)
     done = None
-    if not args.dry_run and any(one.due or one.orphans for one in decisions):
-        if not args.yes and not _agreed(decisions):
+    if not args.dry_run and (expired or any(one.due or one.orphans for one in decisions)):
+        if not args.yes and not _agreed(decisions, expired):
             raise Failure("nothing was deleted")
         cleaning.ask_store()
         done = cleaning.act(decisions)
     if args.json:
-        print(json.dumps(_document(decisions, done), indent=2))
+        print(json.dumps(_document(decisions, expired, done), indent=2))
     elif done is not None:
         _show_done(done, {line for one in decisions for line in one.warnings})
     _end(decisions, done)
@@ -78,9 +80,10 @@ def _check(args: argparse.Namespace) -> None:
         raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
 
 
-def _agreed(decisions: Sequence[Decision]) -> bool:
+def _agreed(decisions: Sequence[Decision], expired: int) -> bool:
     sources = sum(due.sources for one in decisions for due in one.due)
-    sys.stderr.write(f"delete {counted(sources, 'source')} for good? [y/N] ")
+    old = f" and {counted(expired, 'old file')} of the state" if expired else ""
+    sys.stderr.write(f"delete {counted(sources, 'source')}{old} for good? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -105,6 +108,14 @@ def _show(decisions: Sequence[Decision], settings: Settings) -> None:
         print_line(f"warning: {_one_line(line)}", "bold")
 
 
+def _show_expired(expired: int, settings: Settings) -> None:
+    if expired:
+        print_line(
+            f"{counted(expired, 'old file')} of the state: of runs that ended more than"
+            f" {settings.keep_runs_days} days ago, and checkpoints replaced before"
+        )
+
+
 def _figures(decisions: Iterable[Decision]) -> tuple[str, ...]:
     chosen = list(decisions)
     due = [due for one in chosen for due in one.due if due.sources]
@@ -127,6 +138,7 @@ def _show_done(done: Done, told: Container[str]) -> None:
         f"deleted {counted(done.deleted, 'source')} ({human_bytes(done.deleted_bytes)}) of"
         f" {counted(done.commits, 'commit')}; {done.changed:,} changed since and"
         f" {done.refused:,} refused, which stay; {counted(done.uploads_aborted, 'upload')} aborted"
+        + (f"; {counted(done.expired, 'old file')} of the state dropped" if done.expired else "")
     )
 
 
@@ -154,7 +166,7 @@ def _such(paths: Sequence[str]) -> str:
     return paths[0] + (f" and {counted(more, 'more partition')}" if more else "")
 
 
-def _document(decisions: Sequence[Decision], done: Done | None) -> dict[str, Any]:
+def _document(decisions: Sequence[Decision], expired: int, done: Done | None) -> dict[str, Any]:
     due = [due for one in decisions for due in one.due if due.sources]
     return {
         "totals": {
@@ -164,6 +176,7 @@ def _document(decisions: Sequence[Decision], done: Done | None) -> dict[str, Any
             "bytes": sum(one.bytes for one in due),
             "unsafe": len(_faults(decisions)),
             "uploads": sum(one.orphans for one in decisions),
+            "expired": expired,
         },
         "partitions": [asdict(one) for one in decisions],
         "done": None if done is None else done.to_dict(),

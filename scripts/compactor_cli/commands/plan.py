@@ -9,10 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
+from compactor.inventory.listing import InventoryListing, ListedStore
+from compactor.inventory.pages import DirectoryShelf
+from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan
 from compactor.outputs.detection import decided_by
@@ -21,10 +26,11 @@ from compactor.ports import ObjectStore
 from compactor.report.html import human_bytes
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
-from compactor.whole.begin import committed_in
+from compactor.whole.begin import committed_in, find_listed
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.listing_prices import prices_of
 
 _READERS = 8
 _SHOWN_ROWS = 50
@@ -77,8 +83,10 @@ def run(args: argparse.Namespace) -> int:
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
-    found = find(settings, store)
-    forecasts = forecast(found.items, settings, store)
+    with TemporaryDirectory() as directory:
+        listing = listing_of(settings, store, Path(directory))
+        found = find(settings, store, listing)
+        forecasts = forecast(found.items, settings, store, listing)
     if args.json:
         print(json.dumps(_document(settings, found, forecasts), indent=2))
     else:
@@ -86,13 +94,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def find(settings: Settings, store: S3Store) -> Discovery:
+def listing_of(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
+    """What the inventory lists, where the run takes one; its pages go to a directory here.
+
+    Raises:
+        InvalidInput: there is no such inventory, or it leaves out what is needed.
+    """
+    if settings.listing != "inventory":
+        return None
+    with progress("reading the inventory"):
+        return take_inventory(settings, store, DirectoryShelf(directory))
+
+
+def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
     """The partitions."""
     with progress("discovering"):
+        if listing is not None:
+            return find_listed(settings, store, listing)
         return discover(settings, store, time.time(), committed=committed_in(settings, store))
 
 
-def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) -> list[Forecast]:
+def forecast(
+    items: Sequence[WorkItem],
+    settings: Settings,
+    store: ObjectStore,
+    listing: InventoryListing | None = None,
+) -> list[Forecast]:
     """The plan of every partition, in the order given.
 
     A worker plans a window of a partition at a time, to bound its memory; here the same windows
@@ -102,9 +129,11 @@ def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) 
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
-        expected = forecasts.Forecast(settings, store, known, state.written_at)
-        return Forecast(item, expected.of(item.partition, time.time()))
+        expected = forecasts.Forecast(settings, lists, known, state.written_at)
+        now = time.time() if listing is None else listing.as_of
+        return Forecast(item, expected.of(item.partition, now))
 
+    lists = store if listing is None else cast(ObjectStore, ListedStore(store, listing))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
         for done in pool.map(one, items):
@@ -128,6 +157,7 @@ def _document(
         "partitions": [f.to_dict() for f in forecasts],
         "oversized": [item.to_dict() for item in found.oversized],
         "unpartitioned": asdict(found.unpartitioned),
+        "listing": prices_of(found).to_dict(),
     }
 
 
@@ -148,6 +178,8 @@ def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     for reason, objects in sorted(_skips(forecasts).items()):
         print_line(f"skipped: {counted(objects, 'object')}, {reason}{_example(reason, forecasts)}")
     outside = found.unpartitioned
+    if forecasts or found.oversized:
+        print_line(prices_of(found).line)
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
         print_line(f"outside of every partition: {counted(outside.objects, 'object')}{such}")

@@ -1,0 +1,165 @@
+"""What a state needs no more: files of runs that ended long ago, and replaced checkpoints.
+
+Nothing else of a state ever expires. Why nothing depends on these is in DESIGN.md, Expiry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from compactor import layout
+from compactor.cleaning.decide import earlier_clock
+from compactor.discovery.work import DISCOVERY_NAME, require_known_run
+from compactor.errors import CompactorError, IntegrityError, ObjectMissing
+from compactor.log.stored import replaced_checkpoints
+from compactor.model import SourceObject
+from compactor.ports import Deadline, ObjectStore
+from compactor.settings.settings import CleanUpMode, Settings
+
+_DAY_SECONDS = 86_400
+_REPORT_NAME = "report.json"
+# All that a run writes below its own prefix; what else somebody has put there stays.
+_WRITTEN = re.compile(
+    r"(?:settings|items|oversized|discovery|clean-up|report|spark-result|spark-error)\.json"
+    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:staging|results|listing)/.+",
+    re.DOTALL,
+)
+# What was begun ends by then: one request for a thousand objects.
+_RESERVE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Expiry:
+    """What became of what expired.
+
+    Attributes:
+        objects: how many were dropped.
+        fault: why the rest stays until the next run, in one line; empty where nothing is left.
+    """
+
+    objects: int = 0
+    fault: str = ""
+
+
+def expire(
+    settings: Settings, store: ObjectStore, now: float, deadline: Deadline, *, run_id: str
+) -> Expiry:
+    """Drop what expired, as far as the deadline allows. Safe to run again, and at once.
+
+    The state is no worse for what stays, so nothing that goes wrong here is raised.
+
+    Args:
+        settings: ``keep_runs_days``; nothing expires unless ``clean_up`` is on.
+        store: taking the ways that are safe for deletes.
+        now: UNIX seconds by our clock.
+        deadline: of this call.
+        run_id: of the run that asks; its own files stay, whatever their age.
+    """
+    result = Expiry()
+    try:
+        for batch in find_expired(settings, store, now, run_id=run_id):
+            if deadline.remaining_seconds() < _RESERVE_SECONDS:
+                result.fault = "time ran out"
+                break
+            deletion = store.delete_sources(batch) if batch else None
+            refused = deletion.refused if deletion else ()
+            result.objects += len(batch) - len(refused)
+            if refused:
+                result.fault = f"{refused[0].key}: {refused[0].reason}"
+                break
+    except CompactorError as error:
+        result.fault = f"{type(error).__name__}: {error}"
+    return result
+
+
+def find_expired(
+    settings: Settings, store: ObjectStore, now: float, *, run_id: str
+) -> Iterator[list[SourceObject]]:
+    """What would be dropped now, in batches; reads only.
+
+    Args:
+        settings: likewise.
+        store: where the state is.
+        now: UNIX seconds by our clock.
+        run_id: of a run whose files stay.
+
+    Raises:
+        InvalidInput: the state cannot be listed, or contains another one.
+        TransientStoreError: the store did not answer.
+    """
+    if settings.clean_up is not CleanUpMode.DELETE:
+        return
+    # A place that was never committed to may be no state at all. What is there tells S3's clock.
+    head = store.head(*layout.identity_key(settings))
+    if head is None:
+        return
+    before = earlier_clock(head, now) - settings.keep_runs_days * _DAY_SECONDS
+    yield from replaced_checkpoints(settings.state, store, before)
+    for prefix in _runs(settings, store):
+        if prefix.rsplit("/", 2)[1] != run_id and _is_over(prefix, settings, store, before):
+            yield from _files(prefix, settings, store, before)
+
+
+def _runs(settings: Settings, store: ObjectStore) -> Iterator[str]:
+    bucket, root = layout.runs_prefix(settings)
+    for page in store.list_level(bucket, root):
+        for prefix in page.prefixes:
+            if layout.is_run_id(prefix[len(root) : -1]):
+                yield prefix
+
+
+def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float) -> bool:
+    """Nothing was written there since, and it is a run's: both have to be certain."""
+    bucket = settings.state.bucket
+    # One HEAD for most runs, instead of a LIST.
+    head = store.head(bucket, prefix + DISCOVERY_NAME)
+    if head is not None and head.last_modified > before:
+        return False
+    for page in store.list_objects(bucket, prefix):
+        if any(one.last_modified > before for one in page):
+            return False
+    return _is_of_a_run(prefix, settings, store, discovered=head is not None)
+
+
+def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discovered: bool) -> bool:
+    """Its documents say so, in a version that is known here."""
+    bucket = settings.state.bucket
+    with suppress(ObjectMissing, IntegrityError, ValueError):
+        if discovered:
+            return "unpartitioned" in _document(require_known_run(bucket, prefix, store))
+        # Of a run whose discovery failed nothing is there but the report.
+        told = _document(store.get(bucket, prefix + _REPORT_NAME)).get("run_id")
+        return told == prefix.rsplit("/", 2)[1]
+    return False
+
+
+def _document(body: bytes) -> dict[str, object]:
+    found = json.loads(body)
+    return found if isinstance(found, dict) else {}
+
+
+def _files(
+    prefix: str, settings: Settings, store: ObjectStore, before: float
+) -> Iterator[list[SourceObject]]:
+    """The files of a run that is over; last what tells that they are one's, and their version."""
+    last: list[SourceObject] = []
+    for page in store.list_objects(settings.state.bucket, prefix):
+        written = list(_written(page, prefix, before))
+        last += [one for one in written if _tells(one, prefix)]
+        yield [one for one in written if not _tells(one, prefix)]
+    for one in sorted(last, key=lambda one: one.key, reverse=True):
+        yield [one]
+
+
+def _tells(one: SourceObject, prefix: str) -> bool:
+    return one.key[len(prefix) :] in {DISCOVERY_NAME, _REPORT_NAME}
+
+
+def _written(page: Iterable[SourceObject], prefix: str, before: float) -> Iterator[SourceObject]:
+    for one in page:
+        if one.last_modified <= before and _WRITTEN.fullmatch(one.key, len(prefix)):
+            yield one

@@ -1,0 +1,168 @@
+"""The objects that one file of an inventory lists, streamed and checked.
+
+A file is CSV in gzip without a header, every field quoted; keys are URL-encoded, a space as ``+``
+(Amazon S3 User Guide, storage-inventory). Its MD5 stands in the manifest.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from compactor.errors import IntegrityError, ObjectMissing
+from compactor.inventory import columnar
+from compactor.inventory.manifest import InventoryFile, Manifest
+from compactor.ports import ObjectStore
+
+_BUFFER_BYTES = 1024 * 1024
+_TRUE = ("true", True)
+# What reading raises when the bytes are not what they are taken for.
+_DAMAGE = (
+    ValueError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    TypeError,
+    csv.Error,
+    OSError,
+    EOFError,
+    zlib.error,
+)
+
+
+class Row(NamedTuple):
+    """One object; rows sort by key, and then by time."""
+
+    key: str
+    last_modified: float
+    etag: str
+    size: int
+    storage_class: str
+
+
+def rows_of(
+    file: InventoryFile, manifest: Manifest, store: ObjectStore, prefix: str
+) -> Iterator[Row]:
+    """The current objects below a prefix, in the order of the file.
+
+    Older versions and delete markers are passed over.
+
+    Raises:
+        IntegrityError: the file is gone, is no such CSV, or not what the manifest says; known for
+            certain only behind the last row.
+    """
+    where = f"s3://{file.bucket}/{file.key}"
+    read = _csv_rows if manifest.file_format == "CSV" else _columnar_rows
+    try:
+        md5 = yield from read(store.open(file.bucket, file.key), manifest, prefix)
+    except ObjectMissing:
+        raise IntegrityError(f"{where} is gone, and the inventory names it") from None
+    except _DAMAGE as error:
+        raise IntegrityError(f"{where} is no file of an inventory: {error}") from error
+    if md5 != file.md5:
+        raise IntegrityError(f"{where} has the MD5 {md5}, and the manifest says {file.md5}")
+
+
+def _csv_rows(
+    chunks: Iterator[bytes], manifest: Manifest, prefix: str
+) -> Generator[Row, None, str]:
+    """Returns the MD5 of the file."""
+    body = _Body(chunks)
+    with gzip.GzipFile(fileobj=io.BufferedReader(body, _BUFFER_BYTES)) as plain:
+        text = io.TextIOWrapper(plain, "utf-8", newline="")
+        yield from _rows(csv.reader(text, strict=True), manifest.columns, prefix)
+    return body.md5()
+
+
+def _columnar_rows(
+    chunks: Iterator[bytes], manifest: Manifest, prefix: str
+) -> Generator[Row, None, str]:
+    """Returns the MD5 of the file."""
+    wanted = [name for name in columnar.NAMES if name in manifest.columns]
+    is_current = _current({name: number for number, name in enumerate(wanted)})
+    with columnar.kept(chunks) as (file, md5):
+        for batch in columnar.columns_of(file, manifest.file_format, wanted):
+            lines = zip(*batch.values(), strict=True)
+            for row, line in zip(_rows_of_columns(batch), lines, strict=True):
+                if row.key.startswith(prefix) and is_current(line):
+                    yield row._replace(
+                        etag=row.etag.strip('"'), storage_class=row.storage_class or "STANDARD"
+                    )
+    return md5
+
+
+def _rows_of_columns(batch: Mapping[str, list[Any]]) -> Iterator[Row]:
+    keys = batch["Key"]
+    classes = batch.get("StorageClass") or [""] * len(keys)
+    return map(Row, keys, batch["LastModifiedDate"], batch["ETag"], batch["Size"], classes)
+
+
+def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> Iterator[Row]:
+    at = {name: number for number, name in enumerate(columns)}
+    key_at, size_at, etag_at, time_at = (
+        at[name] for name in ("Key", "Size", "ETag", "LastModifiedDate")
+    )
+    class_at, is_current = at.get("StorageClass"), _current(at)
+    for line in lines:
+        if len(line) != len(columns):
+            raise ValueError(f"{len(line)} fields in a row, and not {len(columns)}")
+        key = unquote_to_bytes(line[key_at].replace("+", " ")).decode()
+        if key.startswith(prefix) and is_current(line):
+            yield Row(
+                key,
+                _seconds(line[time_at]),
+                line[etag_at].strip('"'),
+                int(line[size_at]),
+                (line[class_at] if class_at is not None else "") or "STANDARD",
+            )
+
+
+def _current(at: Mapping[str, int]) -> Callable[[Sequence[Any]], bool]:
+    """Tells whether a row is about an object that a GET of its key returns."""
+    if "IsLatest" not in at:
+        # An inventory of the current versions alone.
+        return lambda line: True
+    latest_at, marker_at = at["IsLatest"], at["IsDeleteMarker"]
+    return lambda line: line[latest_at] in _TRUE and line[marker_at] not in _TRUE
+
+
+def _seconds(text: str) -> float:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+class _Body(io.RawIOBase):
+    """Chunks as a file, with the MD5 of all that went through."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+        self._digest = hashlib.md5(usedforsecurity=False)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # any buffer is one
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._digest.update(chunk)
+            self._rest = memoryview(chunk)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def md5(self) -> str:
+        """In hexadecimal, of the whole."""
+        for chunk in self._chunks:
+            self._digest.update(chunk)
+        return self._digest.hexdigest()

@@ -1,0 +1,63 @@
+"""What tells a run which objects its partition has: LIST, or what was listed before the run."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from math import inf
+
+from compactor.log.state import LogState
+from compactor.model import SHOWN_EXAMPLES, Listing, Skipped
+from compactor.planning.listing import AsOf, Lists, take_listing
+from compactor.runs.given import PartitionRun
+from compactor.runs.window import Window
+
+
+class Listings:
+    """Takes the listings of one partition's run.
+
+    Args:
+        run: what was listed before it is believed until a source shows that it is out of date.
+    """
+
+    def __init__(self, run: PartitionRun) -> None:
+        self._run = run
+        self._lists: Lists = run.listing or run.store
+
+    def take(self, state: LogState, window: Window) -> Listing:
+        """List a window."""
+        return take_listing(
+            self._lists,
+            self._run.partition,
+            state.committed,
+            window.start_after,
+            window.until,
+            # What this run itself commits is younger than the log was, too.
+            written_at=inf if window.listed else state.written_at,
+            limits=self._run.settings.limits,
+        )
+
+    def doubt(self) -> None:
+        """What was listed before the run does not tell any more what is there: LIST is asked."""
+        listing = self._run.listing
+        if listing is not None:
+            self._lists = AsOf(self._run.store, listing.as_of)
+
+    def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
+        """What was listed before, and is gone now that LIST is asked after all; told once."""
+        run = self._run
+        if run.listing is None or self._lists is run.listing or window.compared:
+            return Skipped(0, 0)
+        window.compared = True
+        until = None if listing.complete else listing.last_key
+        before = take_listing(
+            run.listing,
+            run.partition,
+            committed,
+            window.start_after,
+            until,
+            limits=run.settings.limits,
+        )
+        there = {one.identity for one in listing.objects}
+        gone = [one for one in before.objects if one.identity not in there]
+        keys = tuple(one.key for one in gone[:SHOWN_EXAMPLES])
+        return Skipped(len(gone), sum(one.size for one in gone), keys)
