@@ -31,7 +31,7 @@ from tests.scale.keys import Keys
 from tests.scale.services import FUNCTIONS, Services
 from tests.scale.wire import Stored
 
-_SMALL, _FEW, _MANY = 4, 100, 500
+_SMALL, _FEW, _MANY = 3, 100, 400
 _START = """
 import resource, sys
 import compactor_handlers.compact_partition, compactor_handlers.discover, compactor_handlers.report

@@ -125,6 +125,9 @@ class Meter:
             self._used.requests["GET source"] += gets
             self._used.bodies += seconds
             self._not_ours += spent
+            if self._first is not None:
+                # The last group of a sample is behind its last listing.
+                self._last = self._now()
 
     def total(self) -> Used:
         """What the whole of it takes, whose sample this was."""

@@ -137,6 +137,15 @@ def test_a_sample_stands_for_the_whole() -> None:
     assert total.alone == pytest.approx(22 * Services().s3.list_seconds)
 
 
+def test_a_share_of_a_large_partition_stands_for_all_of_it() -> None:
+    case = Case(1, 400_000, 1, (("first", 0),), share=100)
+    (one,) = simulated(case, Services(functions=LambdaService(seconds=60.0)))
+    assert one.source_gets == one.objects == 400_000
+    assert one.longest["compact_partition"] < 60.0
+    assert one.invocations["compact_partition"] >= 3
+    assert one.child == workflow.child(round(one.invocations["compact_partition"]))
+
+
 def test_an_invocation_that_discovery_leaves_goes_on_in_the_next_one() -> None:
     case = Case(4, 10, 2, (("first", 0),))
     discover, calls = HANDLERS["discover"], []
