@@ -162,12 +162,17 @@ def account(keys: Keys, services: Services) -> Iterator[Account]:
 @contextmanager
 def on_store(store: ObjectStore, now: Callable[[], float]) -> Iterator[None]:
     """Let the handlers work on this store, at this time, and tell nobody."""
+    told = runtime.logger.log_level
     runtime.logger.setLevel(logging.CRITICAL)
     with (
+        mock.patch.dict(runtime._known_traits, clear=True),
         mock.patch.object(runtime, "_store", return_value=store),
         mock.patch.object(SystemClock, "now", side_effect=now),
     ):
-        yield
+        try:
+            yield
+        finally:
+            runtime.logger.setLevel(told)
 
 
 @contextmanager
