@@ -82,7 +82,8 @@ class Wire:
         began = time.thread_time()
         asked, status, headers, body = self._answer(_parsed(request))
         raw = _Raw(body)
-        answer = AWSResponse(request.url, status, {"Date": _DATE, **headers}, raw)
+        told: Any = {"Date": _DATE, **headers}
+        answer = AWSResponse(request.url, status, told, raw)
         if self.meter is not None:
             self.meter.asked(asked, time.thread_time() - began)
         return answer
