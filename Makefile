@@ -18,7 +18,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
+.PHONY: help set-up wheel demo bench spark-bundle synth diff bootstrap deploy destroy test proof soak scale damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -68,6 +68,9 @@ proof: set-up ## Run what proves that nothing is lost, and print its figures; AR
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation --seconds $(or $(SECONDS),600) $(ARGS)
+
+scale: set-up ## Simulate runs over 100 million objects: requests, seconds, memory, dollars; ARGS=--write
+	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.scale $(ARGS)
 
 damage: set-up ## Damage each object of the state after each request; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation.damage $(ARGS)

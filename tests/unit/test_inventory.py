@@ -25,7 +25,7 @@ from compactor.model import SkipReason, SourceObject
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
-from compactor.whole.begin import begin
+from compactor.whole.begin import Begun, begin
 from compactor.whole.orders import Desk, Order
 from compactor_cli.commands import main
 from compactor_cli.commands import plan as plan_command
@@ -403,7 +403,9 @@ def test_whoever_carries_out_orders_reads_the_listing_of_the_run() -> None:
     world.add("a.json", LINE)
     world.add("b.json", LINE)
     world.deliver()
-    (item,) = begin(world.settings, "run-1", world.store, world.clock.now()).found.items
+    begun = begin(world.settings, "run-1", world.store, world.clock.now())
+    assert isinstance(begun, Begun)
+    (item,) = begun.in_full().items
     world.add("newer.json", LINE)
     world.store.calls.clear()
     desk = Desk(world.settings, world.store, world.clock, "run-1")
