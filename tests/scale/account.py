@@ -30,6 +30,8 @@ HANDLERS: dict[str, Callable[[dict[str, Any], Any], dict[str, Any]]] = {
 }
 # 4 January 2026: two days behind the youngest object.
 EPOCH = 1_767_484_800.0
+# A group of a share counts as hundreds of seconds: no reserve for the next one may stop it.
+_ENDLESS_MS = 10**12
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "scale",
     "AWS_SECRET_ACCESS_KEY": "scale",
@@ -88,8 +90,9 @@ class Context:
 
     def get_remaining_time_in_millis(self) -> int:
         """Milliseconds until Lambda would end it; never negative."""
-        over = 0.0 if self.endless else self.meter.seconds
-        return max(0, int(1000 * (self.services.functions.seconds - over)))
+        if self.endless:
+            return _ENDLESS_MS
+        return max(0, int(1000 * (self.services.functions.seconds - self.meter.seconds)))
 
 
 def invoked(name: str, event: dict[str, Any], context: Context) -> dict[str, Any]:
