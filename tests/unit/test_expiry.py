@@ -68,6 +68,7 @@ KINDS = {
     "scheme-copies/<number>.json": False,
     "parquet-schemas/<number>.json": False,
     "partitions/<path>commits/<number>.json.gz": False,
+    "partitions/<path>commits/<number>.witness.json": False,
     # The newest; of replaced ones see below.
     "partitions/<path>commits/<number>.checkpoint.json.gz": False,
     "partitions/<path>cleaned/<number>.json": False,
@@ -90,6 +91,9 @@ KINDS = {
     "runs/<run id>/spark-error.json": True,
     "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
+    "runs/<run id>/discovery/division.json": True,
+    "runs/<run id>/discovery/<name>/<stretch>.json": True,
+    "runs/<run id>/discovery/<name>/<stretch>-<piece>.json": True,
     "runs/<run id>/listing/index.json": True,
     "runs/<run id>/listing/pages/<md5>/<number>.json.gz": True,
     "runs/<run id>/listing/sorted/<md5>/<part>/<number>.json.gz": True,

@@ -25,7 +25,7 @@ _REPORT_NAME = "report.json"
 # All that a run writes below its own prefix; what else somebody has put there stays.
 _WRITTEN = re.compile(
     r"(?:settings|items|oversized|discovery|clean-up|report|spark-result|spark-error)\.json"
-    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:staging|results|listing)/.+",
+    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|staging|results|listing)/.+",
     re.DOTALL,
 )
 # What was begun ends by then: one request for a thousand objects.
