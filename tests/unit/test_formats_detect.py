@@ -291,6 +291,15 @@ def test_utf_16_is_refused_even_as_the_format_that_is_given() -> None:
             detect("a,b\n".encode("utf-16"), "x", complete=True, forced=format)
 
 
+@pytest.mark.parametrize("forced", [None, Format.TEXT, Format.CSV, Format.JSON_LINES])
+def test_two_byte_order_marks_are_refused_for_a_reader_would_drop_both(
+    forced: Format | None,
+) -> None:
+    for line in (b"2026-01-02T03:04:05Z INFO started\n", b'{"a": 1}\n', b"a,b\n1,2\n"):
+        with pytest.raises(UnreadableSource, match="unknown_format: it begins with two byte order"):
+            detect(2 * BOM + line, "x.csv", complete=True, forced=forced)
+
+
 def test_a_source_without_content_fits_any_group() -> None:
     for content in (b"", BOM):
         for forced in (None, Format.CSV, Format.CLOUDTRAIL):

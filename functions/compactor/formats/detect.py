@@ -7,7 +7,7 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | # | Bytes | Key | Format | Header |
 |---|---|---|---|---|
 | 0 | nothing (or a BOM alone) | any | None: fits any group | |
-| 1 | the BOM of UTF-16 or UTF-32 | any | refused: ENCODING | |
+| 1 | the BOM of UTF-16 or UTF-32; two of UTF-8 | any | refused: ENCODING; UNKNOWN_FORMAT | |
 | 2 | ``{`` and a line break or ``"Records"``, and one whole document of a known list and known fields (``listed``) | no ``_CloudTrail_`` | JSON_LIST | its fields |
 | 3 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL, proven by its framer | |
 | 4 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
@@ -28,7 +28,7 @@ with ``encoding: "single_byte"``. A source that ends within a character, or betw
 ``\n``, is refused as OPEN_END, one that ends within quotes as OPEN_QUOTE.
 
 A format that is forced is not questioned, but for what would touch records of other sources: the
-BOM of UTF-16, and the ends. It takes the first line (record, comment lines) for the header where
+BOM of UTF-16, two of UTF-8, and the ends. It takes the first line (record, comment lines) for the header where
 the format has one.
 
 Sources: VPC flow log and transit gateway flow log records and CloudFront standard logs in the AWS
@@ -87,6 +87,10 @@ def detect(
     head = head.removeprefix(BOM)
     if not head:
         return None
+    if head.startswith(BOM):
+        # Without the first one in front, readers of the output would take it for theirs.
+        seen = "it begins with two byte order marks"
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, "")
     look = Look(head, key, reading, csv_header, complete=complete)
     if forced is not None:
         return _declared(forced, look)
