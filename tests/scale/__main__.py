@@ -119,10 +119,11 @@ def _show(runs: Sequence[Figures], notes: Sequence[str]) -> None:
         figures.add_row(*row)
     console.print(figures)
     goals = Table("Goal", "Found", "", header_style="bold")
-    for goal in table.goals(runs):
+    judged = table.goals(runs)
+    for goal in judged:
         goals.add_row(goal.wanted, goal.found, goal.verdict.strip("*"))
     console.print(goals)
-    for note in notes:
+    for note in (*table.reasons(judged), *notes):
         console.print(note, highlight=False)
 
 

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
+from botocore.httpsession import URLLib3Session
+
 from compactor.clock import SystemClock
 from compactor.ports import ObjectStore
+from compactor.stores.connections import Connections
 from compactor.stores.s3 import S3Store, make_client
 from compactor_handlers import compact_partition, discover, plan_clean_up, report, runtime
 from tests.scale.bodies import SkippedBodies
@@ -37,6 +40,9 @@ _ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "scale",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
+    # A proxy of this machine would have the store leave every request to botocore.
+    "NO_PROXY": "*",
+    "no_proxy": "*",
     "POWERTOOLS_METRICS_DISABLED": "true",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "COMPACTOR_SPARK": "{}",
@@ -53,12 +59,14 @@ class Invocation:
     Attributes:
         used: what it took; of a sample, as the whole would.
         event, answer: the state before and after, as JSON has them.
+        sample: what the sampled stretch of it took, once.
     """
 
     function: Function
     used: Used
     event: dict[str, Any]
     answer: dict[str, Any]
+    sample: Used = field(default_factory=Used)
 
     @property
     def seconds(self) -> float:
@@ -109,7 +117,7 @@ class Account:
         at: virtual time at the begin of the next invocation; UNIX seconds.
     """
 
-    store: ObjectStore
+    store: S3Store
     wire: Wire
     services: Services
     at: float = EPOCH
@@ -140,7 +148,7 @@ class Account:
             answer = invoked(name, event, context)
         finally:
             self.meter = self.wire.meter = None
-        made = Invocation(function, meter.total(), event, answer)
+        made = Invocation(function, meter.total(), event, answer, meter.sample())
         self.at += made.seconds
         return made
 
@@ -156,11 +164,13 @@ def account(keys: Keys, services: Services) -> Iterator[Account]:
         client = make_client(connections=64)
         wire = Wire(keys, services.s3.page_keys)
         store = S3Store(client, threads=64, fast=False)
-        # The one event whose handlers answer.
-        answers: Any = wire
-        client.meta.events.register_first("before-send.s3", answers)
         here = Account(store, wire, services)
-        with on_store(store, here.now), bodies_skipped(lambda: here.meter, services):
+        with (
+            mock.patch.object(Connections, "ask", wire.ask),
+            mock.patch.object(URLLib3Session, "send", wire.send),
+            on_store(store, here.now),
+            bodies_skipped(lambda: here.meter, services),
+        ):
             yield here
 
 

@@ -2,14 +2,14 @@
 
 All partitions of a run are alike, so what one takes is what each takes; the first one is counted by
 itself, for it writes the marker of the state as well. The receipts that the report reads, and the
-logs that clean-up looks through, are copies of those of the sample.
+logs that clean-up looks through, are copies of those of the sample. Discovery lists the sample, and
+then goes through all partitions with what that took.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from typing import Any
 from compactor.discovery.work import to_items_json
 from tests.scale import workflow
 from tests.scale.account import Account, Invocation, account
+from tests.scale.counts import SkippedCounts, counts_skipped
 from tests.scale.figures import Figures
 from tests.scale.fleet import side_by_side
 from tests.scale.keys import LAKE_BUCKET, ROOT, SOURCE_BUCKET, Keys
@@ -89,7 +90,7 @@ def simulated(case: Case, services: Services) -> Iterator[Figures]:
         fresh = 0
         for number, (title, new) in enumerate(case.runs):
             fresh += new
-            here.wire.keys = replace(keys, fresh=fresh)
+            here.wire.keys, here.wire.whole = replace(keys, fresh=fresh), None
             run = _Run(case, here, title, f"run-{number + 1}")
             yield run.carry_out()
             here.at += _DAY
@@ -102,6 +103,7 @@ class _Run:
         self._case = case
         self._here = here
         self._run_id = run_id
+        self._items: list[dict[str, Any]] = []
         objects, fresh = here.wire.keys.objects * case.share, here.wire.keys.fresh * case.share
         self._whole = Keys(case.partitions, objects, fresh)
         self._figures = Figures(
@@ -110,56 +112,71 @@ class _Run:
 
     def carry_out(self) -> Figures:
         """As the state machine does."""
-        discoveries = self._discover()
-        found = discoveries[-1].answer
+        found = self._discover()
         calls = self._compact(found)
         self._plan_clean_up(found)
         self._report(found)
         figures = self._figures
-        figures.parent = workflow.parent(len(discoveries))
         figures.child = workflow.child(calls)
         return figures
 
-    def _discover(self) -> list[Invocation]:
-        """Called again for as long as it says that there is more."""
+    def _discover(self) -> dict[str, Any]:
+        """As often as it says that there is more, and by as many as it says; what it found."""
         event = {"input": self._case.input, "run_id": self._run_id, "started_at": "2026-01-04"}
-        weight = self._case.partitions / self._case.sampled * self._case.share
-        made: list[Invocation] = []
-        more = True
-        while more:
-            one = self._here.call("discover", event, weight, _lists_a_partition)
-            if not made:
-                self._add_levels(one)
-            made.append(one)
-            more = bool(one.answer.get("more"))
-            event = one.answer
-        self._add_lists(made[-1])
-        for one in made:
-            self._figures.add(one)
-        self._figures.started("discover", 1)
-        self._figures.wall["discover"] = self._figures.seconds["discover"]
-        return made
+        answers: list[dict[str, Any]] = []
+        stretches: list[int] = []
+        with counts_skipped(self._counts(event)):
+            while not answers or answers[-1]["status"] != "done":
+                one = self._here.call("discover", event)
+                self._figures.add(one)
+                self._add_wall("discover", one.seconds)
+                answers.append(one.answer)
+                if one.answer["status"] == "shared":
+                    stretches += self._count_stretches(event, one.answer["stretches"])
+        self._figures.started("discover", max(1, len(stretches)))
+        self._add_wall("discover", self._here.services.functions.start_seconds)
+        statuses = [one["status"] for one in answers]
+        self._figures.parent = workflow.parent(statuses, stretches)
+        self._figures.list_bytes = len(to_items_json(list(self._whole.items())))
+        assert answers[-1]["item_count"] == self._case.partitions, "discovery found others"
+        return answers[-1]
 
-    def _add_levels(self, one: Invocation) -> None:
-        """The pages of the level of partitions that the sample does not fill."""
-        s3 = self._here.services.s3
-        pages = math.ceil(self._case.partitions / s3.page_keys)
-        more = pages - math.ceil(self._case.sampled / s3.page_keys)
-        one.used.requests["LIST level"] += more
-        one.used.alone += more * s3.list_seconds
+    def _counts(self, event: dict[str, Any]) -> SkippedCounts:
+        """What a discovery of the sample takes; of that, no trace is left but the item list."""
+        here, case = self._here, self._case
+        before = dict(here.wire.stored)
+        one = here.call("discover", event, 1.0, _lists_a_partition, endless=True)
+        assert (one.answer["item_count"], one.answer["oversized_count"]) == (case.sampled, 0)
+        self._items = json.loads(here.wire.stored[one.answer["items"]["key"]].body)
+        here.wire.restore(before)
+        here.wire.whole = self._whole
+        weight = case.share / case.sampled
+        pages = here.services.s3.page_keys
+        return SkippedCounts(lambda: here.meter, self._whole, pages, one.sample, weight)
 
-    def _add_lists(self, one: Invocation) -> None:
-        """The item list of all partitions: to be encoded, and so large."""
-        began = time.process_time()
-        body = to_items_json([self._whole.item(n) for n in range(self._case.partitions)])
-        one.used.computed += time.process_time() - began
-        self._figures.list_bytes = len(body)
+    def _count_stretches(self, event: dict[str, Any], stretches: Sequence[int]) -> list[int]:
+        """Beside each other; returns how many calls each of them took."""
+        began, longest, calls = self._here.at, [0.0] * workflow.STRETCHES_AT_ONCE, []
+        for stretch in stretches:
+            self._here.at = began
+            made: list[Invocation] = []
+            while not made or made[-1].answer["status"] == "more":
+                made.append(self._here.call("discover", {**event, "stretch": stretch}))
+                self._figures.add(made[-1])
+            calls.append(len(made))
+            # It begins when the first of those under way ends.
+            longest.sort()
+            longest[0] += sum(one.seconds for one in made)
+        self._here.at = began + max(longest)
+        self._add_wall("discover", max(longest) + self._here.services.functions.start_seconds)
+        return calls
+
+    def _add_wall(self, phase: str, seconds: float) -> None:
+        self._figures.wall[phase] = self._figures.wall.get(phase, 0.0) + seconds
 
     def _compact(self, found: dict[str, Any]) -> int:
         """Every partition of the sample; returns how many calls the last one took."""
-        items = json.loads(self._here.wire.stored[found["items"]["key"]].body)
-        assert len(items) == self._case.sampled, "discovery found other partitions"
-        calls: list[list[Invocation]] = [self._compact_one(found, item) for item in items]
+        calls = [self._compact_one(found, item) for item in self._items]
         others = len(calls) - 1
         for number, made in enumerate(calls):
             times = (self._case.partitions - 1) / others if number else 1.0
@@ -254,7 +271,7 @@ class _Run:
 
 
 def _lists_a_partition(asked: Asked) -> bool:
-    return asked.about == SOURCE_BUCKET and asked.key != ROOT
+    return asked.kind == "LIST" and asked.about == SOURCE_BUCKET and asked.key != ROOT
 
 
 def _lists_logs(asked: Asked) -> bool:

@@ -68,6 +68,10 @@ class Keys:
         size = self.in_each * self.size
         return WorkItem(self.path(number), SOURCE_BUCKET, self.prefix(number), self.in_each, size)
 
+    def items(self) -> Iterator[WorkItem]:
+        """What discovery finds."""
+        return map(self.item, range(self.partitions))
+
     def name(self, number: int, index: int) -> str:
         """Last segment of a key, as Firehose makes them; in the order of the index."""
         day, time = self._arrived(index)

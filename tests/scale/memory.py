@@ -65,6 +65,8 @@ def of_run(case: Case, services: Services) -> dict[str, float]:
     """MB of each function in the first run of a case, from the memory of a part of its sample."""
     few = min(case.sampled, _SMALL)
     found = _peaks(replace(case, partitions=few, sampled=few, runs=case.runs[:1]), services)
+    # Each lane holds the pages of the partition that it counts.
+    found["discover"] *= max(1.0, min(FUNCTIONS["discover"].lanes, case.partitions) / few)
     for name, mb in _growth(services).items():
         found[name] += mb * (case.partitions - few)
     found["compact_partition"] += Settings.from_input(case.input).memory_budget_bytes / MIB

@@ -95,6 +95,7 @@ class Meter:
         self._used = Used()
         self._first: Used | None = None
         self._last: Used | None = None
+        self._counted = 0.0
         self._not_ours = 0.0
         self._began = time.process_time()
 
@@ -129,6 +130,22 @@ class Meter:
                 # The last group of a sample is behind its last listing.
                 self._last = self._now()
 
+    def counted(self, used: Used) -> None:
+        """So much would be taken, beside the main thread, by what is not really done."""
+        began = time.thread_time()
+        with self._lock:
+            self._counted += used.computed
+            self._used.beside += used.beside
+            self._used.requests.update(used.requests)
+            self._not_ours += time.thread_time() - began
+
+    def sample(self) -> Used:
+        """What the sampled stretch took, once."""
+        with self._lock:
+            if self._first is None or self._last is None:
+                return Used()
+            return self._last.plus(self._first, -1.0)
+
     def total(self) -> Used:
         """What the whole of it takes, whose sample this was."""
         with self._lock:
@@ -140,10 +157,15 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Of the whole so far."""
-        return self.total().seconds(self.function)
+        """Of the whole so far; what it takes to tell them is not counted."""
+        began = time.thread_time()
+        seconds = self.total().seconds(self.function)
+        with self._lock:
+            self._not_ours += time.thread_time() - began
+        return seconds
 
     def _now(self) -> Used:
         used = self._used.copy()
-        used.computed = max(0.0, time.process_time() - self._began - self._not_ours)
+        computed = max(0.0, time.process_time() - self._began - self._not_ours)
+        used.computed = self._counted + computed
         return used

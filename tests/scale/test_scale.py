@@ -12,15 +12,17 @@ from unittest import mock
 
 import pytest
 
+from compactor.discovery import divided
+from compactor.discovery.divided import STRETCH_SECONDS
 from compactor.stores import listing
-from tests.scale import table, workflow
-from tests.scale.account import EPOCH, HANDLERS, Context, account, invoked, on_store
+from tests.scale import cases, table, workflow
+from tests.scale.account import EPOCH, Context, account, invoked, on_store
 from tests.scale.cases import Case, simulated
 from tests.scale.figures import Figures
 from tests.scale.fleet import side_by_side
 from tests.scale.keys import LAKE_BUCKET, SOURCE_BUCKET, Keys
 from tests.scale.meter import Asked, Meter
-from tests.scale.services import FUNCTIONS, LambdaService, Services
+from tests.scale.services import FUNCTIONS, LambdaService, S3Service, Services
 from tests.support.memory_store import ManualClock, MemoryStore
 
 PARTITIONS, OBJECTS = 20, 2_000
@@ -124,7 +126,9 @@ def test_every_goal_is_computed_and_a_goal_that_is_missed_says_so(
     assert not goal.met
     assert "Lambda ends it" in goal.found
     page = table.as_markdown(simulation, ["A note."])
-    assert page.count("| **missed** |") >= 2
+    missed = page.count("| **missed** |")
+    assert missed >= 2
+    assert page.count("\n\nMissed, ") == missed
     assert all(line.count("|") == 5 for line in page.splitlines()[: len(table.rows(simulation))])
 
 
@@ -146,19 +150,52 @@ def test_a_share_of_a_large_partition_stands_for_all_of_it() -> None:
     assert one.child == workflow.child(round(one.invocations["compact_partition"]))
 
 
-def test_an_invocation_that_discovery_leaves_goes_on_in_the_next_one() -> None:
-    case = Case(4, 10, 2, (("first", 0),))
-    discover, calls = HANDLERS["discover"], []
+def _of_many_pages(services: Services) -> list[Figures]:
+    with mock.patch.object(cases, "_COPIES", 20):
+        return list(simulated(Case(2_000, 10_000, 2, (("first", 0),)), services))
 
-    def in_three(event: dict[str, Any], context: Any) -> dict[str, Any]:
-        calls.append(event)
-        if len(calls) < 3:
-            return {**event, "more": True}
-        return discover({name: one for name, one in event.items() if name != "more"}, context)
 
-    with mock.patch.dict(HANDLERS, {"discover": in_three}):
-        (one,) = simulated(case, Services())
-    assert one.invocations["discover"] == 3
+def test_a_discovery_that_takes_long_is_shared_as_in_reality() -> None:
+    # Of 20,000 pages, 16 at once, each takes a second: 1,250 s; after 30 s that is known.
+    services = Services(s3=S3Service(list_seconds=1.0))
+    (one,) = _of_many_pages(services)
+    stretches = math.ceil((1_250 - 30) / STRETCH_SECONDS)
+    assert one.invocations["discover"] == 1 + stretches + 1
+    assert one.longest["discover"] < 300
+    least = 30 + 1_220 / stretches
+    # The last one reads what the others stored, and a LIST takes a second.
+    assert least < one.wall["discover"] < least + 60
+    # Discovery and worker, each at most a tenth more.
+    assert 40_000 <= one.requests["LIST source"] <= 44_000
+    # Once again two states of the parent, the map, and three states an iteration.
+    more = one.parent.transitions - workflow.parent(["done"]).transitions
+    assert more == 2 + 1 + 3 * stretches
+
+
+def test_a_discovery_that_may_not_be_shared_goes_on_in_the_next_invocation() -> None:
+    # 1,250 s of pages; the first one stops after 30 s, the others 60 s before their end.
+    services = Services(s3=S3Service(list_seconds=1.0), functions=LambdaService(seconds=400.0))
+    with mock.patch.object(divided, "MOST_AT_ONCE", 1):
+        (one,) = _of_many_pages(services)
+    assert one.invocations["discover"] == 1 + math.ceil((1_250 - 30) / (400 - 60))
+    assert one.longest["discover"] < 400
+    assert 40_000 <= one.requests["LIST source"] <= 44_000
+
+
+def test_usual_requests_go_past_botocore_as_in_reality() -> None:
+    made: list[str] = []
+    with account(Keys(1, 10), Services()) as here:
+        events: Any = here.store.client.meta.events
+        events.register("before-call.s3", lambda model, **_: made.append(model.name))
+        here.call("discover", {"input": CASE.input, "run_id": "run-1", "started_at": ""})
+        made.clear()
+        list(here.store.list_objects(SOURCE_BUCKET, here.wire.keys.prefix(0)))
+        here.store.put(LAKE_BUCKET, "_compactor/one", b"x")
+        assert here.store.get(LAKE_BUCKET, "_compactor/one") == b"x"
+        upload = here.store.create_upload(LAKE_BUCKET, "two")
+        parts = [here.store.upload_part(LAKE_BUCKET, "two", upload, 1, b"x")]
+        here.store.complete_upload(LAKE_BUCKET, "two", upload, parts, crc32=None)
+    assert made == []
 
 
 @pytest.mark.parametrize("after", ["", "a", "0", "middle", "last", "~"])
@@ -177,9 +214,12 @@ def test_the_listing_of_formulas_begins_behind_any_key(after: str) -> None:
 def test_a_history_has_an_event_for_each_step_of_each_state_on_the_way() -> None:
     # Start, task, choice, task, choice, pass; 5, 2, 5, 2 and 2 events, and two of the execution.
     assert workflow.child(2) == workflow.Walked(6, 18)
-    once, twice = workflow.parent(1), workflow.parent(1)
-    assert once == twice
+    once, twice = workflow.parent(["done"]), workflow.parent(["more", "done"])
     assert once.events < 100
+    assert twice == once.plus(workflow.Walked(2, 7))
+    # The map with 4 events, two iterations with 2 and three states of 5, 2 and 2 each.
+    shared = workflow.parent(["shared", "done"], [1, 1])
+    assert shared == twice.plus(workflow.Walked(1 + 2 * 3, 4 + 2 * (2 + 9)))
 
 
 def test_no_more_workers_run_than_the_account_allows() -> None:

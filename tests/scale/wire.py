@@ -1,6 +1,7 @@
-"""The answers of S3, put in where botocore would send a request.
+"""The answers of S3, put in where botocore, or the store past it, would send a request.
 
-Signing, retries, parsing and all that is the store's own stay real; sockets and TLS are left out.
+Signing, retries, parsing and all that is the store's own stay real; sockets, TLS and the parsing of
+an answer's head are left out.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPMessage
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from botocore.awsrequest import AWSResponse
 
+from compactor.stores.connections import Origin, Received, Sent
 from tests.scale.keys import LAKE_BUCKET, ROOT, SOURCE_BUCKET, Keys
 from tests.scale.meter import Asked, Meter
 
@@ -40,7 +43,7 @@ class _Request:
     key: str
     query: Mapping[str, str]
     headers: Mapping[str, Any]
-    body: bytes
+    body: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +55,19 @@ class Stored:
     etag: str
 
     @classmethod
-    def of(cls, body: bytes, modified: str) -> Stored:
+    def of(cls, body: bytes | memoryview, modified: str) -> Stored:
         """As S3 keeps it."""
+        body = bytes(body)
         return cls(body, modified, hashlib.md5(body, usedforsecurity=False).hexdigest())
 
 
 @dataclass(slots=True)
 class Wire:
-    """Implements botocore's ``before-send``.
+    """Stands in for the connections of botocore and for those of the store itself.
 
     Attributes:
         keys: the sources.
+        whole: those whose partitions are to be found, where they are not these.
         stored: all else, by key.
         now: when what is written is dated, ISO 8601.
         page_keys: keys in a page of a listing.
@@ -72,21 +77,49 @@ class Wire:
     page_keys: int = 1_000
     now: str = "2026-01-04T00:00:00.000Z"
     meter: Meter | None = None
+    whole: Keys | None = None
     stored: dict[str, Stored] = field(default_factory=dict)
     _uploads: int = 0
     _sorted: list[str] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def __call__(self, request: Any, **_: object) -> AWSResponse:
-        """The answer to a request, instead of sending it."""
+    def send(self, request: Any) -> AWSResponse:
+        """The answer to a request of botocore."""
         began = time.thread_time()
-        asked, status, headers, body = self._answer(_parsed(request))
-        raw = _Raw(body)
+        body = request.body or b""
+        if hasattr(body, "read"):
+            body = body.read()
+        asked, status, headers, body = self._answer(
+            _parsed(request.method, request.url, request.headers, body)
+        )
         told: Any = {"Date": _DATE, **headers}
-        answer = AWSResponse(request.url, status, told, raw)
+        answer = AWSResponse(request.url, status, told, _Raw(body))
+        self._tell(asked, began)
+        return answer
+
+    def ask(self, origin: Origin, sent: Sent, *_: object) -> Received:
+        """The answer to a request that the store makes without botocore."""
+        began = time.thread_time()
+        url = f"https://{origin.host}{sent.target}"
+        asked, status, headers, body = self._answer(
+            _parsed(sent.method, url, sent.headers, sent.body)
+        )
+        told = HTTPMessage()
+        for name, value in {"Date": _DATE, **headers}.items():
+            told[name] = value
+        self._tell(asked, began)
+        return Received(status, told, body)
+
+    def restore(self, stored: Mapping[str, Stored]) -> None:
+        """Let nothing but this be stored."""
+        with self._lock:
+            self.stored.clear()
+            self.stored.update(stored)
+            self._sorted = []
+
+    def _tell(self, asked: Asked, began: float) -> None:
         if self.meter is not None:
             self.meter.asked(asked, time.thread_time() - began)
-        return answer
 
     def paths(self, prefix: str) -> list[str]:
         """Keys of what is stored below a prefix, in order."""
@@ -143,26 +176,33 @@ class Wire:
         if prefix != ROOT:
             return "", ""
         start = int(one.query.get("continuation-token", 0))
-        end = min(start + self.page_keys, self.keys.partitions)
-        found = (quote(self.keys.prefix(number), safe="/") for number in range(start, end))
+        keys = self.whole or self.keys
+        end = min(start + self.page_keys, keys.partitions)
+        found = (quote(keys.prefix(number), safe="/") for number in range(start, end))
         entries = "".join(f"<CommonPrefixes><Prefix>{p}</Prefix></CommonPrefixes>" for p in found)
-        return entries, str(end) if end < self.keys.partitions else ""
+        return entries, str(end) if end < keys.partitions else ""
 
     def _list_stored(self, one: _Request, prefix: str) -> tuple[str, str]:
         after = one.query.get("continuation-token") or one.query.get("start-after", "")
         with self._lock:
             names = self.paths(prefix)
+            if "delimiter" in one.query:
+                names = list(dict.fromkeys(_rolled_up(name, len(prefix)) for name in names))
             names = names[bisect_right(names, after) :] if after else names
             page, more = names[: self.page_keys], len(names) > self.page_keys
-            entries = "".join(
-                f"<Contents><Key>{quote(name, safe='/')}</Key>"
-                f"<LastModified>{self.stored[name].modified}</LastModified>"
-                f"<ETag>&quot;{self.stored[name].etag}&quot;</ETag>"
-                f"<Size>{len(self.stored[name].body)}</Size>"
-                "<StorageClass>STANDARD</StorageClass></Contents>"
-                for name in page
-            )
+            entries = "".join(map(self._entry, page))
         return entries, page[-1] if more else ""
+
+    def _entry(self, name: str) -> str:
+        if name not in self.stored:
+            return f"<CommonPrefixes><Prefix>{quote(name, safe='/')}</Prefix></CommonPrefixes>"
+        found = self.stored[name]
+        return (
+            f"<Contents><Key>{quote(name, safe='/')}</Key>"
+            f"<LastModified>{found.modified}</LastModified>"
+            f"<ETag>&quot;{found.etag}&quot;</ETag><Size>{len(found.body)}</Size>"
+            "<StorageClass>STANDARD</StorageClass></Contents>"
+        )
 
     def _get(self, one: _Request) -> tuple[int, dict[str, str], bytes]:
         found = self.stored.get(one.key) if one.bucket == LAKE_BUCKET else None
@@ -179,7 +219,7 @@ class Wire:
         if "uploadId" in one.query:
             return 200, {"ETag": f'"{one.query["partNumber"]:0>32}"'}, b""
         with self._lock:
-            if "If-None-Match" in one.headers and one.key in self.stored:
+            if "if-none-match" in one.headers and one.key in self.stored:
                 return 412, {}, _TAKEN.encode()
             self.stored[one.key] = found = Stored.of(one.body, self.now)
         return 200, {"ETag": f'"{found.etag}"'}, b""
@@ -195,14 +235,18 @@ class Wire:
         return 200, {}, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
 
 
-def _parsed(request: Any) -> _Request:
-    url = urlsplit(request.url)
+def _parsed(
+    method: str, address: str, headers: Mapping[str, Any], body: bytes | memoryview
+) -> _Request:
+    url = urlsplit(address)
     bucket = url.netloc.partition(".")[0]
-    assert bucket in {SOURCE_BUCKET, LAKE_BUCKET}, request.url
-    body = request.body or b""
-    if hasattr(body, "read"):
-        body = body.read()
+    assert bucket in {SOURCE_BUCKET, LAKE_BUCKET}, address
     query = dict(parse_qsl(url.query, keep_blank_values=True))
-    return _Request(
-        request.method, bucket, unquote(url.path[1:]), query, request.headers, bytes(body)
-    )
+    named = {name.lower(): value for name, value in headers.items()}
+    return _Request(method, bucket, unquote(url.path[1:]), query, named, body)
+
+
+def _rolled_up(name: str, below: int) -> str:
+    """A key, or the prefix of its level."""
+    end = name.find("/", below)
+    return name if end < 0 else name[: end + 1]

@@ -7,8 +7,7 @@ documents for each kind of state ("HistoryEvent" in its API reference).
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ _USUAL = {
     "DidAllSucceed": "Succeeded",
 }
 _MOST_STATES = 100_000
+_Ways = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,34 @@ class Walked:
     transitions: int
     events: int
 
+    def plus(self, other: Walked) -> Walked:
+        """Both."""
+        return Walked(self.transitions + other.transitions, self.events + other.events)
+
 
 NOWHERE = Walked(0, 0)
 
 
-def parent(discoveries: int) -> Walked:
-    """The execution of a run whose discovery takes so many invocations."""
-    return _walk(_definition(), {}, {"Discover": discoveries})
+def parent(discoveries: Sequence[str], stretches: Sequence[int] = ()) -> Walked:
+    """The execution of a run.
+
+    Args:
+        discoveries: the status that each call of discovery told, before the stretches and behind.
+        stretches: how many calls each of them took.
+    """
+    ways = {"more": "Discover", "shared": "CountStretches", "done": "IsThereWork"}
+    chosen = {"IsDiscovered": [ways[status] for status in discoveries]}
+    counted = [_calls("IsStretchCounted", "CountStretch", "StretchCounted", n) for n in stretches]
+    return _walk(_definition(), chosen, {"CountStretches": counted})
 
 
 def child(calls: int) -> Walked:
     """The child execution of a partition that takes so many invocations."""
-    return _walk(_child(), {"IsPartitionDone": "PartitionDone"}, {"CompactPartition": calls})
+    return _walk(_child(), _calls("IsPartitionDone", "CompactPartition", "PartitionDone", calls))
+
+
+def _calls(choice: str, again: str, done: str, calls: int) -> _Ways:
+    return {choice: [again] * (calls - 1) + [done]}
 
 
 def _definition() -> dict[str, Any]:
@@ -60,35 +76,43 @@ def _child() -> dict[str, Any]:
     raise KeyError("CompactPartitions")
 
 
-def _walk(machine: dict[str, Any], chosen: Mapping[str, str], calls: Mapping[str, int]) -> Walked:
-    inside = _states(machine, {**_USUAL, **chosen}, Counter(calls))
+def _walk(
+    machine: dict[str, Any], chosen: _Ways, inline: Mapping[str, Sequence[_Ways]] | None = None
+) -> Walked:
+    inside = _states(machine, {name: list(ways) for name, ways in chosen.items()}, inline or {})
     return Walked(1 + inside.transitions, 2 + inside.events)
 
 
-def _states(machine: dict[str, Any], chosen: Mapping[str, str], calls: Counter[str]) -> Walked:
-    transitions = events = 0
+def _states(
+    machine: dict[str, Any], chosen: _Ways, inline: Mapping[str, Sequence[_Ways]]
+) -> Walked:
+    walked = NOWHERE
     name = machine["StartAt"]
     while name:
         state = machine["States"][name]
-        transitions += 1
-        events += _EVENTS[state["Type"]]
+        walked = walked.plus(Walked(1, _EVENTS[state["Type"]]))
         for branch in state.get("Branches", ()):
-            within = _states(branch, chosen, calls)
-            transitions, events = transitions + within.transitions, events + within.events
-        calls[name] -= 1
-        name = _next(name, state, chosen, calls)
-        assert transitions < _MOST_STATES, "the walk does not end"
-    return Walked(transitions, events)
+            walked = walked.plus(_states(branch, chosen, inline))
+        for ways in inline.get(name, ()):
+            within = _states(state["ItemProcessor"], ways, {})
+            walked = walked.plus(within).plus(_ITERATION)
+        name = _next(name, state, chosen)
+        assert walked.transitions < _MOST_STATES, "the walk does not end"
+    return walked
 
 
-def _next(name: str, state: dict[str, Any], chosen: Mapping[str, str], calls: Counter[str]) -> str:
+def _next(name: str, state: dict[str, Any], chosen: _Ways) -> str:
     if state["Type"] != "Choice":
         return str(state.get("Next", ""))
-    ways = [choice["Next"] for choice in state["Choices"]]
-    # A choice that leads back to a call that is due once more.
-    again = [way for way in ways if calls[way] > 0 and way in {"Discover", "CompactPartition"}]
-    if again:
-        return str(again[0])
-    wanted = chosen.get(name, state.get("Default", ""))
-    assert wanted in {*ways, state.get("Default")}, f"{name} has no way to {wanted}"
+    ways = {choice["Next"] for choice in state["Choices"]} | {state.get("Default")}
+    due = chosen.get(name)
+    wanted = due.pop(0) if due else _USUAL.get(name, state.get("Default"))
+    assert wanted in ways, f"{name} has no way to {wanted}"
     return str(wanted)
+
+
+# An iteration is started and succeeds; states are entered in it as elsewhere.
+_ITERATION = Walked(0, 2)
+_MAP: dict[str, Any] = _definition()["States"]["CountStretches"]
+#: Of the stretches of one discovery.
+STRETCHES_AT_ONCE: int = _MAP["MaxConcurrency"]

@@ -1,0 +1,101 @@
+"""Stands in for the listing of partitions in discovery: each takes what those of a sample took.
+
+So all partitions of a run go through discovery as it is: it finds them, looks at its time, divides
+them among invocations, stores what each of these found, and joins it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from unittest import mock
+
+from compactor.discovery.counting import Tally
+from compactor.model import Partition
+from tests.scale.keys import Keys
+from tests.scale.meter import Meter, Used
+from tests.scale.services import FUNCTIONS
+
+# A listing goes on in so many key ranges at first: fewer partitions leave lanes empty.
+_RANGES = 3
+
+_Asked = tuple[Partition, Tally | None]
+
+
+class SkippedCounts:
+    """Called as :class:`compactor.discovery.counting.Count` is, and gives what is called so.
+
+    Args:
+        meter: of the invocation that is under way.
+        keys: of all partitions.
+        page_keys: keys in a page of a listing.
+        sample: what the partitions of the sample took together.
+        weight: how often this is what one partition takes.
+    """
+
+    def __init__(
+        self,
+        meter: Callable[[], Meter | None],
+        keys: Keys,
+        page_keys: int,
+        sample: Used,
+        weight: float,
+    ) -> None:
+        self._meter = meter
+        self._keys = keys
+        self._page_keys = page_keys
+        self._pages = max(1, math.ceil(keys.in_each / page_keys))
+        lanes = FUNCTIONS["discover"].lanes
+        waits = lanes / min(lanes, _RANGES * keys.partitions)
+        of_page = weight / self._pages
+        self._computed = sample.computed * of_page
+        self._waited = (sample.alone + sample.beside) * of_page * waits
+        self._requests = {kind: number * of_page for kind, number in sample.requests.items()}
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, *given: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
+        """A count; the last of what a real one is given tells when to stop."""
+        stop = given[-1]
+        assert callable(stop)
+        return partial(self._count, stop)
+
+    def _count(self, stop: Callable[[], bool], asked: _Asked) -> tuple[Partition, Tally]:
+        partition, tally = asked[0], asked[1] or Tally()
+        if tally.complete or stop():
+            return partition, tally
+        for page in range(tally.objects // self._page_keys, self._pages):
+            self._list_page()
+            tally.objects = min(self._keys.in_each, (page + 1) * self._page_keys)
+            tally.size = tally.objects * self._keys.size
+            if page + 1 < self._pages and stop():
+                number = self._keys.number_of(partition.prefix)
+                tally.after = partition.prefix + self._keys.name(number, tally.objects - 1)
+                return partition, tally
+        tally.complete = True
+        return partition, tally
+
+    def _list_page(self) -> None:
+        with self._lock:
+            # In the sum they are whole requests, as many as there would be.
+            before, self._done = self._done, self._done + 1
+            requests = Counter(
+                {
+                    kind: round(number * self._done) - round(number * before)
+                    for kind, number in self._requests.items()
+                }
+            )
+        meter = self._meter()
+        if meter is not None:
+            meter.counted(Used(self._computed, beside=self._waited, requests=requests))
+
+
+@contextmanager
+def counts_skipped(counts: SkippedCounts) -> Iterator[None]:
+    """Let discovery list no partition."""
+    with mock.patch("compactor.discovery.divided.Count", counts):
+        yield
