@@ -135,7 +135,9 @@ def _server_of(item: pytest.Function) -> str:
 
 
 def _names_of(item: pytest.Function) -> set[str]:
-    """The test's name, alone and with its parameters other than the bench in brackets."""
-    ids = item.callspec.id.split(str(item.callspec.params["bench"]))
-    parameters = "".join(ids).strip("-")
-    return {item.originalname, f"{item.originalname}[{parameters}]"}
+    """The test's name, alone and with its parameters in brackets, all but the server."""
+    bench = str(item.callspec.params["bench"])
+    parameters = "".join(item.callspec.id.split(bench)).strip("-")
+    way = bench.partition("-")[2]
+    name = item.originalname
+    return {name, f"{name}[{parameters}]", f"{name}[{way}-{parameters}]"}

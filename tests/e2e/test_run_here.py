@@ -145,7 +145,11 @@ def uploads_to_outputs(lake: Lake) -> set[str]:
 
 
 def uploads_of_commits(lake: Lake) -> set[str]:
-    entries = (key for key in lake.keys("_compactor/compacted/partitions/") if "/commits/" in key)
+    entries = (
+        key
+        for key in lake.keys("_compactor/compacted/partitions/")
+        if "/commits/" in key and key.endswith(".gz")
+    )
     documents = [json.loads(gzip.decompress(lake.read(key))) for key in entries]
     # Checkpoints among them have none.
     return {one["output"]["upload_id"] for one in documents if one.get("output")}

@@ -29,7 +29,7 @@ SCHEDULES = 6_000
 SAMPLE = 1_500
 MOST_FOR_A_GUARD = 2_000
 # Enough for half of it; `make soak` goes on until nothing more can be taken out.
-PLAYS_FOR_A_STORY = 150
+PLAYS_FOR_A_STORY = 200
 RETENTION = 7 * 86_400.0
 
 

@@ -82,7 +82,7 @@ def test_a_request_is_signed_as_botocore_signs_it(key: str, token: str | None, b
 
 def test_the_same_request_goes_out_either_way(s3: ScriptedS3) -> None:
     about_the_client = {"amz-sdk-invocation-id", "amz-sdk-request", "authorization", "expect"}
-    about_the_client |= {"accept-encoding", "x-amz-date"}
+    about_the_client |= {"accept-encoding", "x-amz-date", "user-agent"}
 
     def told(asked: Asked) -> object:
         path, _, query = asked.path.partition("?")
@@ -226,7 +226,7 @@ def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS
         other.always(Answer(body=b"hello"))
         late = store_on(other.url)
         late.get("bucket", "k")
-        (connections,) = late._direct._connections._idle.values()  # type: ignore[union-attr]
+        (connections,) = late._direct._connections._idle.values()  # type: ignore[union-attr]  # it is direct
         (connection,) = connections
         connection.sock.shutdown(2)
         assert late.get("bucket", "k") == b"hello"
@@ -280,7 +280,7 @@ def tls(directory: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # it would print
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"https://localhost:{server.server_port}"

@@ -174,7 +174,9 @@ class Direct:
             at=datetime.now(UTC),
         )
         headers["user-agent"] = USER_AGENT
-        return Sent(asked.method, f"{path}?{query}" if query else path, headers, asked.body)
+        # Of a question without a value only the signature has the sign behind it.
+        sent = query if "&" in query else query.removesuffix("=")
+        return Sent(asked.method, f"{path}?{sent}" if sent else path, headers, asked.body)
 
     def _route(self, bucket: str) -> _Route | None:
         if bucket not in self._routes:

@@ -34,7 +34,7 @@ def leave_out_batch() -> None:
     package, module = types.ModuleType(_PACKAGE), types.ModuleType(_MODULE)
     package.__path__ = []
     module.JobStatus = JobStatus  # type: ignore[attr-defined]  # a module is a namespace
-    package.utils = module  # type: ignore[attr-defined]
+    package.utils = module  # type: ignore[attr-defined]  # likewise, a namespace
     sys.modules |= {_PACKAGE: package, _MODULE: module}
 
 
