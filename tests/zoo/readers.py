@@ -42,8 +42,8 @@ def blob(body: bytes) -> Records:
 
 
 def nothing(body: bytes) -> Records:
-    """What has no content of its own: line ends alone."""
-    return Counter([("document", body)] if body.strip() else [])
+    """What has no content of its own: line ends alone, or an array without elements."""
+    return Counter([] if body.strip() in {b"", b"[]"} else [("document", body)])
 
 
 # JSON.
@@ -84,12 +84,19 @@ def records_document(body: bytes) -> Records:
         value = json.loads(body.removeprefix(BOM))
         records = value.pop("Records")
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        return document(body)
+        return _no_document(body)
     if not isinstance(records, list):
         return document(body)
     found: Records = Counter(("json", canonical(one)) for one in records)
     found.update(("member", canonical([key, one])) for key, one in value.items())
     return found
+
+
+def _no_document(body: bytes) -> Records:
+    """Several whole values one behind the other are a stream; anything else stays whole."""
+    values = json_stream(body)
+    several = values.total() > 1 and all(kind == "json" for kind, *_ in values)
+    return values if several else document(body)
 
 
 @cache
@@ -101,7 +108,7 @@ def listed_document(name: str) -> Reader:
             value = json.loads(body.removeprefix(BOM))
             records = value.pop(name)
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            return document(body)
+            return _no_document(body)
         if not isinstance(records, list):
             return document(body)
         beside = canonical(value)
