@@ -339,7 +339,7 @@ def test_what_is_not_there_is_told_as_s3_tells_it_and_a_version_behind_a_marker_
     for key in ("a<b>&c", "é"):
         with pytest.raises(ClientError) as told:
             client.get_object(Bucket="gone", Key=key)
-        error = told.value.response["Error"]
+        error: Any = told.value.response["Error"]
         assert (error["Code"], error["Key"]) == ("NoSuchKey", key)
     enabled = {"Status": "Enabled"}
     client.put_bucket_versioning(Bucket="gone", VersioningConfiguration=enabled)
