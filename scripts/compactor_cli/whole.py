@@ -13,19 +13,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from compactor.clock import SystemClock
+from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor.whole.ports import Observer
 from compactor.whole.progress import RunProgress
-from compactor.whole.run import Given, run_whole
+from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, counted, progress
 from compactor_cli.local.engine import engine_environment, opened_log
 from compactor_cli.local.model import WorkflowProgress
-from compactor_cli.local.partition_workers import CALL_SECONDS, PartitionWorkers, WorkerTask
+from compactor_cli.local.partition_workers import (
+    CALL_SECONDS,
+    PartitionWorkers,
+    WorkerTask,
+    fork_workers,
+)
 from compactor_cli.local.spark_job import LocalSpark
 from compactor_cli.runs import new_run_id
 
@@ -56,6 +61,7 @@ class Machine:
         call_seconds: a process that works on a partition for longer without an answer is killed
             and replaced.
         time_limit_seconds: partitions for which no time is left are left; None for no limit.
+        forks: workers may be forked from this process, which then holds little more than they do.
     """
 
     workers: int
@@ -63,6 +69,7 @@ class Machine:
     log: Path | None = None
     call_seconds: float = CALL_SECONDS
     time_limit_seconds: float | None = None
+    forks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,38 +159,47 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
     deadline = _Limit(machine.time_limit_seconds)
     run_id = run_id or new_run_id()
     environment = engine_environment({}, machine.endpoint_url)
-    with (
-        progress("compacting") as bar,
-        opened_log(machine.log) as log,
-        watched(machine.endpoint_url, settings.state.bucket),
-    ):
-        bar.show(0, text="discovering")
-        show = _Show(bar)
+    with opened_log(machine.log) as log:
         task = WorkerTask(
             settings, run_id, machine.endpoint_url, environment, log, machine.call_seconds, deadline
         )
-        workers = PartitionWorkers(machine.workers, task)
+        # Before the bar, the watch and the run, which have threads.
+        ahead = fork_workers(machine.workers, task) if machine.forks else []
+        workers = PartitionWorkers(machine.workers, task, ahead)
+        try:
+            ended, stands = _run(task, workers)
+        finally:
+            workers.close()
+    seconds = time.monotonic() - began
+    peak, replaced = workers.peak_bytes, workers.replaced
+    return Done(ended.report, seconds, peak, replaced, ended.left, stands)
+
+
+def _run(task: WorkerTask, workers: PartitionWorkers) -> tuple[Ended, str]:
+    """The run, and what stands where it did not come to its report."""
+    settings = task.settings
+    with (
+        progress("compacting") as bar,
+        watched(task.endpoint_url, settings.state.bucket),
+    ):
+        bar.show(0, text="discovering")
+        show = _Show(bar)
         given = Given(
             settings=settings,
-            run_id=run_id,
+            run_id=task.run_id,
             started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            store=S3Store(make_client(machine.endpoint_url)),
+            store=S3Store(make_client(task.endpoint_url)),
             clock=SystemClock(),
-            deadline=deadline,
+            deadline=task.deadline or NoDeadline(),
             workers=lambda store: workers,
-            spark=LocalSpark(environment, log),
+            spark=LocalSpark(task.environment, task.log),
             observer=show,
         )
         try:
             ended = run_whole(given)
         except KeyboardInterrupt:
             raise RunInterrupted(_stands(show.last)) from None
-        finally:
-            workers.close()
-    seconds = time.monotonic() - began
-    stands = "" if ended.report is not None else _stands(show.last)
-    peak, replaced = workers.peak_bytes, workers.replaced
-    return Done(ended.report, seconds, peak, replaced, ended.left, stands)
+    return ended, "" if ended.report is not None else _stands(show.last)
 
 
 def compacting_text(at: RunProgress | WorkflowProgress) -> str:

@@ -13,7 +13,6 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPMessage
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -104,9 +103,7 @@ class Wire:
         asked, status, headers, body = self._answer(
             _parsed(sent.method, url, sent.headers, sent.body)
         )
-        told = HTTPMessage()
-        for name, value in {"Date": _DATE, **headers}.items():
-            told[name] = value
+        told = {name.lower(): value for name, value in {"Date": _DATE, **headers}.items()}
         self._tell(asked, began)
         return Received(status, told, body)
 

@@ -6,6 +6,8 @@ import datetime
 import socket
 import subprocess
 import sys
+import time
+import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +17,8 @@ from urllib.parse import urlsplit
 
 import boto3
 import pytest
+from botocore import UNSIGNED
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
@@ -259,3 +263,107 @@ def test_a_checksum_that_was_sent_with_an_object_is_told(client: Any, s3: Embedd
     client.put_object(Bucket="checksums", Key="k", Body=b"abc", ChecksumAlgorithm="CRC32")
     head = client.head_object(Bucket="checksums", Key="k", ChecksumMode="ENABLED")
     assert head["ChecksumCRC32"] == "NSRBwg=="
+
+
+_READS = """
+from compactor_cli.local import s3_patches, s3_server
+from compactor_cli.local.s3_http import serve
+from compactor.errors import ObjectMissing
+from compactor.stores.s3 import S3Store, make_client
+
+s3_patches.install()
+left_to_moto = []
+create = s3_server.DomainDispatcherApplication
+
+def recorded(*given):
+    moto = create(*given)
+    def serve_and_record(environ, start_response):
+        if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+            left_to_moto.append(environ["PATH_INFO"])
+        return moto(environ, start_response)
+    return serve_and_record
+
+s3_server.DomainDispatcherApplication = recorded
+url = f"http://127.0.0.1:{serve(s3_server.application())}"
+make_client(url).create_bucket(Bucket="lake")
+store = S3Store(make_client(url))
+store.create("lake", "marker", b"1")
+try:
+    store.get("lake", "nothing")
+except ObjectMissing:
+    print("missing", end=" ")
+head = store.head("lake", "marker")
+listed = [one.key for page in store.list_objects("lake", "") for one in page]
+print(left_to_moto, store.get("lake", "marker"), head.crc32, store.head("lake", "nothing"), listed)
+"""
+
+
+def test_what_a_worker_reads_does_not_go_through_moto() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _READS], capture_output=True, text=True, timeout=120, check=False
+    )
+    crc32 = zlib.crc32(b"1")
+    assert ran.stdout.strip() == f"missing [] b'1' {crc32} None ['marker']", ran.stderr
+
+
+def test_a_checksum_is_told_to_whoever_asks_for_it_alone(client: Any, s3: EmbeddedS3) -> None:
+    s3.create_bucket("asked")
+    where = {"Bucket": "asked", "Key": "k"}
+    client.put_object(**where, Body=b"abc", ChecksumAlgorithm="CRC32")
+    plain = boto3.client(
+        "s3",
+        endpoint_url=s3.endpoint_url,
+        config=Config(response_checksum_validation="when_required"),
+    )
+    for ask in (plain.get_object, plain.head_object):
+        assert "ChecksumCRC32" not in ask(**where)
+        assert ask(**where, ChecksumMode="ENABLED")["ChecksumCRC32"] == "NSRBwg=="
+
+
+def test_an_object_with_a_checksum_is_nothing_for_somebody_without_credentials(
+    client: Any, s3: EmbeddedS3
+) -> None:
+    s3.create_bucket("closed")
+    client.put_object(Bucket="closed", Key="k", Body=b"abc", ChecksumAlgorithm="CRC32")
+    nobody = boto3.client(
+        "s3", endpoint_url=s3.endpoint_url, config=Config(signature_version=UNSIGNED)
+    )
+    with pytest.raises(ClientError, match="403"):
+        nobody.get_object(Bucket="closed", Key="k")
+
+
+def test_what_is_not_there_is_told_as_s3_tells_it_and_a_version_behind_a_marker_is_not(
+    client: Any, s3: EmbeddedS3
+) -> None:
+    s3.create_bucket("gone")
+    for key in ("a<b>&c", "é"):
+        with pytest.raises(ClientError) as told:
+            client.get_object(Bucket="gone", Key=key)
+        error: Any = told.value.response["Error"]
+        assert (error["Code"], error["Key"]) == ("NoSuchKey", key)
+    enabled = {"Status": "Enabled"}
+    client.put_bucket_versioning(Bucket="gone", VersioningConfiguration=enabled)
+    client.put_object(Bucket="gone", Key="k", Body=b"1")
+    client.delete_object(Bucket="gone", Key="k")
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        client.get_object(Bucket="gone", Key="k")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /pieces/a HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /pieces/a HTTP/1.1\nHost: x\n\n",
+        b"GET /pieces/a HTTP/1.1\r\nHost: x\nX-Other: y\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 10, 40])
+def test_a_request_is_taken_however_its_head_comes(s3: EmbeddedS3, head: bytes, cut: int) -> None:
+    s3.seed("pieces", [SeedObject("a", b"hello")])
+    server = urlsplit(s3.endpoint_url)
+    with socket.create_connection((server.hostname, server.port)) as connection:
+        for piece in (head[:cut], head[cut:]):
+            connection.sendall(piece)
+            time.sleep(0.02)
+        with connection.makefile("rb") as answer:
+            assert answer.readline() == b"HTTP/1.1 200 OK\r\n"

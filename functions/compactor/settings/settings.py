@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
@@ -82,7 +83,7 @@ class Settings(RunFields):
     @property
     def source(self) -> SourceLocation:
         """The source's root and the pattern below it."""
-        return parse_source(self.s3_source_uri)
+        return _source(self.s3_source_uri)
 
     @property
     def source_root_uri(self) -> str:
@@ -97,12 +98,12 @@ class Settings(RunFields):
     @property
     def destination(self) -> S3Uri:
         """Where outputs go."""
-        return S3Uri.parse("s3_destination_uri", self.s3_destination_uri)
+        return _uri("s3_destination_uri", self.s3_destination_uri)
 
     @property
     def state(self) -> S3Uri:
         """Where the commit log and the run's own records go."""
-        return S3Uri.parse("s3_state_uri", self.s3_state_uri)
+        return _uri("s3_state_uri", self.s3_state_uri)
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
         """First instant of the window and first instant after it; None without date_format.
@@ -131,6 +132,17 @@ class Settings(RunFields):
             accepted = f"a window of at most {MAX_WINDOW_PREFIXES:,} {unit}"
             raise InvalidInput(field, getattr(self, field), accepted)
         return start, end
+
+
+# Asked for with every key that is made, a dozen times for each partition.
+@lru_cache(64)
+def _uri(field: str, text: str) -> S3Uri:
+    return S3Uri.parse(field, text)
+
+
+@lru_cache(64)
+def _source(text: str) -> SourceLocation:
+    return parse_source(text)
 
 
 def _known_fields(given: object) -> Mapping[str, object]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import re
 import select
 import ssl
 import weakref
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import botocore.session
 from botocore.exceptions import (
@@ -25,11 +26,21 @@ from compactor.stores.bodies import PIECE_BYTES, TimeIsUp
 from compactor.stores.translate import Again
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
+_BLANK_LINE = b"\r\n\r\n"
+# With a body of its length, and the connection left open.
+_STATUS = re.compile(r"HTTP/1\.1 (200|206|4\d\d|5\d\d) ")
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_UNUSUAL = frozenset({"connection", "keep-alive", "transfer-encoding"})
 _CONNECT_SECONDS = 5.0
 _MOST_IDLE = 64
 _JOINED_BYTES = 64 * 1024
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Origin(NamedTuple):
@@ -50,10 +61,10 @@ class Sent(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An answer, read to its end."""
+    """An answer, read to its end; the names of its headers are in small letters."""
 
     status: int
-    headers: http.client.HTTPMessage
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -89,17 +100,14 @@ class Connections:
         try:
             with _told_of_answers(url):
                 _send(connection, sent)
-                answer = http.client.HTTPResponse(connection.sock, method=sent.method)
-                answer.begin()
-                body = _body(answer, time_is_up)
-            stays = not answer.will_close
+                received, stays = _receive(connection.sock, sent.method, time_is_up)
         finally:
             idle = self._idle.setdefault(origin, [])
             if stays and len(idle) < _MOST_IDLE:
                 idle.append(connection)
             else:
                 connection.close()
-        return Received(answer.status, answer.headers, body)
+        return received
 
     def _usable(
         self, origin: Origin, url: str, silence_seconds: float
@@ -170,15 +178,76 @@ def _send(connection: http.client.HTTPConnection, sent: Sent) -> None:
         connection.sock.sendall(sent.body)
 
 
-def _body(answer: http.client.HTTPResponse, time_is_up: TimeIsUp) -> bytes:
-    pieces = []
-    while piece := answer.read(PIECE_BYTES):
+def _receive(sock: socket.socket, method: str, time_is_up: TimeIsUp) -> tuple[Received, bool]:
+    """An answer, and whether the connection stays open behind it."""
+    with sock.makefile("rb") as stream:
+        plain = None if method == "HEAD" else _plain_head(stream.peek())
+        if plain is not None:
+            stream.read(plain.size)
+            body = _body(stream, plain.length, time_is_up)
+            return Received(plain.status, plain.headers, body), True
+        answer = http.client.HTTPResponse(sock, method=method)
+        # What it would read from is in the buffer of the stream.
+        answer.fp.close()
+        answer.fp = stream
+        answer.begin()
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        body = _body(answer, None, time_is_up)
+        if answer.length:
+            expected = len(body) + answer.length
+            raise IncompleteReadError(actual_bytes=len(body), expected_bytes=expected)
+        return Received(answer.status, headers, body), not answer.will_close
+
+
+class _Head(NamedTuple):
+    """The head of a plain answer.
+
+    Attributes:
+        size: its own bytes.
+        length: those of the body.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    size: int
+    length: int
+
+
+def _plain_head(arrived: bytes) -> _Head | None:
+    """What an answer begins with; None where only http.client knows how to go on.
+
+    http.client takes as much CPU time for a head as signing and sending do: it reads it as that
+    of a mail.
+    """
+    end = arrived.find(_BLANK_LINE)
+    if end < 0:
+        return None
+    first, *lines = arrived[:end].decode("latin-1").split("\r\n")
+    status = _STATUS.match(first)
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not _NAME.fullmatch(name):
+            return None
+        headers[name.lower()] = value.strip(" \t")
+    length = headers.get("content-length", "")
+    plain = length.isdecimal() and length.isascii() and len(headers) == len(lines)
+    if status is None or not plain or not _UNUSUAL.isdisjoint(headers):
+        return None
+    return _Head(int(status[1]), headers, end + len(_BLANK_LINE), int(length))
+
+
+def _body(stream: _Readable, length: int | None, time_is_up: TimeIsUp) -> bytes:
+    """So many bytes; without a length all that there are."""
+    pieces: list[bytes] = []
+    left = PIECE_BYTES if length is None else length
+    while left and (piece := stream.read(min(left, PIECE_BYTES))):
         pieces.append(piece)
+        left = left if length is None else left - len(piece)
         if time_is_up():
             raise Again("the body came too slowly")
-    if answer.length:
-        had = sum(map(len, pieces))
-        raise IncompleteReadError(actual_bytes=had, expected_bytes=had + answer.length)
+    if length is not None and left:
+        raise IncompleteReadError(actual_bytes=length - left, expected_bytes=length)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.client import HTTPMessage
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -216,7 +215,7 @@ def _of_bucket(path: str) -> str:
 
 
 def _as_answer(request: Any, received: Received) -> AWSResponse:
-    headers: Any = dict(received.headers.items())
+    headers: Any = dict(received.headers)
     raw = HTTPResponse(
         io.BytesIO(received.body),
         headers,
@@ -229,7 +228,7 @@ def _as_answer(request: Any, received: Received) -> AWSResponse:
 
 
 def _as_nothing(request: Any) -> AWSResponse:
-    return _as_answer(request, Received(200, HTTPMessage(), b""))
+    return _as_answer(request, Received(200, {}, b""))
 
 
 @contextmanager

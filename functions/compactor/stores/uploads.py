@@ -284,7 +284,7 @@ def _begun(received: Received) -> str | None:
 
 def _part_etag(received: Received) -> str | None:
     sound = received.status == OK and not received.body
-    return (received.headers.get("ETag") or "").strip('"') or None if sound else None
+    return (received.headers.get("etag") or "").strip('"') or None if sound else None
 
 
 def _completed(received: Received) -> bool | None:

@@ -84,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
     given = input_from(args)
     settings = Settings.from_input(given)
     store = open_store(args.endpoint_url, settings.state.bucket)
-    machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
+    machine = Machine(
+        args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
+    )
     if args.engine == WORKFLOW:
         execution = execute(given, settings, store, machine)
     else:

@@ -10,6 +10,7 @@ embedded.embedded_s3               an S3 of our own, seeded at disk speed
     s3_http s3_reads s3_writes     what stands before it, and answers what is asked most
 definition model                   the state machine file, the nouns
     child wire patching                processes of ours, their messages, moto's parts replaced
+    forked                             children that need not load what this process has loaded
 partition_workers                  what `compactor run` uses instead: a pool of processes,
   partition_worker                 each of which works on one partition at a time
 spark_job spark_process            the Spark job of this machine

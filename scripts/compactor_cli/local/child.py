@@ -9,9 +9,20 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, Self, cast
 
 from compactor_cli.local import wire
+
+
+class _Process(Protocol):
+    """What is asked of a process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def kill(self) -> None: ...
 
 
 class Child:
@@ -36,7 +47,7 @@ class Child:
         log: IO[bytes] | int | None = None,
         detached: bool = False,
     ) -> None:
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             # -P: what lies in the working directory is not for Python to import.
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
@@ -45,8 +56,26 @@ class Child:
             env=environment,
             start_new_session=detached,
         )
-        self._orders = cast("IO[bytes]", self._process.stdin)
-        self._answers = cast("IO[bytes]", self._process.stdout)
+        orders, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        self._have(process, orders, answers)
+
+    @classmethod
+    def of(cls, process: _Process, orders: IO[bytes], answers: IO[bytes]) -> Self:
+        """A process that was started in another way.
+
+        Args:
+            process: which.
+            orders: where its standard input is written.
+            answers: where its standard output is read.
+        """
+        child = cls.__new__(cls)
+        child._have(process, orders, answers)
+        return child
+
+    def _have(self, process: _Process, orders: IO[bytes], answers: IO[bytes]) -> None:
+        self._process = process
+        self._orders = orders
+        self._answers = answers
 
     @property
     def pid(self) -> int:
@@ -80,6 +109,11 @@ class Child:
         if message is None:
             raise EOFError
         return message
+
+    def leave(self) -> None:
+        """Close this process's ends of its streams, in a process that has them by accident."""
+        self._orders.close()
+        self._answers.close()
 
     def peak_bytes(self) -> int:
         """Largest resident memory so far; 0 where the system does not tell."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
-import boto3
+import botocore.session
 
 from compactor_cli.extras import require
 from compactor_cli.installed import import_roots
@@ -185,6 +185,11 @@ def opened_log(path: Path | None) -> Iterator[IO[bytes] | int]:
         yield log
 
 
+def _configured_region() -> str | None:
+    region: str | None = botocore.session.get_session().get_config_variable("region")
+    return region
+
+
 def engine_environment(extra: Mapping[str, str], endpoint_url: str | None) -> dict[str, str]:
     """The environment of the engine and its handlers."""
     merged = {
@@ -195,7 +200,7 @@ def engine_environment(extra: Mapping[str, str], endpoint_url: str | None) -> di
         **extra,
     }
     if "AWS_DEFAULT_REGION" not in merged:
-        region = merged.get("AWS_REGION") or boto3.Session().region_name or REGION
+        region = merged.get("AWS_REGION") or _configured_region() or REGION
         merged["AWS_DEFAULT_REGION"] = region
     # obstore reads the one name, boto3 the other, Lambda sets both.
     merged["AWS_REGION"] = merged["AWS_DEFAULT_REGION"]

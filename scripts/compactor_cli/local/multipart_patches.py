@@ -14,6 +14,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from flask import has_request_context, request
@@ -40,6 +41,17 @@ _TYPE_HEADER = "x-amz-checksum-type"
 
 # Checksum type, value and number of checksummed pieces, as moto notes them on an object.
 _Checksum = tuple[str, str, int]
+
+
+class _NoFiles:
+    """What stands for ``tempfile`` in moto's models, where an object that is held needs no file."""
+
+    class SpooledTemporaryFile:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
 
 
 class HeldKey(models.FakeKey):
@@ -235,6 +247,9 @@ def install() -> None:
     for model in (HeldKey, models.FakeMultipart):
         replace(model, "instances_tracked", collections.deque(maxlen=0))
     replace(models, "FakeKey", HeldKey)
+    replace(models, "tempfile", _NoFiles)
+    # Nobody changes one, and each object has its own.
+    replace(models, "get_canned_acl", lru_cache(models.get_canned_acl))
     replace(models.FakeMultipart, "complete", _complete)
     replace(models.S3Backend, "upload_part", _upload_part)
     replace(models.S3Backend, "upload_part_copy", _upload_part_copy)

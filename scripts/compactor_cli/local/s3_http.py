@@ -10,9 +10,11 @@ import io
 import socketserver
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
+from functools import lru_cache, partial
 from typing import IO, Any, cast
 from urllib.parse import unquote
 
@@ -26,6 +28,7 @@ from werkzeug.serving import DechunkedInput
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Headers = list[tuple[str, str]]
 
+_BLANK_LINE = b"\r\n\r\n"
 _LONGEST_LINE = 65_536
 _MOST_HEADERS = 200
 _NO_BODY = ("204", "304")
@@ -42,6 +45,9 @@ class Server(socketserver.ThreadingTCPServer):
     Args:
         application: what to serve.
         port: of the loopback interface; 0 for any free one.
+
+    Attributes:
+        environ: what every request's has.
     """
 
     allow_reuse_address = True
@@ -52,6 +58,17 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self, application: Application, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Connection)
         self.application = application
+        self.environ = {
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": "127.0.0.1",
+            "SERVER_PORT": str(self.port),
+        }
 
     @property
     def port(self) -> int:
@@ -87,10 +104,11 @@ class _Connection(socketserver.StreamRequestHandler):
 
     def _serve_one(self) -> bool:
         """Answer one request; False when the connection has ended."""
-        line = _line(self.rfile)
+        line, headers = _head(cast("io.BufferedReader", self.rfile))
         if not line:
             return False
         environ = self._environ(line)
+        environ.update(headers)
         stays = _stays_open(environ)
         if not self._take_body(environ):
             return False
@@ -112,25 +130,16 @@ class _Connection(socketserver.StreamRequestHandler):
         if "://" in path:
             path = "/" + path.partition("://")[2].partition("/")[2]
         environ: dict[str, Any] = {
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
-            "wsgi.errors": sys.stderr,
-            "wsgi.multithread": True,
-            "wsgi.multiprocess": False,
-            "wsgi.run_once": False,
+            **self.server.environ,
             "REQUEST_METHOD": method,
-            "SCRIPT_NAME": "",
             "PATH_INFO": unquote(path, "latin-1") if "%" in path else path,
             "QUERY_STRING": query,
             "REQUEST_URI": target,
             "RAW_URI": target,
             "REMOTE_ADDR": self.client_address[0],
             "REMOTE_PORT": self.client_address[1],
-            "SERVER_NAME": "127.0.0.1",
-            "SERVER_PORT": str(self.server.port),
             "SERVER_PROTOCOL": version,
         }
-        environ.update(_headers(self.rfile))
         return environ
 
     def _take_body(self, environ: dict[str, Any]) -> bool:
@@ -203,13 +212,30 @@ class _Answer:
         lines = [f"HTTP/1.1 {self._status}"]
         lines += [f"{name}: {value}" for name, value in self._headers]
         if "date" not in names:
-            lines.append(f"Date: {formatdate(usegmt=True)}")
+            lines.append(f"Date: {_date(int(time.time()))}")
         bodiless = self.method == "HEAD" or self._status.startswith(_NO_BODY)
         if "content-length" not in names and not bodiless:
             lines.append(f"Content-Length: {length}")
         if not stays:
             lines.append("Connection: close")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+@lru_cache(2)
+def _date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)
+
+
+def _head(stream: io.BufferedReader) -> tuple[str, dict[str, Any]]:
+    """The first line of a request and its headers as WSGI names them; nothing at the end."""
+    arrived = stream.peek()
+    end = arrived.find(_BLANK_LINE)
+    if end < 0 or arrived.count(b"\n", 0, end) != arrived.count(b"\r\n", 0, end):
+        # In several pieces, with other ends of lines, or the end of the connection.
+        line = _line(stream)
+        return line, _headers(partial(_line, stream)) if line else {}
+    lines = iter(stream.read(end + len(_BLANK_LINE)).decode("latin-1").split("\r\n"))
+    return next(lines), _headers(partial(next, lines))
 
 
 def _line(stream: io.BufferedIOBase) -> str:
@@ -219,12 +245,16 @@ def _line(stream: io.BufferedIOBase) -> str:
     return line.rstrip(b"\r\n").decode("latin-1")
 
 
-def _headers(stream: io.BufferedIOBase) -> dict[str, Any]:
-    """The headers of a request as WSGI names them."""
+def _headers(following: Callable[[], str]) -> dict[str, Any]:
+    """The headers of a request as WSGI names them.
+
+    Args:
+        following: gives the next line, the last one empty.
+    """
     found: dict[str, Any] = {}
     underscored: _Headers = []
     for _ in range(_MOST_HEADERS):
-        line = _line(stream)
+        line = following()
         if not line:
             _keep_names(underscored, found)
             return found
@@ -235,13 +265,18 @@ def _headers(stream: io.BufferedIOBase) -> dict[str, Any]:
         if "_" in name:
             underscored.append((name, value))
             continue
-        key = name.upper().replace("-", "_")
-        if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
-            key = f"HTTP_{key}"
-            if key in found:
-                value = f"{found[key]},{value}"
+        key = _environ_name(name)
+        if key in found and key.startswith("HTTP_"):
+            value = f"{found[key]},{value}"
         found[key] = value
     raise _Malformed
+
+
+@lru_cache(1_000)
+def _environ_name(name: str) -> str:
+    """What WSGI calls a header."""
+    key = name.upper().replace("-", "_")
+    return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
 
 
 def _keep_names(underscored: _Headers, found: dict[str, Any]) -> None:

@@ -51,18 +51,37 @@ def serve_reads(application: Application) -> Application:
         bucket = buckets.get(bucket_name)
         if bucket is None:
             return application(environ, start_response)
-        if name and method == "HEAD" and _asks_for_head(environ, bucket, name):
-            return _serve_head(bucket.keys.get(name), start_response)
-        if name and method == "GET" and (key := _plain_object(environ, bucket, name)):
-            return _serve_object(key, start_response)
-        if not name and method == "GET" and (query := _plain_listing(environ)):
+        if name:
+            plain = _answer_of_object(environ, bucket, name, start_response)
+            return application(environ, start_response) if plain is None else plain
+        if method == "GET" and (query := _plain_listing(environ)):
             return _serve_listing(bucket, query, start_response)
         return application(environ, start_response)
 
     return serve
 
 
-def _serve_object(key: Any, start_response: Callable[..., Any]) -> list[bytes]:
+def _answer_of_object(
+    environ: Mapping[str, Any], bucket: Any, name: str, start_response: Callable[..., Any]
+) -> list[bytes] | None:
+    """What a plain GET or HEAD is answered; None for one that is not plain."""
+    if environ.get("QUERY_STRING") or any(header in environ for header in _NOT_PLAIN):
+        return None
+    key = bucket.keys.get(name)
+    if environ["REQUEST_METHOD"] == "HEAD":
+        plain = _asks_for_head(environ, bucket, key)
+        return _serve_head(key, environ, start_response) if plain else None
+    if key is not None:
+        plain = _asks_for_object(environ, key)
+        return _serve_object(key, environ, start_response) if plain else None
+    # moto alone knows what somebody else may know of a bucket.
+    known = "HTTP_AUTHORIZATION" in environ and bucket.policy is None and name.isprintable()
+    return _serve_missing(name, start_response) if known else None
+
+
+def _serve_object(
+    key: Any, environ: Mapping[str, Any], start_response: Callable[..., Any]
+) -> list[bytes]:
     body: bytes = key.value
     start_response(
         "200 OK",
@@ -72,42 +91,67 @@ def _serve_object(key: Any, start_response: Callable[..., Any]) -> list[bytes]:
             ("Content-Length", str(len(body))),
             ("Accept-Ranges", "bytes"),
             *((str(name), str(value)) for name, value in key.metadata.items()),
+            *_checksum(key, environ),
         ],
     )
     return [body]
 
 
-def _plain_object(environ: Mapping[str, Any], bucket: Any, name: str) -> Any | None:
-    """The object asked for, when nothing about the request or the object is special."""
-    if environ.get("QUERY_STRING") or any(header in environ for header in _NOT_PLAIN):
-        return None
-    key = bucket.keys.get(name)
-    if type(key) is not models.FakeKey or key.version_id != "null":
-        return None
-    if key.storage_class in _ARCHIVED or key.encryption or key.checksum_algorithm:
-        return None
-    wanted = environ.get("HTTP_IF_MATCH")
-    return key if wanted is None or wanted.strip('"') == key.etag.strip('"') else None
+def _checksum(key: Any, environ: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The headers that tell an object's checksum, where it has one and they are asked for."""
+    if not key.checksum_algorithm or environ.get("HTTP_X_AMZ_CHECKSUM_MODE") != "ENABLED":
+        return []
+    told = [(f"x-amz-checksum-{key.checksum_algorithm.lower()}", str(key.checksum_value))]
+    if key.checksum_type:
+        told.append(("x-amz-checksum-type", key.checksum_type))
+    return told
 
 
-def _asks_for_head(environ: Mapping[str, Any], bucket: Any, name: str) -> bool:
-    """True for a HEAD without anything special, of an object without, or of none."""
-    plain = not environ.get("QUERY_STRING") and not any(header in environ for header in _NOT_PLAIN)
-    if not plain or "HTTP_IF_MATCH" in environ or bucket.policy is not None:
+def _serve_missing(name: str, start_response: Callable[..., Any]) -> list[bytes]:
+    body = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>NoSuchKey</Code>'
+        f"<Message>The specified key does not exist.</Message><Key>{escape(name)}</Key></Error>"
+    ).encode()
+    headers = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
+    start_response("404 Not Found", headers)
+    return [body]
+
+
+def _asks_for_object(environ: Mapping[str, Any], key: Any) -> bool:
+    """True when there is nothing special about the object, and it is the one that is wanted."""
+    if not _plain_key(key, environ) or key.storage_class in _ARCHIVED or key.encryption:
         return False
-    key = bucket.keys.get(name)
-    if key is None:
-        return True
-    unversioned = type(key) is models.FakeKey and key.version_id == "null"
-    return unversioned and not key.checksum_algorithm
+    wanted = environ.get("HTTP_IF_MATCH")
+    return wanted is None or wanted.strip('"') == key.etag.strip('"')
 
 
-def _serve_head(key: Any | None, start_response: Callable[..., Any]) -> list[bytes]:
+def _plain_key(key: Any, environ: Mapping[str, Any]) -> bool:
+    """True for an object that is the only one of its key, and has no checksum of checksums.
+
+    moto alone knows what somebody without credentials may see of an object with a checksum.
+    """
+    if type(key) is not models.FakeKey or key.version_id != "null":
+        return False
+    signed = "HTTP_AUTHORIZATION" in environ and key.checksum_type != "COMPOSITE"
+    return signed or not key.checksum_algorithm
+
+
+def _asks_for_head(environ: Mapping[str, Any], bucket: Any, key: Any | None) -> bool:
+    """True for a HEAD without anything special, of an object without, or of none."""
+    if "HTTP_IF_MATCH" in environ or bucket.policy is not None:
+        return False
+    return key is None or _plain_key(key, environ)
+
+
+def _serve_head(
+    key: Any | None, environ: Mapping[str, Any], start_response: Callable[..., Any]
+) -> list[bytes]:
     if key is None:
         start_response("404 Not Found", [("Content-Type", "application/xml")])
         return []
     told = {**key.metadata, **key.response_dict, "Accept-Ranges": "bytes"}
-    start_response("200 OK", [(str(name), str(value)) for name, value in told.items()])
+    headers = [(str(name), str(value)) for name, value in told.items()]
+    start_response("200 OK", headers + _checksum(key, environ))
     return []
 
 

@@ -12,6 +12,7 @@ import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
@@ -145,7 +146,8 @@ def _plain_write(environ: Mapping[str, Any]) -> _Write:
     bucket = backend.buckets.get(bucket_name)
     if bucket is None or not _plain_name(name) or not _plain_bucket(bucket):
         raise _LeftToMoto
-    query = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
+    text = environ["QUERY_STRING"]
+    query = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
     return _Write(backend, bucket, name, query, _headers(environ), environ["wsgi.input"].read())
 
 
@@ -168,11 +170,21 @@ def _plain_bucket(bucket: Any) -> bool:
 
 
 def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
-    names = [name for name in environ if name.startswith("HTTP_")]
-    found = {name[5:].lower().replace("_", "-"): environ[name] for name in names}
-    if "CONTENT_TYPE" in environ:
-        found["content-type"] = environ["CONTENT_TYPE"]
-    return {name: value for name, value in found.items() if name not in _OF_TRANSPORT}
+    found = {}
+    for key, value in environ.items():
+        name = _header_name(key)
+        if name:
+            found[name] = value
+    return found
+
+
+@lru_cache(1_000)
+def _header_name(key: str) -> str:
+    """The header that WSGI calls so, in small letters; empty for any that changes nothing."""
+    if key != "CONTENT_TYPE" and not key.startswith("HTTP_"):
+        return ""
+    name = key.removeprefix("HTTP_").lower().replace("_", "-")
+    return "" if name in _OF_TRANSPORT else name
 
 
 def _put_object(write: _Write) -> _Answer:
