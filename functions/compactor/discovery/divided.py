@@ -19,7 +19,7 @@ from compactor.discovery.fleet import Fleet
 from compactor.discovery.joined import join
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.pieces import Division, Piece, Pieces, Stretch, open_counts
-from compactor.discovery.places import check_places
+from compactor.discovery.places import check_places, rests_of
 from compactor.discovery.search import Search, dates_of, partition_below
 from compactor.discovery.work import Discovery, Joined
 from compactor.errors import InvalidInput
@@ -214,7 +214,8 @@ def _count(
     ask: Ask, parallel: Parallel, watch: _Watch, stretch: Stretch, start: int
 ) -> dict[int, Tally]:
     """The counts from a partition of a stretch on, as far as they come."""
-    count = Count(ask.settings, ask.store, ask.committed, ask.fleet, watch)
+    rests = rests_of(ask.settings, ask.store, ask.now, ask.run_id)
+    count = Count(ask.settings, ask.store, ask.committed, ask.fleet, watch, rests=rests)
 
     def one(number: int) -> tuple[int, Tally]:
         partition = partition_below(ask.settings, stretch.prefixes[number])
@@ -262,6 +263,7 @@ def _piece(found: Found, start: int, end: int, counts: dict[int, Tally]) -> Piec
         found.lost,
         found.unpartitioned,
         counts,
+        found.resting,
     )
 
 
