@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Container, Sequence, Sized
+from functools import partial
 
 import msgspec
 
@@ -177,11 +178,11 @@ class _Counting:
         self._partition = partition
         self._known = count.committed(partition) if tally.against_log else None
         # What an earlier invocation counted is known by its sum alone.
-        self._seen = _Seen(self._has_log, forgotten=bool(tally.after))
+        self._seen = _Seen(partial(_has_log, count, partition), forgotten=bool(tally.after))
         # So is what it listed: a count that was left is never one of a partition at rest.
         rests = None if tally.after else count.rests
         self._record = rests.record(partition) if rests else None
-        self._listed = Fingerprint()
+        self._listed = Fingerprint() if self._record else None
         self.tally = tally
 
     def count(self) -> bool:
@@ -212,16 +213,16 @@ class _Counting:
 
     def resting(self) -> Resting:
         """The partition, where all of it was counted here, and it is at rest."""
-        rests, record = self._count.rests, self._record
-        if rests is None or record is None or self.tally.oversized:
+        rests, record, listed = self._count.rests, self._record, self._listed
+        if rests is None or record is None or listed is None or self.tally.oversized:
             return NOBODY
-        return rests.confirmed(record, self._partition, self._listed.seen) or NOBODY
+        return rests.confirmed(record, self._partition, listed.seen) or NOBODY
 
     def _add(self, page: Sequence[SourceObject]) -> None:
         if not page:
             return
         tally = self.tally
-        if self._record is not None:
+        if self._listed is not None:
             self._listed.add(page)
         counted = page
         if self._known is None:
@@ -265,11 +266,6 @@ class _Counting:
         tally.objects, tally.size, tally.against_log = objects, size, True
         self._known = known
         return True
-
-    def _has_log(self) -> bool:
-        place = layout.commits_prefix(self._count.settings, self._partition)
-        with blaming("s3_state_uri", self._count.settings):
-            return any(self._count.store.list_objects(*place))
 
 
 class _Seen:
@@ -316,6 +312,12 @@ class _Seen:
                 self._identities += one.identity
                 self._sizes.append(one.size)
         self._pages.clear()
+
+
+def _has_log(count: Count, partition: Partition) -> bool:
+    place = layout.commits_prefix(count.settings, partition)
+    with blaming("s3_state_uri", count.settings):
+        return any(count.store.list_objects(*place))
 
 
 def _size(page: Sequence[SourceObject]) -> int:
