@@ -148,7 +148,7 @@ def _document(
     return {
         "settings": settings.to_dict(),
         "totals": {
-            "partitions": len(forecasts),
+            "partitions": len(forecasts) + found.resting.partitions,
             "groups": sum(len(f.plan.groups) for f in forecasts),
             "objects": sum(f.objects for f in forecasts),
             "bytes": sum(f.bytes for f in forecasts),
