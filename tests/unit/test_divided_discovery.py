@@ -204,6 +204,21 @@ def test_a_discovery_that_would_take_long_is_shared_among_invocations() -> None:
     assert lists(store) == in_one(store)
 
 
+def test_the_time_of_the_search_says_nothing_of_the_pace_of_counting() -> None:
+    store = a_store([1] * 700)
+    deadline = Pages(store, 900)
+    # Of the level above there are 71 pages of ten prefixes, which take a second each, too.
+    store.hooks.after.append(
+        lambda call: (
+            setattr(deadline, "pages", deadline.pages - 1) if call.name == "list_level" else None
+        )
+    )
+    first = discover_on(ask(store, deadline, shares=True))
+    assert isinstance(first, Part)
+    assert 20 < first.counted < 40
+    assert first.stretches == (1, 2, 3)
+
+
 def test_where_the_account_runs_few_functions_few_share() -> None:
     store = a_store([1] * 700)
     few = Fleet(at_once=2)

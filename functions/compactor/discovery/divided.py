@@ -124,7 +124,7 @@ def _begin(ask: Ask, pieces: Pieces) -> Discovery | Part:
     with Parallel(ask.workers) as parallel:
         search = Search(ask.settings, ask.store, parallel)
         prefixes = [one.prefix for one in search.partitions(dates)]
-        watch.wanted = len(prefixes)
+        watch.begin(len(prefixes))
         stretch = Stretch(prefixes, {})
         counted = _count(ask, parallel, watch, stretch, 0)
     end = _first_open(counted, 0)
@@ -282,7 +282,12 @@ class _Watch:
         self._done = 0
         self._lock = threading.Lock()
         self._over = threading.Event()
+        self._at_begin = self._whole
         self.wanted = 0
+
+    def begin(self, wanted: int) -> None:
+        """So many partitions are known now: what went before tells nothing of the pace."""
+        self.wanted, self._at_begin = wanted, self._deadline.remaining_seconds()
 
     def __call__(self) -> bool:
         """Counting is to stop."""
@@ -319,4 +324,5 @@ class _Watch:
         return self._spent() / max(self._done, 1) * (self.wanted - self._done)
 
     def _spent(self) -> float:
-        return self._whole - self._deadline.remaining_seconds()
+        """By counting."""
+        return self._at_begin - self._deadline.remaining_seconds()
