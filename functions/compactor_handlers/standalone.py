@@ -162,6 +162,8 @@ class _Teller(Observer):
 
     def discovered(self, found: Discovery) -> None:
         metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))
+        resting = found.resting.partitions
+        metrics.add_metric(name="RestingPartitions", unit=MetricUnit.Count, value=resting)
         logger.info("discovered", partitions=len(found.items), oversized=len(found.oversized))
         for item in found.oversized:
             logger.error(_refusal(item))

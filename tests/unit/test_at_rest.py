@@ -222,7 +222,7 @@ def test_other_rules_bring_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rests(here)
 
 
-def test_another_window_of_dates_does_not() -> None:
+def test_another_window_of_dates_or_spark_beside_it_does_not() -> None:
     asked = {name: settings(date_format="%Y/%m/%d", **given) for name, given in WINDOWS.items()}
     assert len({at_rest.looked_by(one) for one in asked.values()}) == 1
 
@@ -231,6 +231,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "the last days": {"duration": 3},
     "more of them": {"duration": 30},
     "some days": {"start": "2026-01-01", "end": "2026-02-01"},
+    "with Spark beside it": {"duration": 3, "spark_engine": "emr", "emr_cluster_id": "j-ABC"},
 }
 
 

@@ -28,8 +28,8 @@ from compactor.settings.settings import Settings
 RECORD_VERSION = 1
 #: Of the program: to be raised by any change to which sources a plan leaves alone.
 PLAN_RULES = 1
-# Which partitions a run takes, and not what it does in them.
-_WINDOW_FIELDS = frozenset({"start", "end", "duration"})
+# Which partitions a run takes, and who else works for it; not what is done in a partition.
+_BESIDE = frozenset({"start", "end", "duration", "spark_engine", "emr_cluster_id"})
 
 
 class RestRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ NOBODY = Resting()
 
 def looked_by(settings: Settings) -> str:
     """Names everything but time, listing and log that decides what is to be done; 32 hex digits."""
-    asked = {name: one for name, one in settings.to_dict().items() if name not in _WINDOW_FIELDS}
+    asked = {name: one for name, one in settings.to_dict().items() if name not in _BESIDE}
     text = json.dumps([RULES, PLAN_RULES, asdict(settings.limits), asked], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
