@@ -141,17 +141,17 @@ MUTATIONS: Mapping[str, Mutation] = {
 }
 
 NOTICED: Mapping[str, int] = {
-    "If-Match on read": 79,
+    "If-Match on read": 29,
     "create-if-absent on commit": 3,
-    "ETag on delete": 48,
+    "ETag on delete": 55,
     "checksum on publish": 203,
     "commit before publish": 1,
-    "HEAD before delete": 67,
-    "comparison with the log on commit": 3,
-    "comparison of the log with the outputs that are there": 760,
+    "HEAD before delete": 71,
+    "comparison with the log on commit": 13,
+    "comparison of the log with the outputs that are there": 35,
     "S3's clock for retention": 133,
     "comparison with what was compacted of a key": 11,
-    "comparison with what others compacted meanwhile": 403,
+    "comparison with what others compacted meanwhile": 72,
     "look at what came back": 0,
     "record of what was cleaned up": 0,
     "what was listed of a partition at rest": 1,
