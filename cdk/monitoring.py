@@ -112,6 +112,7 @@ class Monitoring(Construct):
                 "Partitions",
                 count("WorkItems", "to Lambda"),
                 count("OversizedPartitions"),
+                count("RestingPartitions", "at rest"),
                 count("DuePartitions", "to clean up"),
             ),
             _graph("Objects", count("ObjectsIn", "in"), count("ObjectsOut", "out")),

@@ -129,6 +129,11 @@ def record_name(path: str, sequence: int) -> str:
     return f"{PARTITIONS}{path}cleaned/{sequence:020d}.json"
 
 
+def rest_key(settings: Settings, partition: Partition) -> tuple[str, str]:
+    """What a worker saw of a partition in which nothing was left to be done."""
+    return _state(settings, f"{PARTITIONS}{partition.path}at-rest.json")
+
+
 def passed_name(path: str, sequence: int) -> str:
     """Key below the state's prefix of what says that a commit of older rules is sound."""
     return f"{PARTITIONS}{path}passed/{sequence:020d}.json"

@@ -51,6 +51,10 @@ class SummedPage(Protocol):
         """Their keys up to the last slash, and with it, each once."""
         ...
 
+    def columns(self) -> Sequence[str]:
+        """As :func:`compactor.fingerprint.columns_of` gives them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OpenUpload:

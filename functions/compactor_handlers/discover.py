@@ -97,13 +97,19 @@ def _part(part: Part) -> dict[str, Any]:
 def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event) -> dict[str, Any]:
     """What is answered of a run whose work lists are written."""
     lists = begun.lists
-    counts = {"WorkItems": lists.item_count, "OversizedPartitions": lists.oversized_count}
+    resting = begun.found.resting.partitions
+    counts = {
+        "WorkItems": lists.item_count,
+        "OversizedPartitions": lists.oversized_count,
+        "RestingPartitions": resting,
+    }
     for name, count in counts.items():
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=count)
     logger.info(
         "discovered",
         partitions=lists.item_count,
         oversized=lists.oversized_count,
+        resting=resting,
         unpartitioned_objects=begun.found.unpartitioned.objects,
     )
     return {

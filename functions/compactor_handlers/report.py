@@ -32,8 +32,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     )
     result = report(identity, settings, store_for(settings, context))
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
-    logger.info("reported", status=result.status, partitions=len(result.partitions))
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
+    logger.info("reported", status=result.status, partitions=result.partition_count)
     bucket, key = layout.run_key(settings, event["run_id"], "report.json")
     return {
         "run_id": event["run_id"],

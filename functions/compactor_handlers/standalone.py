@@ -162,6 +162,8 @@ class _Teller(Observer):
 
     def discovered(self, found: Discovery) -> None:
         metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))
+        resting = found.resting.partitions
+        metrics.add_metric(name="RestingPartitions", unit=MetricUnit.Count, value=resting)
         logger.info("discovered", partitions=len(found.items), oversized=len(found.oversized))
         for item in found.oversized:
             logger.error(_refusal(item))
@@ -203,8 +205,8 @@ def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
         PartitionsFailed: not all of it succeeded.
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
-    logger.info("reported", status=result.status, partitions=len(result.partitions))
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
+    logger.info("reported", status=result.status, partitions=result.partition_count)
     if result.status == "failed":
         raise PartitionsFailed(result.cause)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")

@@ -8,7 +8,6 @@ none is given, the endpoint are found as boto3 finds them. docs/python.md has an
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from compactor.report.shown import Shown
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
 from compactor_cli.cleaning import Cleaning, Done
-from compactor_cli.commands.plan import Forecast, find, forecast, listing_of
+from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, skips
 from compactor_cli.commands.restore import Restored, Wish, restore_files, search
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
@@ -70,7 +69,7 @@ class Plan(_Result):
     """What a run would do now.
 
     Attributes:
-        found: the partitions, those for Spark apart.
+        found: the partitions, those for Spark, and how many are at rest, apart.
         forecasts: the plan of each partition that one worker takes.
     """
 
@@ -95,21 +94,19 @@ class Plan(_Result):
     @property
     def skipped(self) -> Mapping[str, int]:
         """Objects that would be left alone, by reason."""
-        counts: Counter[str] = Counter()
-        for one in self.forecasts:
-            for reason, skipped in one.plan.skipped.items():
-                counts[reason.value] += skipped.objects
-        return counts
+        return skips(self.found, self.forecasts)
 
     def _shown(self) -> Shown:
-        partitions = len(self.forecasts)
+        resting = self.found.resting
+        partitions = len(self.forecasts) + resting.partitions
         rows = (
             ("Partitions", f"{partitions:,}"),
             ("Outputs", f"{self.outputs:,}"),
             ("Objects", f"{self.objects:,}"),
             ("Bytes", human_bytes(self.bytes)),
         )
-        lines = [f"skipped: {n:,}, {reason}" for reason, n in sorted(self.skipped.items())]
+        lines = [resting.line] if resting.partitions else []
+        lines += [f"skipped: {n:,}, {reason}" for reason, n in sorted(self.skipped.items())]
         lines += [f"for Spark: {item.path or '(root)'}" for item in self.found.oversized]
         return Shown("What a run would do now (nothing was written)", ("", "Planned"), rows, lines)
 

@@ -60,7 +60,10 @@ class ListingPrices:
 def prices_of(found: Discovery) -> ListingPrices:
     """What listing costs a run over what discovery found."""
     counts = [item.objects for item in (*found.items, *found.oversized)]
-    return ListingPrices(sum(counts), _PASSES * _requests(counts))
+    resting = found.resting
+    # Discovery alone lists what is at rest.
+    once = max(resting.partitions, -(-resting.objects // _KEYS_PER_LIST))
+    return ListingPrices(sum(counts) + resting.objects, _PASSES * _requests(counts) + once)
 
 
 def _requests(counts: Iterable[int]) -> int:

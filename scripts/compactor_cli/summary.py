@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from compactor.log.at_rest import Resting
 from compactor.report.html import human_bytes
 from compactor.shown import visible
 from compactor_cli.console import counted, print_line, print_table
@@ -21,6 +22,8 @@ class Summary:
     Attributes:
         status: ``succeeded`` or ``failed``.
         partitions: partitions with at least one object.
+        resting: those of them at rest, which nobody looked at further; ``resting_objects`` lie in
+            them.
         records: records in the outputs; those of server-side copies are not counted.
         rejected: records that do not fit the schema of their Parquet output, kept beside it.
         skipped: objects left alone, by reason.
@@ -57,17 +60,23 @@ class Summary:
     warnings: tuple[str, ...] = ()
     overwritten: int = 0
     overwritten_example: str = ""
+    resting: int = 0
+    resting_objects: int = 0
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
         """The numbers of ``report.json``."""
         totals = report["totals"]
         # Reports of earlier versions have none.
+        resting = Resting(**report.get("resting", {}))
+        # Reports of earlier versions have none.
         overwritten = report.get("overwritten") or {"objects": 0, "examples": ()}
         return cls(
             run_id=report["run_id"],
             status=report["status"],
-            partitions=len(report["partitions"]) + len(report["oversized"]),
+            partitions=len(report["partitions"]) + len(report["oversized"]) + resting.partitions,
+            resting=resting.partitions,
+            resting_objects=resting.objects,
             objects_before=totals["objects_in"],
             objects_after=totals["objects_out"],
             bytes_before=totals["bytes_in"],
@@ -148,6 +157,8 @@ def print_summary(summary: Summary) -> None:
 def _print_left_alone(summary: Summary) -> None:
     if summary.headline:
         print_line(summary.headline)
+    if summary.resting:
+        print_line(Resting(summary.resting, summary.resting_objects).line)
     for reason, objects in sorted(summary.skipped.items()):
         print_line(f"left alone: {counted(objects, 'object')}, {reason}")
     for reason, one in summary.left_alone.items():

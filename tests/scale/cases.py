@@ -15,7 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from compactor.discovery.work import to_items_json
+from compactor.log.at_rest import NOBODY, Resting
+from compactor.model import Skipped, SkipReason
 from tests.scale import workflow
 from tests.scale.account import Account, Invocation, account
 from tests.scale.counts import SkippedCounts, counts_skipped
@@ -117,7 +121,8 @@ class _Run:
         self._plan_clean_up(found)
         self._report(found)
         figures = self._figures
-        figures.child = workflow.child(calls)
+        if calls:
+            figures.items, figures.child = self._case.partitions, workflow.child(calls)
         return figures
 
     def _discover(self) -> dict[str, Any]:
@@ -136,23 +141,40 @@ class _Run:
         self._figures.started("discover", max(1, len(stretches)))
         self._add_wall("discover", self._here.services.functions.start_seconds)
         statuses = [one["status"] for one in answers]
-        self._figures.parent = workflow.parent(statuses, stretches)
-        self._figures.list_bytes = len(to_items_json(list(self._whole.items())))
-        assert answers[-1]["item_count"] == self._case.partitions, "discovery found others"
+        works = bool(self._items)
+        self._figures.parent = workflow.parent(statuses, stretches, works=works)
+        items = list(self._whole.items()) if works else []
+        self._figures.list_bytes = len(to_items_json(items))
+        assert answers[-1]["item_count"] == len(items), "discovery found others"
         return answers[-1]
 
     def _counts(self, event: dict[str, Any]) -> SkippedCounts:
         """What a discovery of the sample takes; of that, no trace is left but the item list."""
         here, case = self._here, self._case
         before = dict(here.wire.stored)
-        one = here.call("discover", event, 1.0, _lists_a_partition, endless=True)
-        assert (one.answer["item_count"], one.answer["oversized_count"]) == (case.sampled, 0)
-        self._items = json.loads(here.wire.stored[one.answer["items"]["key"]].body)
+        one = here.call("discover", event, 1.0, _counts_a_partition, endless=True)
+        key = one.answer["items"]["key"]
+        self._items = json.loads(here.wire.stored[key].body)
+        told = json.loads(here.wire.stored[key.replace("items.json", "discovery.json")].body)
+        resting = msgspec.convert(told["resting"], Resting)
+        # All are alike.
+        assert one.answer["oversized_count"] == 0
+        assert (len(self._items), resting.partitions) in {(case.sampled, 0), (0, case.sampled)}
         here.wire.restore(before)
         here.wire.whole = self._whole
         weight = case.share / case.sampled
         pages = here.services.s3.page_keys
-        return SkippedCounts(lambda: here.meter, self._whole, pages, one.sample, weight)
+        each = self._of_one(resting)
+        return SkippedCounts(lambda: here.meter, self._whole, pages, one.sample, weight, each)
+
+    def _of_one(self, resting: Resting) -> Resting:
+        """One of the partitions that were found at rest, whole."""
+        if not resting.partitions:
+            return NOBODY
+        objects, size = self._whole.in_each, self._whole.in_each * self._whole.size
+        committed = {SkipReason.COMMITTED.value: Skipped(objects, size)}
+        assert resting.skipped.keys() == committed.keys()
+        return Resting(1, objects, size, committed)
 
     def _count_stretches(self, event: dict[str, Any], stretches: Sequence[int]) -> list[int]:
         """Beside each other; returns how many calls each of them took."""
@@ -176,6 +198,9 @@ class _Run:
 
     def _compact(self, found: dict[str, Any]) -> int:
         """Every partition of the sample; returns how many calls the last one took."""
+        if not self._items:
+            self._figures.wall["compact"] = 0.0
+            return 0
         calls = [self._compact_one(found, item) for item in self._items]
         others = len(calls) - 1
         for number, made in enumerate(calls):
@@ -238,12 +263,17 @@ class _Run:
         items_key = found["items"]["key"]
         items = wired.stored[items_key]
         receipts = f"{STATE}runs/{self._run_id}/receipts/"
+        if not self._items:
+            return self._reported(self._here.call("report", event))
         with self._copied(lambda key: key.startswith(receipts)) as weight:
             count = round(self._case.partitions / weight)
             listed = [self._whole.item(number) for number in range(count)]
             wired.stored[items_key] = Stored.of(to_items_json(listed), wired.now)
             one = self._here.call("report", event, weight, _reads_receipts)
         wired.stored[items_key] = items
+        return self._reported(one)
+
+    def _reported(self, one: Invocation) -> None:
         assert one.answer["status"] == "succeeded", one.answer
         self._figures.add(one)
         self._figures.started("report", 1)
@@ -272,6 +302,12 @@ class _Run:
 
 def _lists_a_partition(asked: Asked) -> bool:
     return asked.kind == "LIST" and asked.about == SOURCE_BUCKET and asked.key != ROOT
+
+
+def _counts_a_partition(asked: Asked) -> bool:
+    if asked.about == "state":
+        return asked.key.endswith(("/at-rest.json", "/commits/"))
+    return _lists_a_partition(asked)
 
 
 def _lists_logs(asked: Asked) -> bool:

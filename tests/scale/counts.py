@@ -15,6 +15,7 @@ from functools import partial
 from unittest import mock
 
 from compactor.discovery.counting import Tally
+from compactor.log.at_rest import Resting
 from compactor.model import Partition
 from tests.scale.keys import Keys
 from tests.scale.meter import Meter, Used
@@ -35,6 +36,7 @@ class SkippedCounts:
         page_keys: keys in a page of a listing.
         sample: what the partitions of the sample took together.
         weight: how often this is what one partition takes.
+        resting: what was found of a partition of the sample at rest; nothing where they are not.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class SkippedCounts:
         page_keys: int,
         sample: Used,
         weight: float,
+        resting: Resting,
     ) -> None:
+        self._resting = resting
         self._meter = meter
         self._keys = keys
         self._page_keys = page_keys
@@ -58,7 +62,7 @@ class SkippedCounts:
         self._done = 0
         self._lock = threading.Lock()
 
-    def __call__(self, *given: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
+    def __call__(self, *given: object, **_: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
         """A count; the last of what a real one is given tells when to stop."""
         stop = given[-1]
         assert callable(stop)
@@ -76,7 +80,7 @@ class SkippedCounts:
                 number = self._keys.number_of(partition.prefix)
                 tally.after = partition.prefix + self._keys.name(number, tally.objects - 1)
                 return partition, tally
-        tally.complete = True
+        tally.complete, tally.resting = True, self._resting
         return partition, tally
 
     def _list_page(self) -> None:

@@ -21,6 +21,7 @@ class Figures:
         longest: seconds of the longest invocation of each function.
         payloads: bytes of the largest state, by where.
         list_bytes: of the item list.
+        items: partitions that are worked on, each by a child execution.
         wall: seconds of each phase.
         memory: peak in MB, by function.
     """
@@ -38,6 +39,7 @@ class Figures:
     list_bytes: int = 0
     parent: Walked = NOWHERE
     child: Walked = NOWHERE
+    items: int = 0
     wall: dict[str, float] = field(default_factory=dict)
     memory: dict[str, float] = field(default_factory=dict)
 
@@ -86,7 +88,7 @@ class Figures:
         others = self.of_kind("GET") - self.source_gets + self.of_kind("HEAD")
         parts["other GET and HEAD"] = others * prices.get
         parts["Lambda"] = sum(self._of_functions())
-        transitions = self.parent.transitions + self.partitions * self.child.transitions
+        transitions = self.parent.transitions + self.items * self.child.transitions
         parts["Step Functions"] = transitions * prices.transition
         return parts
 

@@ -63,7 +63,8 @@ class RealRuns:
     def _carry_out(self, run_id: str) -> None:
         found = self._call("discover", {"input": CASE.input, "run_id": run_id, "started_at": ""})
         items = json.loads(self.store.contents(LAKE_BUCKET)[found["items"]["key"]])
-        assert len(items) == PARTITIONS
+        # Nothing has come before the last run.
+        assert len(items) == (0 if run_id == "run-3" else PARTITIONS)
         state = {"run_id": run_id, "settings": found["settings"]}
         for item in items:
             done = self._call("compact_partition", {**state, "partition": item})

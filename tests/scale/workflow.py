@@ -41,15 +41,20 @@ class Walked:
 NOWHERE = Walked(0, 0)
 
 
-def parent(discoveries: Sequence[str], stretches: Sequence[int] = ()) -> Walked:
+def parent(
+    discoveries: Sequence[str], stretches: Sequence[int] = (), *, works: bool = True
+) -> Walked:
     """The execution of a run.
 
     Args:
         discoveries: the status that each call of discovery told, before the stretches and behind.
         stretches: how many calls each of them took.
+        works: there is a partition to be worked on.
     """
     ways = {"more": "Discover", "shared": "CountStretches", "done": "IsThereWork"}
     chosen = {"IsDiscovered": [ways[status] for status in discoveries]}
+    if not works:
+        chosen["IsThereWork"] = ["NothingToDo"]
     counted = [_calls("IsStretchCounted", "CountStretch", "StretchCounted", n) for n in stretches]
     return _walk(_definition(), chosen, {"CountStretches": counted})
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from math import inf
 from unittest.mock import patch
 
+from compactor.fingerprint import Fingerprint, Seen
 from compactor.log.entries import Commit
+from compactor.model import CompactionPlan
 from compactor.outputs.publish import publish
 from compactor.runs.progress import PartitionProgress
+from compactor.runs.resting import RestNotes
 from tests.simulation.faults import Guard
 
 
@@ -95,6 +99,31 @@ def _never_look_back() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _compare_numbers_alone() -> Iterator[None]:
+    def seen(self: Fingerprint) -> Seen:
+        return Seen(self._objects, 0, "")
+
+    with patch("compactor.fingerprint.Fingerprint.seen", property(seen)):
+        yield
+
+
+@contextmanager
+def _forget_that_time_passes() -> Iterator[None]:
+    with patch("compactor.runs.resting.RestNotes._until", lambda *_: inf):
+        yield
+
+
+@contextmanager
+def _leave_a_record_unseen() -> Iterator[None]:
+    with patch("compactor.runs.resting.RestNotes._decision", _nothing_to_do):
+        yield
+
+
+def _nothing_to_do(self: RestNotes, *_: object) -> CompactionPlan:
+    return CompactionPlan(self._run.partition, ())
+
+
 MUTATIONS: Mapping[str, Mutation] = {
     **{guard.value: Mutation(frozenset({guard})) for guard in Guard},
     "commit before publish": Mutation(applied=_publish_before_commit),
@@ -106,21 +135,27 @@ MUTATIONS: Mapping[str, Mutation] = {
     "comparison with what others compacted meanwhile": Mutation(applied=_forget_what_others_wrote),
     "look at what came back": Mutation(applied=_never_look_back),
     "record of what was cleaned up": Mutation(applied=_keep_no_record),
+    "what was listed of a partition at rest": Mutation(applied=_compare_numbers_alone),
+    "age of what is left in a partition at rest": Mutation(applied=_forget_that_time_passes),
+    "one more plan before a partition is at rest": Mutation(applied=_leave_a_record_unseen),
 }
 
 NOTICED: Mapping[str, int] = {
-    "If-Match on read": 79,
+    "If-Match on read": 29,
     "create-if-absent on commit": 3,
-    "ETag on delete": 48,
+    "ETag on delete": 55,
     "checksum on publish": 203,
     "commit before publish": 1,
-    "HEAD before delete": 67,
-    "comparison with the log on commit": 3,
-    "comparison of the log with the outputs that are there": 760,
+    "HEAD before delete": 71,
+    "comparison with the log on commit": 13,
+    "comparison of the log with the outputs that are there": 35,
     "S3's clock for retention": 133,
     "comparison with what was compacted of a key": 11,
-    "comparison with what others compacted meanwhile": 403,
+    "comparison with what others compacted meanwhile": 72,
     "look at what came back": 0,
     "record of what was cleaned up": 0,
+    "what was listed of a partition at rest": 1,
+    "age of what is left in a partition at rest": 12,
+    "one more plan before a partition is at rest": 12,
 }
 """Seeds of schedules that noticed; one that is no longer right costs time, no more."""

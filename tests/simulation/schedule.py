@@ -342,7 +342,7 @@ class _Schedule:
 
     def _come_to_rest(self) -> None:
         for _ in range(_CALLS_TO_REST):
-            receipt = self._worker_at_the_end()
+            receipt = self._worker_at_the_end(discovers=True)
             if receipt is not None and receipt.status == "done" and not receipt.counts.objects_in:
                 break
         else:
@@ -354,12 +354,12 @@ class _Schedule:
         if missing:
             raise Violation(f"records {sorted(missing)} were left in the source")
         before = self.world.s3.count("read_source"), self.world.s3.contents(LAKE, DATA)
-        self._worker_at_the_end()
+        self._worker_at_the_end(discovers=False)
         if before != (self.world.s3.count("read_source"), self.world.s3.contents(LAKE, DATA)):
             raise Violation("a run with nothing to do read a source or changed an output")
 
-    def _worker_at_the_end(self) -> Receipt | None:
-        process = self.world.worker()
+    def _worker_at_the_end(self, *, discovers: bool) -> Receipt | None:
+        process = self.world.worker(discovers=discovers)
         self._processes.append(process)
         self._finish(process)
         if isinstance(process.error, IntegrityError):

@@ -8,6 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from math import inf
 
+from compactor.discovery.counting import Count
+from compactor.discovery.fleet import Fleet
+from compactor.discovery.places import rests_of
 from compactor.errors import (
     CompactorError,
     IntegrityError,
@@ -22,6 +25,7 @@ from compactor.model import PASSING_REASONS
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
+from compactor.whole.begin import committed_in
 from tests.simulation.choices import Choices
 from tests.simulation.contents import MENU, contents
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard
@@ -82,6 +86,7 @@ class World:
         spoiled: something happened that a worker may answer with IntegrityError.
         tampered: outputs that somebody changed or deleted, as they were.
         damaged: objects of the state that somebody deleted or swapped, as they were.
+        found_at_rest: how often discovery found nothing to be done.
         earlier_etag: keys of sources that were put with the ETag that they had before another
             one. Where a worker commits what it read in between, nobody sees that they came later.
     """
@@ -109,6 +114,7 @@ class World:
         self._delivered: dict[str, list[bytes]] = {}
         self._deliveries = 0
         self.rights_changed = False
+        self.found_at_rest = 0
         self._started: Counter[str] = Counter()
 
     # Producers.
@@ -270,16 +276,30 @@ class World:
 
     # Processes.
 
-    def worker(self, *, twin_of: str | None = None, patience: float = inf) -> Process:
-        """An invocation for the partition; a twin has the run id of another."""
+    def worker(
+        self,
+        *,
+        twin_of: str | None = None,
+        patience: float = inf,
+        discovers: bool | None = None,
+    ) -> Process:
+        """An invocation for the partition; a twin has the run id of another.
+
+        Half of all runs begin with discovery, and do nothing where that finds the partition at
+        rest; unless it is said which.
+        """
         run_id = twin_of or self.named("run")
         deadline = Patience(patience)
         # Half of all invocations are carried out by one process, which remembers.
         self._workers += 1
         seen = self._seen if self._workers % 2 else SeenState()
+        if discovers is None:
+            discovers = self._workers % 4 >= 2
 
         def work() -> Receipt:
             client = self.client(process, deadline)
+            if discovers and self._is_at_rest(client, run_id):
+                return Receipt(PARTITION.path, run_id, "done")
             run = PartitionRun(
                 PARTITION, self.settings, client, self.machine_clock, deadline, run_id, seen=seen
             )
@@ -288,6 +308,15 @@ class World:
         name = f"{self.named('worker')} ({run_id})"
         process = Process(name, work)
         return process
+
+    def _is_at_rest(self, client: Client, run_id: str) -> bool:
+        """What discovery says of the partition, by one listing of its own."""
+        rests = rests_of(self.settings, client, self.machine_clock.now(), run_id)
+        committed = committed_in(self.settings, client)
+        count = Count(self.settings, client, committed, Fleet(), rests=rests)
+        _, tally = count((PARTITION, None))
+        self.found_at_rest += tally.resting.partitions
+        return bool(tally.resting.partitions)
 
     def reader(self) -> Process:
         """A query engine: lists the destination, then reads what it saw."""

@@ -22,8 +22,10 @@ from compactor.discovery.counting import Tally
 from compactor.discovery.pieces import Division, Piece, Stretch
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
+from compactor.fingerprint import Seen
 from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
 from compactor.log import encoding
+from compactor.log.at_rest import Resting, RestRecord
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
@@ -59,9 +61,12 @@ OBJECTS: dict[str, Any] = {
     "LeftAlone": LeftAlone,
     "CleanUpRecord": CleanUpRecord,
     "PassedRecord": PassedRecord,
+    "RestRecord": RestRecord,
+    "Seen": Seen,
     "ProbeRecord": ProbeRecord,
     "Finding": Finding,
     "Discovery": DiscoveryLine,
+    "Resting": Resting,
     "Division": Division,
     "Stretch": Stretch,
     "Tally": Tally,

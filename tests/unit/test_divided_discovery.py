@@ -19,12 +19,15 @@ from compactor.discovery.pieces import Piece, Pieces
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import Discovery, Joined
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.model import Skipped
+from compactor.model import Partition, Skipped
 from compactor.ports import Deadline
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
-from tests.support.memory_store import Call, Crashed, MemoryStore
+from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
 NOW = 1_770_000_000.0
+DAY = 86_400.0
 RUN = "run-1"
 HOME = f"_compactor/data/runs/{RUN}/"
 
@@ -127,6 +130,48 @@ def test_the_lists_of_many_invocations_are_those_of_one(
     assert lists(store) == expected
 
 
+def at_rest(store: MemoryStore, partitions: int) -> None:
+    """All of them are compacted, and something new comes to every fourth."""
+    for number in range(partitions):
+        path = f"{number:03}/"
+        partition = Partition("source", f"logs/{path}", path)
+        run = PartitionRun(partition, settings(), store, ManualClock(NOW), Forever(), "run-0")
+        assert record_partition(run, Counts()).status == "done"
+    for number in range(0, partitions, 4):
+        store.seed("source", f"logs/{number:03}/new", b"x", last_modified=NOW - DAY)
+
+
+@pytest.mark.parametrize("pages", [3, 5, 9, 40, 900])
+@pytest.mark.parametrize("shares", [False, True])
+def test_partitions_at_rest_are_in_no_list_of_many_invocations_either(
+    pages: int, shares: bool
+) -> None:
+    store = MemoryStore(ManualClock(NOW), page_size=10)
+    store.add_bucket("lake")
+    for number in range(12):
+        for n in range(25):
+            key = f"logs/{number:03}/{n:04}.json"
+            store.seed("source", key, b'{"id": %d}\n' % n, last_modified=NOW - DAY)
+    at_rest(store, 12)
+    one = discover(settings(), store, NOW, committed=lambda _: frozenset())
+    assert (one.resting.partitions, one.resting.objects) == (9, 225)
+    assert [item.path for item in one.items] == ["000/", "004/", "008/"]
+    answers = in_parts(store, pages, shares=shares)
+    found = answers[-1]
+    if isinstance(found, Discovery):
+        assert found == one
+        return
+    assert isinstance(found, Joined)
+    paths = [item["path"] for item in lists(store)[0]]
+    assert set(paths) >= {"000/", "004/", "008/"}
+    # What an invocation leaves in the middle of a partition is not known to the next.
+    assert found.items == len(paths) <= 3 + len(answers)
+    assert found.resting.partitions == 12 - len(paths)
+    assert found.resting.objects == 25 * found.resting.partitions
+    committed = found.resting.skipped.get("already_committed", Skipped(0, 0))
+    assert committed.objects == found.resting.objects
+
+
 def test_it_gets_on_with_every_invocation_and_tells_how_far() -> None:
     store = a_store([30] * 20)
     answers = in_parts(store, 8)
@@ -157,6 +202,21 @@ def test_a_discovery_that_would_take_long_is_shared_among_invocations() -> None:
     assert isinstance(last, Joined)
     assert (last.items, last.oversized, last.unpartitioned.objects) == (700, 0, 1)
     assert lists(store) == in_one(store)
+
+
+def test_the_time_of_the_search_says_nothing_of_the_pace_of_counting() -> None:
+    store = a_store([1] * 700)
+    deadline = Pages(store, 900)
+    # Of the level above there are 71 pages of ten prefixes, which take a second each, too.
+    store.hooks.after.append(
+        lambda call: (
+            setattr(deadline, "pages", deadline.pages - 1) if call.name == "list_level" else None
+        )
+    )
+    first = discover_on(ask(store, deadline, shares=True))
+    assert isinstance(first, Part)
+    assert 20 < first.counted < 40
+    assert first.stretches == (1, 2, 3)
 
 
 def test_where_the_account_runs_few_functions_few_share() -> None:

@@ -155,7 +155,7 @@ def test_discover_tells_where_the_work_lists_lie(
 ) -> None:
     found = logs.discover()
     told = [metrics_of(one) for one in emitted(capsys) if "ColdStart" not in one]
-    assert told == [{"WorkItems": 2, "OversizedPartitions": 0}]
+    assert told == [{"WorkItems": 2, "OversizedPartitions": 0, "RestingPartitions": 0}]
     assert (found["run_id"], found["started_at"], found["work"]) == ("run-1", STARTED, True)
     assert (found["item_count"], found["oversized_count"]) == (2, 0)
     assert found["run_uri"] == f"s3://{logs.lake}/_compactor/compacted/runs/run-1/"

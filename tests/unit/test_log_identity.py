@@ -323,7 +323,7 @@ def test_a_run_with_nothing_to_do_does_not_list_outputs() -> None:
 
 def as_before(world: World) -> None:
     """What a version without identities would have left."""
-    take_away(world, "identity.json", ".checkpoint", ".witness")
+    take_away(world, "identity.json", ".checkpoint", ".witness", "at-rest")
     for key, body in world.store.contents("lake", f"{STATE}partitions/").items():
         world.store.seed("lake", key, encode_commit(replace(decode_commit(body), log_id="")))
 

@@ -122,9 +122,9 @@ def test_without_time_for_a_partition_the_answer_is_more_and_names_what_is_left(
     assert metrics_of(emitted(capsys)[-1])["PartitionsLeft"] == 3
 
 
-# How often discovery looks at the clock: at its start, and of each partition before it is asked
-# for, before it is counted, and after its page.
-DISCOVERY_OF_ONE, DISCOVERY_OF_THREE = 1 + 3, 1 + 3 * 3
+# How often discovery looks at the clock: at its start, when it knows the partitions, and of each
+# before it is asked for, before it is counted, and after its page.
+DISCOVERY_OF_ONE, DISCOVERY_OF_THREE = 2 + 3, 2 + 3 * 3
 
 
 def test_a_call_in_which_not_all_could_be_counted_is_gone_on_with(place: Place) -> None:

@@ -23,6 +23,7 @@ from compactor.whole.ports import Observer
 from compactor.whole.progress import RunProgress
 from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.installed import definition
+from compactor_cli.summary import Summary
 from tests.support.examples import LONG_AGO, NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -438,3 +439,54 @@ def test_an_order_and_an_answer_pass_through_a_message_unchanged() -> None:
     assert ended.report.totals.objects_in == 4
     assert Answer(MORE).status not in {one.status for one in kept}
     assert Task.COMPACT.value == "compact"
+
+
+# Partitions at rest.
+
+
+def test_a_second_run_passes_over_partitions_at_rest_and_its_report_counts_them() -> None:
+    world = World("a/", "b/", "c/")
+    world.run()
+    world.store.seed("source", "logs/c/2.json", b'{"n":2}\n', last_modified=LONG_AGO)
+    ended = world.run(run_id="run-2")
+    report = ended.report
+    assert report is not None
+    assert (report.status, report.totals.objects_in) == ("succeeded", 1)
+    assert [one.path for one in report.partitions] == ["c/"]
+    assert (report.partition_count, report.resting.partitions, report.resting.objects) == (3, 2, 4)
+    # Two of the others, and the two that were at rest with theirs.
+    assert report.skipped["already_committed"].objects == 6
+    line = "at rest: 2 partitions (4 objects), not looked at further"
+    assert line in str(report)
+    page = world.store.get(*layout.run_key(world.settings, "run-2", "report.html")).decode()
+    assert "Partitions at rest, not looked at further: 2 with 4 objects" in page
+    document = json.loads(world.store.get(*layout.run_key(world.settings, "run-2", "report.json")))
+    summary = Summary.of(document, 1.0, "s3://lake/report.json")
+    assert (summary.partitions, summary.resting, summary.resting_objects) == (3, 2, 4)
+    # A report of a version before tells of none.
+    del document["resting"]
+    assert Summary.of(document, 1.0, "").resting == 0
+
+
+def test_a_run_in_which_all_is_at_rest_lists_each_partition_once_and_asks_no_worker() -> None:
+    world = World("a/", "b/")
+    world.run()
+    world.store.calls.clear()
+    ended = world.run(run_id="run-2")
+    assert ended.report is not None
+    assert (ended.report.status, ended.report.partitions) == ("succeeded", [])
+    for path in ("a/", "b/"):
+        assert world.store.count("list_objects", bucket="source", prefix=f"logs/{path}") == 1
+    assert world.store.count("read_source", "create", "create_upload") == 0
+
+
+def test_what_is_at_rest_is_cleaned_up_when_its_retention_has_passed() -> None:
+    world = World("a/", "b/", clean_up="delete", retention_days=7)
+    world.run()
+    world.clock.advance(8 * DAY)
+    ended = world.run(run_id="run-2")
+    assert ended.report is not None
+    assert ended.report.resting.partitions == 2
+    assert ended.report.clean_up is not None
+    assert ended.report.clean_up.deleted == 4
+    assert world.store.contents("source") == {}

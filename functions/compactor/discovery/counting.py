@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Container, Sequence, Sized
+from functools import partial
 
 import msgspec
 
@@ -19,6 +20,8 @@ from compactor.discovery.search import skipped_of
 from compactor.discovery.speed import speed_for
 from compactor.discovery.work import WorkItem, blaming
 from compactor.errors import TransientStoreError
+from compactor.fingerprint import Fingerprint
+from compactor.log.at_rest import NOBODY, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
 from compactor.ports import ObjectStore, SummedPage
 from compactor.settings.settings import Settings
@@ -50,6 +53,7 @@ class Tally(msgspec.Struct, omit_defaults=True):
         alone: no partition at all, for its keys would be too long; its objects are left alone.
         lost: sources in levels below the partition that name a column.
         examples: keys of what is left alone.
+        resting: the partition, where it was found at rest.
     """
 
     objects: int = 0
@@ -62,6 +66,7 @@ class Tally(msgspec.Struct, omit_defaults=True):
     alone: bool = False
     lost: NamedLevels = NamedLevels()
     examples: tuple[str, ...] = ()
+    resting: Resting = NOBODY
 
     @property
     def begun(self) -> bool:
@@ -69,12 +74,12 @@ class Tally(msgspec.Struct, omit_defaults=True):
         return self.complete or bool(self.after) or self.against_log
 
     def work_item(self, partition: Partition) -> WorkItem | None:
-        """What is to be done about the partition; None when it is empty.
+        """What is to be done about the partition; None when it is empty, or at rest.
 
-        Even a partition with every object committed stays a work item, because a commit may wait
-        for its output and a source for its clean-up.
+        Even a partition with every object committed is a work item until a worker has seen that
+        no commit waits for its output.
         """
-        if self.alone or not (self.objects or self.against_log):
+        if self.alone or self.resting.partitions or not (self.objects or self.against_log):
             return None
         return WorkItem(partition.path, partition.bucket, partition.prefix, self.objects, self.size)
 
@@ -88,6 +93,7 @@ class Count:
         committed: asked of partitions that hold more than one worker may take.
         fleet: the workers.
         stop: true when a count is to be left between two pages.
+        rests: tells which partitions are at rest; None where none can be.
     """
 
     def __init__(
@@ -97,12 +103,15 @@ class Count:
         committed: Committed,
         fleet: Fleet,
         stop: Callable[[], bool] = lambda: False,
+        *,
+        rests: Rests | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
         self.committed = committed
         self.processors = fleet.processors
         self.stop = stop
+        self.rests = rests
         places = (settings.destination.prefix, f"{settings.state.prefix}partitions/")
         self._longest_path = MAX_KEY_BYTES - LONGEST_NAME - max(len(p.encode()) for p in places)
 
@@ -117,6 +126,8 @@ class Count:
         counting = _Counting(self, partition, tally)
         while not counting.count():
             counting = _Counting(self, partition, Tally(against_log=True))
+        if counting.tally.complete:
+            counting.tally.resting = counting.resting()
         if self.settings.columnar and counting.tally.complete:
             # Rows are written by Spark alone, however few they are.
             counting.tally.oversized = True
@@ -167,7 +178,11 @@ class _Counting:
         self._partition = partition
         self._known = count.committed(partition) if tally.against_log else None
         # What an earlier invocation counted is known by its sum alone.
-        self._seen = _Seen(self._has_log, forgotten=bool(tally.after))
+        self._seen = _Seen(partial(_has_log, count, partition), forgotten=bool(tally.after))
+        # So is what it listed: a count that was left is never one of a partition at rest.
+        rests = None if tally.after else count.rests
+        self._record = rests.record(partition) if rests else None
+        self._listed = Fingerprint() if self._record else None
         self.tally = tally
 
     def count(self) -> bool:
@@ -196,10 +211,19 @@ class _Counting:
         tally.complete = True
         return True
 
+    def resting(self) -> Resting:
+        """The partition, where all of it was counted here, and it is at rest."""
+        rests, record, listed = self._count.rests, self._record, self._listed
+        if rests is None or record is None or listed is None or self.tally.oversized:
+            return NOBODY
+        return rests.confirmed(record, self._partition, listed.seen) or NOBODY
+
     def _add(self, page: Sequence[SourceObject]) -> None:
         if not page:
             return
         tally = self.tally
+        if self._listed is not None:
+            self._listed.add(page)
         counted = page
         if self._known is None:
             self._seen.add(page)
@@ -242,11 +266,6 @@ class _Counting:
         tally.objects, tally.size, tally.against_log = objects, size, True
         self._known = known
         return True
-
-    def _has_log(self) -> bool:
-        place = layout.commits_prefix(self._count.settings, self._partition)
-        with blaming("s3_state_uri", self._count.settings):
-            return any(self._count.store.list_objects(*place))
 
 
 class _Seen:
@@ -293,6 +312,12 @@ class _Seen:
                 self._identities += one.identity
                 self._sizes.append(one.size)
         self._pages.clear()
+
+
+def _has_log(count: Count, partition: Partition) -> bool:
+    place = layout.commits_prefix(count.settings, partition)
+    with blaming("s3_state_uri", count.settings):
+        return any(count.store.list_objects(*place))
 
 
 def _size(page: Sequence[SourceObject]) -> int:

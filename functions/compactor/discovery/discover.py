@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from compactor.discovery.counting import Committed, Count, Tally
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.places import NamedLevels, check_places, refuse_named_levels
+from compactor.discovery.places import NamedLevels, check_places, refuse_named_levels, rests_of
 from compactor.discovery.search import Search, dates_of
 from compactor.discovery.work import (
     Discovery,
@@ -16,6 +16,7 @@ from compactor.discovery.work import (
     to_items_json,
     write_work,
 )
+from compactor.log.at_rest import NOBODY
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -40,7 +41,7 @@ def discover(
     fleet: Fleet | None = None,
     workers: int = 16,
 ) -> Discovery:
-    """Find every partition that holds an object, in order of parents and dates.
+    """Find every partition that holds an object, and is not at rest, in order.
 
     Args:
         settings: what the run shall do.
@@ -59,7 +60,8 @@ def discover(
     """
     dates = dates_of(settings, now)
     check_places(settings, store)
-    count = Count(settings, store, committed, fleet or Fleet())
+    rests = rests_of(settings, store, now)
+    count = Count(settings, store, committed, fleet or Fleet(), rests=rests)
     found = Found(settings)
     with Parallel(workers) as parallel:
         search = Search(settings, store, parallel)
@@ -78,6 +80,7 @@ class Found:
         self.oversized: list[WorkItem] = []
         self.lost = NamedLevels()
         self.unpartitioned = Skipped(0, 0)
+        self.resting = NOBODY
 
     def add(self, counted: Iterable[tuple[Partition, Tally]]) -> None:
         """Take over counts that are complete."""
@@ -85,10 +88,11 @@ class Found:
             if tally.alone:
                 self.skip(Skipped(tally.objects, tally.size, tally.examples))
                 continue
+            self.resting = self.resting.plus(tally.resting)
+            self.lost = self.lost.plus(tally.lost)
             item = tally.work_item(partition)
             if item is not None:
                 (self.oversized if tally.oversized else self.items).append(item)
-                self.lost = self.lost.plus(tally.lost)
 
     def skip(self, skipped: Skipped) -> None:
         """Objects that no partition holds."""
@@ -97,7 +101,8 @@ class Found:
     @property
     def objects(self) -> int:
         """Those of all partitions."""
-        return sum(one.objects for items in (self.items, self.oversized) for one in items)
+        counted = sum(one.objects for items in (self.items, self.oversized) for one in items)
+        return counted + self.resting.objects
 
     def discovery(self) -> Discovery:
         """All of it.
@@ -106,4 +111,4 @@ class Found:
             InvalidInput: no source could be compacted without losing a column.
         """
         refuse_named_levels(self._settings, [self.lost], self.objects)
-        return Discovery(tuple(self.items), tuple(self.oversized), self.unpartitioned)
+        return Discovery(tuple(self.items), tuple(self.oversized), self.unpartitioned, self.resting)

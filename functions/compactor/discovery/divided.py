@@ -19,7 +19,7 @@ from compactor.discovery.fleet import Fleet
 from compactor.discovery.joined import join
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.pieces import Division, Piece, Pieces, Stretch, open_counts
-from compactor.discovery.places import check_places
+from compactor.discovery.places import check_places, rests_of
 from compactor.discovery.search import Search, dates_of, partition_below
 from compactor.discovery.work import Discovery, Joined
 from compactor.errors import InvalidInput
@@ -124,7 +124,7 @@ def _begin(ask: Ask, pieces: Pieces) -> Discovery | Part:
     with Parallel(ask.workers) as parallel:
         search = Search(ask.settings, ask.store, parallel)
         prefixes = [one.prefix for one in search.partitions(dates)]
-        watch.wanted = len(prefixes)
+        watch.begin(len(prefixes))
         stretch = Stretch(prefixes, {})
         counted = _count(ask, parallel, watch, stretch, 0)
     end = _first_open(counted, 0)
@@ -214,7 +214,8 @@ def _count(
     ask: Ask, parallel: Parallel, watch: _Watch, stretch: Stretch, start: int
 ) -> dict[int, Tally]:
     """The counts from a partition of a stretch on, as far as they come."""
-    count = Count(ask.settings, ask.store, ask.committed, ask.fleet, watch)
+    rests = rests_of(ask.settings, ask.store, ask.now, ask.run_id)
+    count = Count(ask.settings, ask.store, ask.committed, ask.fleet, watch, rests=rests)
 
     def one(number: int) -> tuple[int, Tally]:
         partition = partition_below(ask.settings, stretch.prefixes[number])
@@ -262,6 +263,7 @@ def _piece(found: Found, start: int, end: int, counts: dict[int, Tally]) -> Piec
         found.lost,
         found.unpartitioned,
         counts,
+        found.resting,
     )
 
 
@@ -280,7 +282,12 @@ class _Watch:
         self._done = 0
         self._lock = threading.Lock()
         self._over = threading.Event()
+        self._at_begin = self._whole
         self.wanted = 0
+
+    def begin(self, wanted: int) -> None:
+        """So many partitions are known now: what went before tells nothing of the pace."""
+        self.wanted, self._at_begin = wanted, self._deadline.remaining_seconds()
 
     def __call__(self) -> bool:
         """Counting is to stop."""
@@ -317,4 +324,5 @@ class _Watch:
         return self._spent() / max(self._done, 1) * (self.wanted - self._done)
 
     def _spent(self) -> float:
-        return self._whole - self._deadline.remaining_seconds()
+        """By counting."""
+        return self._at_begin - self._deadline.remaining_seconds()

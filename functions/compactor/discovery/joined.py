@@ -18,6 +18,7 @@ from compactor.discovery.work import (
 )
 from compactor.errors import AlreadyExists, ObjectMissing
 from compactor.layout import run_key
+from compactor.log.at_rest import NOBODY
 from compactor.model import SHOWN_EXAMPLES, Skipped, StoredPart
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -33,7 +34,7 @@ def join(settings: Settings, run_id: str, pieces: Pieces, division: Division) ->
         InvalidInput: no source could be compacted without losing a column.
         IntegrityError: a piece is gone.
     """
-    lost, objects, unpartitioned = NamedLevels(), 0, Skipped(0, 0)
+    lost, objects, unpartitioned, resting = NamedLevels(), 0, Skipped(0, 0), NOBODY
     items = _List(pieces.store, *run_key(settings, run_id, ITEMS_NAME))
     oversized = _List(pieces.store, *run_key(settings, run_id, OVERSIZED_NAME))
     with blaming("s3_state_uri", settings):
@@ -43,10 +44,11 @@ def join(settings: Settings, run_id: str, pieces: Pieces, division: Division) ->
             lost = lost.plus(piece.lost)
             objects += piece.objects
             unpartitioned = unpartitioned.plus(piece.unpartitioned, SHOWN_EXAMPLES)
+            resting = resting.plus(piece.resting)
         refuse_named_levels(settings, [lost], objects)
         items.close()
         oversized.close()
-    return Joined(items.count, oversized.count, unpartitioned)
+    return Joined(items.count, oversized.count, unpartitioned, resting)
 
 
 def _all(pieces: Pieces, division: Division) -> Iterator[Piece]:

@@ -24,6 +24,7 @@ from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import RUN_VERSION, WorkItem
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
 from compactor.layout import run_key
+from compactor.log.at_rest import NOBODY, Resting
 from compactor.model import Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -71,6 +72,7 @@ class Piece(msgspec.Struct):
         lost: sources in levels that name a column.
         unpartitioned: objects that no partition holds.
         open: counts behind ``end`` that were begun.
+        resting: its partitions that are at rest, which are no items.
     """
 
     start: int
@@ -81,6 +83,8 @@ class Piece(msgspec.Struct):
     lost: NamedLevels
     unpartitioned: Skipped
     open: dict[int, Tally]
+    # Pieces of earlier versions have none.
+    resting: Resting = NOBODY
 
 
 _decode_division = decoder(Division)

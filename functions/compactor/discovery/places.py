@@ -11,6 +11,7 @@ from itertools import islice
 
 from compactor.discovery.work import blaming
 from compactor.errors import InvalidInput
+from compactor.log.at_rest import Rests
 from compactor.log.identity import check_new_state, read_identity, refuse_outputs_as_sources
 from compactor.log.schemes import check_scheme
 from compactor.log.stored import some_entries
@@ -45,6 +46,17 @@ def check_places(settings: Settings, store: ObjectStore) -> None:
         refuse_outputs_as_sources(settings, store)
     if not _has_log(settings, store):
         _refuse_unknown_outputs(settings, store)
+
+
+def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "") -> Rests | None:
+    """What tells partitions at rest; None where nothing was ever committed.
+
+    An inventory tells of objects in its own words, and costs no LIST.
+    """
+    with blaming("s3_state_uri", settings):
+        if settings.listing == "inventory" or read_identity(settings, store) is None:
+            return None
+    return Rests.of(settings, store, now, run_id)
 
 
 def _has_log(settings: Settings, store: ObjectStore) -> bool:

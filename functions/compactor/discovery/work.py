@@ -11,6 +11,7 @@ from typing import Any
 from compactor.decoding import numbered, require_version
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import run_key
+from compactor.log.at_rest import NOBODY, Resting
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -74,17 +75,19 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """All partitions of a run, in order; empty ones are not among them.
+    """All partitions of a run, in order; empty ones, and those at rest, are not among them.
 
     Attributes:
         items: partitions that one worker can take.
         oversized: partitions for Spark.
         unpartitioned: objects above the depth of the partitions: no partition holds them.
+        resting: partitions at rest, which are in neither list.
     """
 
     items: tuple[WorkItem, ...] = ()
     oversized: tuple[WorkItem, ...] = ()
     unpartitioned: Skipped = field(default_factory=lambda: Skipped(0, 0))
+    resting: Resting = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +98,13 @@ class Joined:
         items: partitions that one worker can take.
         oversized: partitions for Spark.
         unpartitioned: objects that no partition holds.
+        resting: partitions at rest, which are in neither list.
     """
 
     items: int
     oversized: int
     unpartitioned: Skipped
+    resting: Resting = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,9 @@ def write_work(
     with blaming("s3_state_uri", settings):
         for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
             store.put(bucket, key, to_items_json(items), content_type="application/json")
-    counts = Joined(len(discovery.items), len(discovery.oversized), discovery.unpartitioned)
+    counts = Joined(
+        len(discovery.items), len(discovery.oversized), discovery.unpartitioned, discovery.resting
+    )
     return write_rest(counts, settings, run_id, store, warnings)
 
 
@@ -174,7 +181,11 @@ def write_rest(
         store: where the state is.
         warnings: see :func:`write_work`.
     """
-    told = {"unpartitioned": asdict(found.unpartitioned), "warnings": list(warnings)}
+    told = {
+        "unpartitioned": asdict(found.unpartitioned),
+        "warnings": list(warnings),
+        "resting": asdict(found.resting),
+    }
     for name, document in (
         (SETTINGS_NAME, settings.to_dict()),
         (DISCOVERY_NAME, numbered(told, RUN_VERSION)),

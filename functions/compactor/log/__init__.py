@@ -11,5 +11,6 @@ columnar    what a commit keeps of an output that holds rows instead of bytes
 contents    which contents a log has of which keys; digests: the sources that it names
 schemes     how a destination's sources are divided into partitions
 left_alone  the sources a commit left alone, counted by their reasons
+at_rest     partitions in which nothing was left to be done, as discovery recognises them
 old_rules   commits made before headers were confirmed; passed: those found sound since
 """

@@ -10,6 +10,7 @@ from math import inf
 from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
+from compactor.fingerprint import Fingerprint
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, output_digest
 from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
@@ -32,12 +33,30 @@ class _Listed:
     """A log as listed: keys of entries and checkpoints by sequence, and who has a witness.
 
     ``written_at`` is when the newest entry was written, by the store's clock; UNIX seconds.
+    ``objects`` are all of these.
     """
 
     commits: dict[int, str] = field(default_factory=dict)
     checkpoints: dict[int, str] = field(default_factory=dict)
     witnesses: set[int] = field(default_factory=set)
     written_at: float = inf
+    objects: list[SourceObject] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A log as listed, summed up by a checkpoint.
+
+    Attributes:
+        last: sequence of its newest entry; 0 for an empty log.
+        written_at: when that was written, by the store's clock; UNIX seconds, infinite for none.
+        digest: of the names, times and ETags of all entries, all witnesses and the newest
+            checkpoint.
+    """
+
+    last: int
+    written_at: float
+    digest: str
 
 
 class CommitLog:
@@ -210,6 +229,22 @@ class CommitLog:
             f"commit log {self._prefix}: others were first {most_races:,} times"
         )
 
+    def outline(self) -> Outline | None:
+        """What one LIST tells of the log; None where it is not summed up, or not whole."""
+        listed = self._list("")
+        last = max(listed.commits, default=0)
+        if max(listed.checkpoints, default=0) != last:
+            return None
+        try:
+            self._require_unbroken(listed)
+        except IntegrityError:
+            return None
+        seen = Fingerprint()
+        newest = listed.checkpoints.get(last)
+        # Older checkpoints expire.
+        seen.add([one for one in listed.objects if not _is_checkpoint(one) or one.key == newest])
+        return Outline(last, listed.written_at, seen.seen.digest)
+
     def checkpoint(self, state: LogState) -> None:
         """Sum up the log once every commit in it is published; otherwise do nothing."""
         if state.last == state.checkpoint or state.unpublished or state.unwitnessed:
@@ -279,6 +314,7 @@ class CommitLog:
                 match = _NAME.match(one.key, len(self._prefix) - 1)
                 if match is None:
                     continue
+                listed.objects.append(one)
                 sequence = int(match[1])
                 if match[2]:
                     listed.commits[sequence] = one.key
@@ -337,6 +373,10 @@ class CommitLog:
         # The same content may have come under two ETags, one for either run.
         if draft.replaces is None and state.foreign.has_key_of(draft.rows):
             raise CommitConflict("other content of the same keys was committed meanwhile")
+
+
+def _is_checkpoint(one: SourceObject) -> bool:
+    return one.key.endswith(".checkpoint.json.gz")
 
 
 def _names_output(state: LogState, one: SourceObject) -> bool:

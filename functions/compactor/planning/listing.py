@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
+from compactor.fingerprint import Fingerprint, columns_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 
@@ -58,6 +59,7 @@ def take_listing(
     *,
     written_at: float = inf,
     limits: WorkerLimits = USUAL,
+    seen: Fingerprint | None = None,
 ) -> Listing:
     """List a partition, holding only what no commit names, at most ``window_objects`` of it.
 
@@ -74,15 +76,16 @@ def take_listing(
         until: the last key to list, however many there are before it; None for as many as a
             listing may hold.
         limits: what a worker keeps to.
+        seen: takes what is listed, committed or not.
     """
     fresh: list[SourceObject] = []
     returned: list[SourceObject] = []
     committed_objects = committed_bytes = 0
     newest = 0.0
-    complete = True
-    last_key = ""
+    complete, last_key = True, ""
     most = limits.window_objects
-    for source in _objects(store, partition, start_after):
+    objects = _objects(store, partition, start_after, seen)
+    for source in objects:
         if until is not None and source.key > until:
             break
         held = len(fresh) + len(returned)
@@ -102,6 +105,7 @@ def take_listing(
             fresh.append(source)
         newest = max(newest, source.last_modified)
         last_key = source.key
+    objects.close()
     if until is not None:
         complete, last_key = False, until
     return Listing(
@@ -116,6 +120,20 @@ def take_listing(
     )
 
 
-def _objects(store: Lists, partition: Partition, start_after: str) -> Iterator[SourceObject]:
+def _objects(
+    store: Lists, partition: Partition, start_after: str, seen: Fingerprint | None
+) -> Generator[SourceObject, None, None]:
+    """What is listed; whatever the caller took before it asked for the next is ``seen``."""
     for page in store.list_objects(partition.bucket, partition.prefix, start_after=start_after):
-        yield from page
+        # Before its objects are made, which is when it takes a fifth of the time.
+        columns = columns_of(page) if page and seen is not None else ()
+        taken = 0
+        try:
+            for source in page:
+                yield source
+                taken += 1
+        finally:
+            if seen is not None and taken == len(page) and taken:
+                seen.take(page, columns)
+            elif seen is not None:
+                seen.add(list(page[:taken]))

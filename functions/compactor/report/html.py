@@ -33,6 +33,7 @@ def render(report: Mapping[str, Any]) -> str:
         _failure(report),
         _warnings(report.get("warnings", ())),
         _totals(report),
+        _resting(report.get("resting")),
         _partitions(report["partitions"], frozenset(report["spark"])),
         _skips(report["skipped"]),
         _left_alone(report["left_alone"]),
@@ -97,7 +98,7 @@ def _totals(report: Mapping[str, Any]) -> str:
     totals = report["totals"]
     requests = ", ".join(f"{v:,} {escape(k)}" for k, v in sorted(totals["requests"].items()))
     rows = [
-        ("Partitions", f"{len(report['partitions']):,}", ""),
+        ("Partitions", f"{len(report['partitions']) + _at_rest(report):,}", ""),
         ("Objects", f"{totals['objects_in']:,}", f"{totals['objects_out']:,}"),
         ("Bytes", human_bytes(totals["bytes_in"]), human_bytes(totals["bytes_out"])),
         (
@@ -115,6 +116,18 @@ def _totals(report: Mapping[str, Any]) -> str:
         rows.append(("Records that did not fit, rejected", "", f"{totals['rejected']:,}"))
     table = _table(("", "Before", "After"), rows)
     return f"<h2>In all</h2>{table}<p>Requests: {requests}</p>"
+
+
+def _at_rest(report: Mapping[str, Any]) -> int:
+    # Reports of earlier versions have none.
+    return int(report.get("resting", {}).get("partitions", 0))
+
+
+def _resting(resting: Mapping[str, Any] | None) -> str:
+    if not resting or not resting["partitions"]:
+        return ""
+    counts = f"{resting['partitions']:,} with {resting['objects']:,} objects"
+    return f"<p>Partitions at rest, not looked at further: {counts}</p>"
 
 
 def _partitions(partitions: Sequence[Mapping[str, Any]], spark: Container[str]) -> str:

@@ -16,6 +16,7 @@ from compactor.cleaning.report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder, numbered
 from compactor.discovery.work import WorkItem, require_known_run
 from compactor.errors import ObjectMissing
+from compactor.log.at_rest import NOBODY, Resting
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up, headline
 from compactor.model import Skipped, SkipReason
@@ -41,6 +42,8 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
 
     unpartitioned: Skipped
     warnings: list[str] = []
+    # What earlier versions wrote has none.
+    resting: Resting = NOBODY
 
 
 class SparkErrorLine(msgspec.Struct, frozen=True):
@@ -74,6 +77,8 @@ class RunReport:
         overwritten: objects that were compacted beside other content of the same key.
         clean_up: what clean-up did; None where the settings do not ask for it.
         warnings: what the store does not promise, and what is done instead.
+        resting: partitions in which discovery saw that nothing is to be done: they have no
+            receipt, and what they skip is counted in ``skipped``.
     """
 
     run_id: str
@@ -92,6 +97,12 @@ class RunReport:
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
     warnings: list[str] = field(default_factory=list)
+    resting: Resting = NOBODY
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions were worked on, or found at rest."""
+        return len(self.partitions) + self.resting.partitions
 
     @property
     def failed(self) -> list[Receipt]:
@@ -195,7 +206,8 @@ def report(
         partitions=found,
         oversized=[item.path for item in left],
         spark=[item.path for item in spark],
-        skipped=_all_skips(found, discovered.unpartitioned),
+        skipped=_all_skips(found, discovered),
+        resting=discovered.resting,
         overwritten=reduce(Skipped.plus, (one.overwritten for one in found), NOTHING),
         failure=run.failure,
         left_alone=added_up(receipt.left_alone for receipt in found),
@@ -218,7 +230,7 @@ def _shown(result: RunReport) -> Shown:
     counts = (totals.objects_in, totals.objects_out)
     averages = [size / max(1, count) for size, count in zip(sizes, counts, strict=True)]
     rows = (
-        ("Partitions", f"{len(result.partitions) + len(result.oversized):,}", ""),
+        ("Partitions", f"{result.partition_count + len(result.oversized):,}", ""),
         ("Objects", *(f"{count:,}" for count in counts)),
         ("Bytes", *map(human_bytes, sizes)),
         ("Average size", *map(human_bytes, averages)),
@@ -226,6 +238,8 @@ def _shown(result: RunReport) -> Shown:
         ("Compaction ratio", "", f"{ratio:,.1f} : 1" if ratio else "-"),
     )
     lines = [line for line in (result.headline, result.cause) if line]
+    if result.resting.partitions:
+        lines.append(result.resting.line)
     lines += [f"left alone: {one.objects:,}, {why}" for why, one in sorted(result.skipped.items())]
     lines += [
         f"left alone: {one.objects:,}, {why}, such as {one.example}"
@@ -329,11 +343,13 @@ def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> Discover
     return _decode_discovery(body) if body else DiscoveryLine(Skipped(0, 0))
 
 
-def _all_skips(found: Iterable[Receipt], unpartitioned: Skipped) -> dict[str, Skipped]:
+def _all_skips(found: Iterable[Receipt], discovered: DiscoveryLine) -> dict[str, Skipped]:
+    unpartitioned = discovered.unpartitioned
     skipped = {SkipReason.UNPARTITIONED.value: unpartitioned} if unpartitioned.objects else {}
-    for receipt in found:
-        for reason, one in receipt.skipped.items():
-            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+    skips = (*(receipt.skipped for receipt in found), discovered.resting.skipped)
+    for one in skips:
+        for reason, more in one.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(more)
     return skipped
 
 

@@ -8,4 +8,5 @@ recorder   its receipt, however it ends; receipts: what a receipt says
 listings   what tells it which objects there are
 unread     sources left alone for a reason that may pass
 memory     how a process that compacts keeps its memory
+resting    whether nothing is left to be done, written down for discovery
 """

@@ -25,6 +25,7 @@ class Listings:
 
     def take(self, state: LogState, window: Window) -> Listing:
         """List a window."""
+        window.seen, window.again = window.before.copy(), window.listed
         return take_listing(
             self._lists,
             self._run.partition,
@@ -34,6 +35,7 @@ class Listings:
             # What this run itself commits is younger than the log was, too.
             written_at=inf if window.listed else state.written_at,
             limits=self._run.settings.limits,
+            seen=window.seen,
         )
 
     def doubt(self) -> None:

@@ -2,7 +2,7 @@
 
 load the log -> publish what an earlier run left -> list -> plan
     -> for each group: compact -> check -> commit -> publish
--> list again, until a plan is empty -> checkpoint
+-> list again, until a plan is empty -> checkpoint -> record what was seen, at rest
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
         IntegrityError: stored data contradicts the log; nothing more was touched.
         TransientStoreError: the store did not answer, or sources kept changing.
     """
-    progress = PartitionProgress(run, state)
+    return _run(PartitionProgress(run, state))
+
+
+def _run(progress: PartitionProgress) -> PartitionResult:
     window: Window | None = Window()
     while window is not None:
         if not _do_window(progress, window):
@@ -65,7 +68,8 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     state: LogState | None = None
     try:
         state = run.log.load()
-        result = run_partition(run, state)
+        progress = PartitionProgress(run, state)
+        result = _run(progress)
         ended = _ended(run, result, earlier)
         recorder.did(result)
         if ended and result.withheld:
@@ -77,6 +81,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         recorder.write(state)
     # Also when time ran out: the next call need not look at these outputs again.
     run.log.checkpoint(state)
+    progress.rest.leave(state, result)
     if ended and result.withheld:
         raise IntegrityError(result.fault)
     return recorder.receipt
@@ -106,6 +111,7 @@ def _do_window(progress: PartitionProgress, window: Window) -> bool:
         decision = progress.plan_window(window)
         lessons = progress.lessons
         if _run_groups(progress, decision) and progress.lessons == lessons:
+            progress.rest.ended(window, progress.state)
             return True
     return False
 

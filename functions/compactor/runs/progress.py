@@ -52,6 +52,7 @@ from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
 from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
+from compactor.runs.resting import RestNotes
 from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
@@ -85,6 +86,7 @@ class PartitionProgress:
         self._time_is_up = False
         self._aside: set[bytes] = set()
         self._listings = Listings(run)
+        self.rest = RestNotes(run)
         self._no_outputs: set[bytes] = set()
         self._unlike = Unlike()
         self._earlier_calls = replace(state.totals(run.run_id))
@@ -116,6 +118,7 @@ class PartitionProgress:
         listing = self._listings.take(state, window)
         self._skip(SkipReason.GONE, self._listings.gone(listing, window, state.committed))
         self._note_returned(listing.returned)
+        self.rest.listed = listing
         state.foreign = Contents()
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)

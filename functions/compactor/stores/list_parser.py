@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import unquote_plus
 
 from compactor.errors import TransientStoreError
+from compactor.fingerprint import columns_of, ended, moments
 from compactor.model import SourceObject
 
 if TYPE_CHECKING:
@@ -160,6 +161,14 @@ class ListedObjects(Sequence[SourceObject]):
         return {
             self._decode(one) for one in {row[0][: row[0].rfind("/") + 1] for row in self._rows}
         }
+
+    def columns(self) -> Sequence[str]:
+        if self._made is not None:
+            return columns_of(self._made)
+        keys, times, etags, sizes, classes = zip(*self._rows, strict=True)
+        # What is encoded of a key ends with it, so that all are decoded at once.
+        names = self._decode(ended(keys))
+        return names, moments(times), ended(etags), ended(sizes), ended(classes)
 
     @property
     def classes(self) -> Set[str]:

@@ -50,7 +50,7 @@ class Begun(Generic[_Store]):
             return self.found
         bucket, lists = self.lists.bucket, (self.lists.items_key, self.lists.oversized_key)
         items, oversized = (read_items(bucket, key, self.store) for key in lists)
-        return Discovery(items, oversized, self.found.unpartitioned)
+        return Discovery(items, oversized, self.found.unpartitioned, self.found.resting)
 
 
 def begin(

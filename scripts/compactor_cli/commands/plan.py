@@ -6,7 +6,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from compactor.inventory.listing import InventoryListing, ListedStore
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
-from compactor.model import CompactionPlan
+from compactor.model import CompactionPlan, Skipped
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
@@ -148,41 +148,48 @@ def _document(
     return {
         "settings": settings.to_dict(),
         "totals": {
-            "partitions": len(forecasts),
+            "partitions": len(forecasts) + found.resting.partitions,
             "groups": sum(len(f.plan.groups) for f in forecasts),
             "objects": sum(f.objects for f in forecasts),
             "bytes": sum(f.bytes for f in forecasts),
-            "skipped": dict(_skips(forecasts)),
+            "skipped": dict(skips(found, forecasts)),
         },
         "partitions": [f.to_dict() for f in forecasts],
         "oversized": [item.to_dict() for item in found.oversized],
+        "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
         "listing": prices_of(found).to_dict(),
     }
 
 
 def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
-    if not forecasts and not found.oversized:
+    if not (forecasts or found.oversized or found.resting.partitions):
         print_line("no partition holds an object")
     else:
-        rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
-        rows.append(_total(forecasts))
-        heads = ("Partition", "Outputs", "Copies", "Objects", "Bytes", "Average", "Skipped")
-        print_table("What a run would do now (nothing was written)", heads, rows)
-    if len(forecasts) > _SHOWN_ROWS:
-        more = counted(len(forecasts) - _SHOWN_ROWS, "more partition")
-        print_line(f"and {more}; --json has them all")
-    for item in found.oversized:
-        least = f"{counted(item.objects, 'object')}, {human_bytes(item.bytes)}"
-        print_line(f"for Spark: {item.path or '(root)'}, at least {least}")
-    for reason, objects in sorted(_skips(forecasts).items()):
-        print_line(f"skipped: {counted(objects, 'object')}, {reason}{_example(reason, forecasts)}")
-    outside = found.unpartitioned
-    if forecasts or found.oversized:
+        _show_partitions(found, forecasts)
         print_line(prices_of(found).line)
+    outside = found.unpartitioned
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
         print_line(f"outside of every partition: {counted(outside.objects, 'object')}{such}")
+
+
+def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
+    rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
+    rows.append(_total(found, forecasts))
+    heads = ("Partition", "Outputs", "Copies", "Objects", "Bytes", "Average", "Skipped")
+    print_table("What a run would do now (nothing was written)", heads, rows)
+    if len(forecasts) > _SHOWN_ROWS:
+        more = counted(len(forecasts) - _SHOWN_ROWS, "more partition")
+        print_line(f"and {more}; --json has them all")
+    if found.resting.partitions:
+        print_line(found.resting.line)
+    for item in found.oversized:
+        least = f"{counted(item.objects, 'object')}, {human_bytes(item.bytes)}"
+        print_line(f"for Spark: {item.path or '(root)'}, at least {least}")
+    for reason, objects in sorted(skips(found, forecasts).items()):
+        such = _example(reason, found, forecasts)
+        print_line(f"skipped: {counted(objects, 'object')}, {reason}{such}")
 
 
 def _row(one: Forecast) -> tuple[str, ...]:
@@ -190,12 +197,10 @@ def _row(one: Forecast) -> tuple[str, ...]:
     return one.item.path or "(root)", *_figures([one]), skipped
 
 
-def _total(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
-    return (
-        counted(len(forecasts), "partition"),
-        *_figures(forecasts),
-        f"{_skips(forecasts).total():,}",
-    )
+def _total(found: Discovery, forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+    partitions = len(forecasts) + found.resting.partitions
+    skipped = skips(found, forecasts).total()
+    return counted(partitions, "partition"), *_figures(forecasts), f"{skipped:,}"
 
 
 def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:
@@ -211,17 +216,22 @@ def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:
     )
 
 
-def _skips(forecasts: Iterable[Forecast]) -> Counter[str]:
+def skips(found: Discovery, forecasts: Iterable[Forecast]) -> Counter[str]:
+    """Objects that would be left alone, by reason."""
     counts: Counter[str] = Counter()
-    for one in forecasts:
-        for reason, skipped in one.plan.skipped.items():
-            counts[reason.value] += skipped.objects
+    for one in _skipped(found, forecasts):
+        counts.update({reason: skipped.objects for reason, skipped in one.items()})
     return counts
 
 
-def _example(reason: str, forecasts: Iterable[Forecast]) -> str:
-    for one in forecasts:
-        for found, skipped in one.plan.skipped.items():
-            if found.value == reason and skipped.examples:
-                return f", such as {skipped.examples[0]}"
+def _example(reason: str, found: Discovery, forecasts: Iterable[Forecast]) -> str:
+    for one in _skipped(found, forecasts):
+        if reason in one and one[reason].examples:
+            return f", such as {one[reason].examples[0]}"
     return ""
+
+
+def _skipped(found: Discovery, forecasts: Iterable[Forecast]) -> Iterator[Mapping[str, Skipped]]:
+    for one in forecasts:
+        yield {reason.value: skipped for reason, skipped in one.plan.skipped.items()}
+    yield found.resting.skipped
