@@ -19,7 +19,7 @@ from compactor.whole.begin import Begun, begin, committed_in
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    LambdaDeadline,
+    WorkingTime,
     logger,
     metrics,
     store_for,
@@ -68,7 +68,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
     fleet, now = _fleet(), SystemClock().now()
-    deadline = LambdaDeadline(context)
+    deadline = WorkingTime(context, settings)
     if event.get("stretch") is not None:
         committed = committed_in(settings, store)
         ask = Ask(settings, event["run_id"], store, now, committed, deadline, fleet)

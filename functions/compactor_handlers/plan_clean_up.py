@@ -13,7 +13,7 @@ from compactor.settings.settings import CleanUpMode, Settings
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    LambdaDeadline,
+    WorkingTime,
     logger,
     metrics,
     store_for,
@@ -40,7 +40,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     logger.info("planned clean-up", partitions=len(due), entries=sum(one.entries for one in due))
     if settings.clean_up is CleanUpMode.DELETE:
         store = trusted_store(settings, context, deletes=True)
-        deadline = LambdaDeadline(context)
+        deadline = WorkingTime(context, settings)
         tell_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
     return {
         "run_id": event["run_id"],

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compactor.discovery.work import to_items_json
+from compactor.limits import USUAL
 from tests.scale import workflow
 from tests.scale.account import Account, Invocation, account
 from tests.scale.counts import SkippedCounts, counts_skipped
@@ -212,7 +213,8 @@ class _Run:
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
         # As compactor.runs.progress has it: a group is begun while there is time for 1.5.
-        usable = self._here.services.functions.seconds - RESERVE_SECONDS - 0.5 * longest
+        works = min(USUAL.work_seconds, self._here.services.functions.seconds)
+        usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)
         rest = one.used
         made = []
