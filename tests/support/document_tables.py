@@ -23,6 +23,7 @@ from compactor.discovery.pieces import Division, Piece, Stretch
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
+from compactor.inventory.pieces import SortedPart, TakenPiece
 from compactor.log import encoding
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
@@ -70,6 +71,8 @@ OBJECTS: dict[str, Any] = {
     "InventoryIndex": InventoryIndex,
     "PageLine": PageLine,
     "ListedPage": ListedPage,
+    "TakenPiece": TakenPiece,
+    "SortedPart": SortedPart,
     "WorkItem": WorkItem,
     "DueWork": DueWork,
     "Receipt": Receipt,
@@ -90,6 +93,7 @@ NUMBERED: tuple[str, ...] = (
     "Stretch",
     "Piece",
     "InventoryIndex",
+    "TakenPiece",
     "Receipt",
     "CleanUpReceipt",
     "RunReport",
