@@ -203,8 +203,8 @@ def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
         PartitionsFailed: not all of it succeeded.
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=len(result.partitions))
-    logger.info("reported", status=result.status, partitions=len(result.partitions))
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
+    logger.info("reported", status=result.status, partitions=result.partition_count)
     if result.status == "failed":
         raise PartitionsFailed(result.cause)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")

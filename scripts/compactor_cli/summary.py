@@ -67,7 +67,9 @@ class Summary:
         return cls(
             run_id=report["run_id"],
             status=report["status"],
-            partitions=len(report["partitions"]) + len(report["oversized"]),
+            # Reports of earlier versions have them all, and do not count them.
+            partitions=report.get("partition_count", len(report["partitions"]))
+            + len(report["oversized"]),
             objects_before=totals["objects_in"],
             objects_after=totals["objects_out"],
             bytes_before=totals["bytes_in"],

@@ -86,7 +86,7 @@ FILES = st.lists(NAMES, min_size=1, max_size=6)
 def inventory_with(files: list[list[str]]) -> Inventory:
     """Files with these names; the same name again is an older version of the object."""
     seen: dict[str, int] = {}
-    rows = []
+    rows: list[list[dict[str, str]]] = []
     for names in files:
         rows.append([])
         for name in names:
@@ -124,7 +124,8 @@ def test_a_call_that_dies_or_lives_on_beside_its_successor_spoils_nothing(
         if many and data.draw(st.booleans()):
             # It has read the pieces, and goes on when others have come further.
             late.append(_Late(parted, Chances(iter(chances)), held_rows))
-        if late and data.draw(st.booleans()):
+        comes_back = data.draw(st.booleans())
+        if late and comes_back:
             late.pop().go_on()
         death = data.draw(st.integers(1, 20)) if many and data.draw(st.booleans()) else 0
         try:
