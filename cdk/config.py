@@ -46,6 +46,7 @@ class Config:
     create_destination_bucket: bool
     kms_key_arn: str | None
     source_kms_key_arn: str | None
+    inventory_kms_key_arn: str | None
     access_logs_uri: str | None
     versioned: bool
     noncurrent_days: int
@@ -210,6 +211,9 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
         if made and not _NEW_BUCKET.fullmatch(bucket):
             accepted = "a bucket name of 3 to 63 small letters, digits and hyphens, when it is made"
             raise InvalidInput(name, getattr(run, name), accepted)
+    if config.inventory_kms_key_arn is not None and run.inventory_manifest_uri is None:
+        accepted = "nothing without inventory_manifest_uri: no inventory is taken"
+        raise InvalidInput("inventory_kms_key_arn", config.inventory_kms_key_arn, accepted)
     if config.made_destination or config.made_source:
         return
     for name in ("access_logs_uri", "versioned"):

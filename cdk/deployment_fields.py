@@ -78,6 +78,15 @@ _DEPLOYMENT = (
         "The key that encrypts the source, when it has one: roles that read it may decrypt.",
     ),
     FieldSpec(
+        "inventory_kms_key_arn",
+        _BUCKETS,
+        None,
+        KMS_KEY,
+        "The key that encrypts the inventory at inventory_manifest_uri, where that has one of its"
+        " own: the role that takes it may decrypt. By default that of its bucket, if source or"
+        " destination lie there.",
+    ),
+    FieldSpec(
         "access_logs_uri",
         _BUCKETS,
         None,

@@ -35,9 +35,9 @@ from compactor_dev.bundling import Machine
 _TIMEOUT_SECONDS = 900
 # "New AWS accounts have reduced concurrency and memory quotas" (Lambda quotas); so much they have.
 _NEW_ACCOUNTS_MB = 3_008
-# Discovery holds the listing of one partition and the list of all; a report all receipts; the plan
-# of a clean-up a few facts of every log entry.
-_DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_024, 1_024, 1_024
+# Discovery holds the listing of one partition and the list of all; a report a bounded part of all
+# receipts, but reads each, which takes a processor; the plan of a clean-up the list that it writes.
+_DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_769, 1_024, 1_024
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 _RETENTION = {

@@ -57,7 +57,11 @@ class Storage(Construct):
         self._config = config
         self._keys = {
             role: kms.Key.from_key_arn(self, role, arn)
-            for role, arn in (("Key", config.kms_key_arn), ("SourceKey", config.source_kms_key_arn))
+            for role, arn in (
+                ("Key", config.kms_key_arn),
+                ("SourceKey", config.source_kms_key_arn),
+                ("InventoryKey", config.inventory_kms_key_arn),
+            )
             if arn is not None
         }
         self._buckets: dict[str, s3.IBucket] = {}
@@ -81,7 +85,9 @@ class Storage(Construct):
         delivered = S3Uri.parse("inventory_manifest_uri", configuration_of(uri))
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
-        return self._place(delivered, "Inventory", keys[0] if keys else None)
+        # An inventory may be encrypted otherwise than its bucket does by default.
+        own = self._keys.get("InventoryKey")
+        return self._place(delivered, "Inventory", own or next(iter(keys), None))
 
     def _place(self, uri: S3Uri, role: str, key: kms.IKey | None) -> Place:
         if uri.bucket not in self._buckets:

@@ -36,6 +36,9 @@ class WorkerLimits:
         sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
             as stored and as plain bytes.
         stretch_sources: so many are read a second time together, where all are.
+        work_seconds: so long an invocation works; what is left then is for the next one. What
+            Lambda gives beyond it (900 s in all) is for what was begun: a slow last group, a large
+            copy, requests that are asked again.
         races: so often others may be first to write the next entry of a log. Each time another
             worker got its entry in: so many in a row is a defect.
     """
@@ -52,6 +55,7 @@ class WorkerLimits:
     window_objects: int = 50_000
     sampled_bytes: int = 2 * MIB
     stretch_sources: int = 256
+    work_seconds: float = 570.0
     races: int = 1_000
 
     @property

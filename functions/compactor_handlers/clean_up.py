@@ -14,7 +14,7 @@ from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    LambdaDeadline,
+    WorkingTime,
     logger,
     metrics,
     tell_clean_up,
@@ -40,7 +40,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         settings=settings,
         store=trusted_store(settings, context, deletes=True),
         clock=SystemClock(),
-        deadline=LambdaDeadline(context),
+        deadline=WorkingTime(context, settings),
         run_id=event["run_id"],
     )
     before = earlier(settings, run.run_id, run.partition, run.store)

@@ -15,7 +15,7 @@ from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    LambdaDeadline,
+    WorkingTime,
     add_partition_metrics,
     logger,
     metrics,
@@ -41,7 +41,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         store=store,
         listing=open_listing(settings, event["run_id"], store),
         clock=SystemClock(),
-        deadline=LambdaDeadline(context),
+        deadline=WorkingTime(context, settings),
         run_id=event["run_id"],
     )
     receipt = record_partition(run, counts_from(event.get("counts")))

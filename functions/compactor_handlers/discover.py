@@ -10,16 +10,16 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
-from compactor.discovery.divided import Ask, Part, count_stretch
+from compactor.discovery.divided import Ask, Part
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.settings.settings import Settings
 from compactor.stores.account import concurrency_of_account
 from compactor.stores.s3 import S3Store
-from compactor.whole.begin import Begun, begin, committed_in
+from compactor.whole.begin import Begun, begin, committed_in, count_on
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    LambdaDeadline,
+    WorkingTime,
     logger,
     metrics,
     store_for,
@@ -68,11 +68,11 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
     fleet, now = _fleet(), SystemClock().now()
-    deadline = LambdaDeadline(context)
+    deadline = WorkingTime(context, settings)
     if event.get("stretch") is not None:
         committed = committed_in(settings, store)
         ask = Ask(settings, event["run_id"], store, now, committed, deadline, fleet)
-        counted = count_stretch(ask, event["stretch"])
+        counted = count_on(ask, event["stretch"])
         return {"stretch": event["stretch"], "status": "counted" if counted else "more"}
     begun = begin(settings, event["run_id"], store, now, fleet, deadline=deadline, shares=True)
     if isinstance(begun, Part):

@@ -7,13 +7,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.cleaning.expiry import expire
-from compactor.cleaning.work import find_due, write_due
+from compactor.cleaning.work import each_due, write_due
 from compactor.clock import SystemClock
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor_handlers.runtime import (
     Event,
     LambdaContext,
-    LambdaDeadline,
+    WorkingTime,
     logger,
     metrics,
     store_for,
@@ -34,13 +34,12 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     settings = Settings.from_input(event["settings"])
     store = store_for(settings, context)
     now = SystemClock().now()
-    due = find_due(settings, store, now)
-    written = write_due(due, settings, event["run_id"], store)
-    metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=len(due))
-    logger.info("planned clean-up", partitions=len(due), entries=sum(one.entries for one in due))
+    written = write_due(each_due(settings, store, now), settings, event["run_id"], store)
+    metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=written.partitions)
+    logger.info("planned clean-up", partitions=written.partitions)
     if settings.clean_up is CleanUpMode.DELETE:
         store = trusted_store(settings, context, deletes=True)
-        deadline = LambdaDeadline(context)
+        deadline = WorkingTime(context, settings)
         tell_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
     return {
         "run_id": event["run_id"],

@@ -32,15 +32,15 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     )
     result = report(identity, settings, store_for(settings, context))
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
-    logger.info("reported", status=result.status, partitions=result.partition_count)
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    logger.info("reported", status=result.status, partitions=result.looked_at)
     bucket, key = layout.run_key(settings, event["run_id"], "report.json")
     return {
         "run_id": event["run_id"],
         "status": result.status,
         "report": {"bucket": bucket, "key": key},
         "totals": msgspec.to_builtins(result.totals),
-        "failed_partitions": len(result.failed),
+        "failed_partitions": result.failed_count,
         "oversized_partitions": len(result.oversized),
         "spark_partitions": len(result.spark),
         "clean_up": result.clean_up.totals if result.clean_up else None,

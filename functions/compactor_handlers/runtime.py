@@ -62,6 +62,23 @@ class LambdaDeadline:
         return self._context.get_remaining_time_in_millis() / 1000
 
 
+class WorkingTime(LambdaDeadline):
+    """The end of the time in which an invocation begins work; Lambda's own end comes later.
+
+    Args:
+        context: of the invocation, just begun.
+        settings: whose limits tell how long it works.
+    """
+
+    def __init__(self, context: LambdaContext, settings: Settings) -> None:
+        super().__init__(context)
+        self._spared = max(0.0, super().remaining_seconds() - settings.limits.work_seconds)
+
+    def remaining_seconds(self) -> float:
+        """Seconds of work that are left."""
+        return super().remaining_seconds() - self._spared
+
+
 @cache
 def _store(threads: int, budget_bytes: int) -> S3Store:
     # The connections outlive the invocation: a warm call opens none.

@@ -205,8 +205,8 @@ def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
         PartitionsFailed: not all of it succeeded.
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
-    logger.info("reported", status=result.status, partitions=result.partition_count)
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    logger.info("reported", status=result.status, partitions=result.looked_at)
     if result.status == "failed":
         raise PartitionsFailed(result.cause)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")

@@ -74,7 +74,10 @@ class Summary:
         return cls(
             run_id=report["run_id"],
             status=report["status"],
-            partitions=len(report["partitions"]) + len(report["oversized"]) + resting.partitions,
+            # Reports of earlier versions have them all, and do not count them.
+            partitions=report.get("partition_count", len(report["partitions"]))
+            + len(report["oversized"])
+            + resting.partitions,
             resting=resting.partitions,
             resting_objects=resting.objects,
             objects_before=totals["objects_in"],

@@ -120,6 +120,8 @@ class OversizedPartition:
             progress = self._look_at_log()
             while self.has_more and not budget.spent:
                 planned += self._plan_window(progress, self._open.pop(0), budget)
+            # The tasks take a while, and the driver has many partitions.
+            progress.pause()
         except Exception as error:
             self.error = error
             return ()

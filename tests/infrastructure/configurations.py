@@ -7,6 +7,7 @@ from typing import Any
 
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _SOURCE_KEY = "arn:aws:kms:us-east-1:123456789012:key/66666666-7777-8888-9999-000000000000"
+_INVENTORY_KEY = "arn:aws:kms:us-east-1:123456789012:key/aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -53,6 +54,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "archive_days": 120,
         "expire_days": 3_650,
         "ia_days": 45,
+        "inventory_kms_key_arn": _INVENTORY_KEY,
         "inventory_manifest_uri": "s3://inventories/daily/app-logs/all/",
         "listing": "inventory",
         "log_retention_days": 90,
@@ -67,7 +69,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "worker_reserved_concurrency": 200,
     },
 }
-KMS_KEYS = {"app-logs": _SOURCE_KEY, "lake": _KEY}
+KMS_KEYS = {"app-logs": _SOURCE_KEY, "lake": _KEY, "inventories": _INVENTORY_KEY}
 """Imported bucket -> the key that encrypts it, in the configurations with imported buckets."""
 
 

@@ -13,6 +13,7 @@ from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.errors import InvalidInput
 from tests.infrastructure.configurations import CONFIGURATIONS
 
+_KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 _EMR = {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}
 
@@ -42,6 +43,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"source_s3_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
     ({"kms_key_arn": "alias/lake"}, "kms_key_arn", "ARN of a KMS key"),
+    ({"inventory_kms_key_arn": _KEY}, "inventory_kms_key_arn", "no inventory is taken"),
     ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
     ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
     # Names.

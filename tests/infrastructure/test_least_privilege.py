@@ -9,7 +9,7 @@ from typing import Any
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.deployment import Deployment
 from tests.infrastructure.cloud.iam import Call, Policies, Statement
-from tests.infrastructure.configurations import CONFIGURATIONS, engine_of
+from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of
 from tests.infrastructure.conftest import Deployed
 
 # Actions without resources, or with such as nobody knows beforehand; and why they are in a policy.
@@ -395,5 +395,13 @@ def test_only_discovery_may_read_the_inventories_that_runs_take(
         read = Call("s3:GetObject", f"{place}/{name}")
         may = [role for role, policies in _roles(found) if policies.allow(read)]
         assert may == ([discovery.role.rpartition("/")[2]] if takes else []), name
+    decrypt = Call("kms:Decrypt", KMS_KEYS["inventories"])
+    # The key's own policy, which leaves it to IAM, is not of this stack.
+    may = [
+        role
+        for role, policies in _roles(found)
+        if any(one.covers(decrypt) for one in policies.identity)
+    ]
+    assert may == ([discovery.role.rpartition("/")[2]] if takes else []), "its key"
     other = Call("s3:GetObject", "arn:aws:s3:::inventories/daily/other/all/manifest.json")
     assert not any(policies.allow(other) for _, policies in _roles(found))

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from compactor.discovery.work import to_items_json
+from compactor.limits import USUAL
 from compactor.log.at_rest import NOBODY, Resting
 from compactor.model import Skipped, SkipReason
 from tests.scale import workflow
@@ -237,7 +238,8 @@ class _Run:
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
         # As compactor.runs.progress has it: a group is begun while there is time for 1.5.
-        usable = self._here.services.functions.seconds - RESERVE_SECONDS - 0.5 * longest
+        works = min(USUAL.work_seconds, self._here.services.functions.seconds)
+        usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)
         rest = one.used
         made = []

@@ -23,6 +23,7 @@ from compactor.log.contents import Contents
 from compactor.log.digests import Digests
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
+from compactor.report import gathered
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 from tests.scale.account import Account, Invocation, account
@@ -32,6 +33,7 @@ from tests.scale.services import FUNCTIONS, Services
 from tests.scale.wire import Stored
 
 _SMALL, _FEW, _MANY = 3, 100, 400
+_LOGS = 1_000, 2_000
 _START = """
 import resource, sys
 import compactor_handlers.compact_partition, compactor_handlers.discover, compactor_handlers.report
@@ -67,8 +69,11 @@ def of_run(case: Case, services: Services) -> dict[str, float]:
     found = _peaks(replace(case, partitions=few, sampled=few, runs=case.runs[:1]), services)
     # Each lane holds the pages of the partition that it counts.
     found["discover"] *= max(1.0, min(FUNCTIONS["discover"].lanes, case.partitions) / few)
+    # Beyond so many, a report holds no more receipts.
+    shown = max(0, min(case.partitions, gathered.SHOWN_PARTITIONS) - few)
     for name, mb in _growth(services).items():
-        found[name] += mb * (case.partitions - few)
+        found[name] += mb * (shown if name == "report" else case.partitions - few)
+    found["report"] += _growth_of_a_full_report(services) * (case.partitions - few - shown)
     found["compact_partition"] += Settings.from_input(case.input).memory_budget_bytes / MIB
     return {name: mb + at_start() for name, mb in found.items()}
 
@@ -125,10 +130,27 @@ def _peaks(case: Case, services: Services, wanted: Container[str] = FUNCTIONS) -
 @cache
 def _growth(services: Services) -> dict[str, float]:
     """MB that a partition more takes, by function."""
-    grows = {"plan_clean_up", "report"}
-    few, many = (_peaks(Case(n, 1, 2, (("", 0),)), services, grows) for n in (_FEW, _MANY))
+    few, many = (_peaks(_small(n), services, {"report"}) for n in (_FEW, _MANY))
     few["discover"], many["discover"] = (_peak_of_discovery(n, services) for n in (_FEW, _MANY))
-    return {name: max(0.0, mb - few[name]) / (_MANY - _FEW) for name, mb in many.items()}
+    found = {name: max(0.0, mb - few[name]) / (_MANY - _FEW) for name, mb in many.items()}
+    # Fewer logs than a page lists would show how pages grow.
+    few, many = (_peaks(_small(n), services, {"plan_clean_up"}) for n in _LOGS)
+    grown = max(0.0, many["plan_clean_up"] - few["plan_clean_up"])
+    return {**found, "plan_clean_up": grown / (_LOGS[1] - _LOGS[0])}
+
+
+def _small(partitions: int) -> Case:
+    return Case(partitions, 1, 2, (("", 0),))
+
+
+@cache
+def _growth_of_a_full_report(services: Services) -> float:
+    """MB that a partition more takes which the report does not tell one by one."""
+    with mock.patch.object(gathered, "SHOWN_PARTITIONS", _FEW // 2):
+        few, many = (
+            _peaks(Case(n, 1, 2, (("", 0),)), services, {"report"})["report"] for n in (_FEW, _MANY)
+        )
+    return max(0.0, many - few) / (_MANY - _FEW)
 
 
 def _peak_of_discovery(partitions: int, services: Services) -> float:

@@ -142,11 +142,6 @@ def _of_all(runs: Sequence[Figures]) -> Iterator[Goal]:
     if seconds > runs[0].services.functions.seconds:
         told += ": Lambda ends it at 900 s, and the run fails"
     because = "it looks at its time too late"
-    if name == "compact_partition":
-        because = (
-            "a worker of a large partition goes on until 30 s of its 15 minutes are left, on"
-            " purpose, because each call more begins with reading the log"
-        )
     yield Goal("no invocation above 10 minutes", told, seconds <= _MOST_SECONDS, because)
     known = [
         (mb / FUNCTIONS[name].memory_mb, f"{name} {mb:,.0f} MB ({one.title})")

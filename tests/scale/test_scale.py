@@ -183,6 +183,13 @@ def test_a_discovery_that_may_not_be_shared_goes_on_in_the_next_invocation() -> 
     assert 40_000 <= one.requests["LIST source"] <= 44_000
 
 
+def test_a_worker_of_many_windows_asks_for_a_tenth_more_lists_than_pages_at_most() -> None:
+    case = Case(1, 110_000, 1, (("first", 0),), cases._BY_LAMBDA)
+    (one,) = simulated(case, Services())
+    # Discovery lists the partition, and its worker does.
+    assert 2 * 110 <= one.requests["LIST source"] <= 1.1 * 2 * 110
+
+
 def test_usual_requests_go_past_botocore_as_in_reality() -> None:
     made: list[str] = []
     with account(Keys(1, 10), Services()) as here:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -131,6 +132,25 @@ def test_driver_and_lambda_write_the_same_bytes_keys_and_commits(seed, window, m
     assert counted(other) == counted(one)
     assert other.counts.objects_out > 5
     driven.must_be_finished()
+
+
+def test_the_driver_holds_no_listing_while_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryStore.__init__, "__kwdefaults__", {**PAGES, "page_size": 4})
+    world = DriverWorld(limits=WorkerLimits(window_objects=3))
+    add_many(world, 25)
+    listings: list[Any] = []
+    real = world.store.list_objects
+
+    def list_objects(*given: Any, **named: Any) -> Any:
+        pages = real(*given, **named)
+        listings.extend([pages] if given[0] == PARTITION.bucket else [])
+        return pages
+
+    monkeypatch.setattr(world.store, "list_objects", list_objects)
+    partition = OversizedPartition(world.partition_run("run-1"))
+    assert partition.plan(Budget(4))
+    assert partition.has_more
+    assert {inspect.getgeneratorstate(one) for one in listings} == {inspect.GEN_CLOSED}
 
 
 @pytest.mark.parametrize("number", range(1, CALLS + 1))

@@ -24,6 +24,7 @@ from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.fingerprint import Seen
 from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
+from compactor.inventory.pieces import SortedPart, TakenPiece
 from compactor.log import encoding
 from compactor.log.at_rest import Resting, RestRecord
 from compactor.log.columnar import Columnar, Rejects
@@ -75,6 +76,8 @@ OBJECTS: dict[str, Any] = {
     "InventoryIndex": InventoryIndex,
     "PageLine": PageLine,
     "ListedPage": ListedPage,
+    "TakenPiece": TakenPiece,
+    "SortedPart": SortedPart,
     "WorkItem": WorkItem,
     "DueWork": DueWork,
     "Receipt": Receipt,
@@ -95,6 +98,7 @@ NUMBERED: tuple[str, ...] = (
     "Stretch",
     "Piece",
     "InventoryIndex",
+    "TakenPiece",
     "Receipt",
     "CleanUpReceipt",
     "RunReport",

@@ -139,7 +139,8 @@ class Inventory:
 
     def _file(self, rows: Sequence[dict[str, str]]) -> bytes:
         if self.file_format == "CSV":
-            return gzip.compress(self._csv(rows))
+            # The same rows are the same file, whatever the second.
+            return gzip.compress(self._csv(rows), mtime=0)
         arrow = import_module("pyarrow")
         table = arrow.table({NAMES[name]: _column(arrow, name, rows) for name in self.columns})
         sink = io.BytesIO()

@@ -143,6 +143,18 @@ def test_without_time_the_answer_is_more_and_the_next_call_goes_on(
     assert receipts(place)["a/"]["counts"]["deleted"] == 2
 
 
+def test_clean_up_stops_before_ten_minutes_though_lambda_would_give_five_more(
+    place: Place, days_later: Callable[[float], None]
+) -> None:
+    event = compacted(place)
+    days_later(8)
+    one, _ = planned(place, event)
+    # At the start of store and working time; then 550 s have gone.
+    context = Context(milliseconds=(900_000, 900_000, 350_000))
+    first = answer_of(clean_up.handler, one, context)
+    assert (first["status"], first["counts"]["commits"]) == ("more", 1)
+
+
 def test_an_output_that_is_not_there_keeps_its_sources_and_is_told(
     place: Place, days_later: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

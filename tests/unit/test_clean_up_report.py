@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning import report as clean_up_reports
 from compactor.cleaning.receipts import SHOWN_REFUSALS, CleanUpReceipt
 from compactor.cleaning.work import DueWork, partition_at, write_due
 from compactor.report.html import render
@@ -194,6 +195,23 @@ def test_the_page_shows_what_was_deleted_and_what_failed() -> None:
     assert {"Clean-up", "12,345", "1.5 KiB", "Requests: 4 HEAD", "What failed"} <= set(texts)
     assert "clean-up: an output is missing" in texts
     assert any(text.startswith("clean-up: b/: WorkerLost") for text in texts)
+
+
+def test_lines_of_very_many_partitions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clean_up_reports, "_SHOWN_LINES", 2)
+    desk = CleanUpDesk(*(f"{n}/" for n in range(5)))
+    for n in range(4):
+        desk.cleaned(f"{n}/", unsafe=["an output is missing"], warnings=["versioned"])
+    found = desk.report()
+    clean_up = found.clean_up
+    assert clean_up is not None
+    assert (len(clean_up.unsafe), len(clean_up.warnings), len(clean_up.failures)) == (2, 2, 1)
+    assert clean_up.left_out == {"unsafe": 2, "warnings": 2}
+    told = {name: clean_up.totals[name] for name in ("unsafe", "warnings", "failures")}
+    assert told == {"unsafe": 4, "warnings": 4, "failures": 1}
+    # One lost, four outputs; three are told.
+    assert found.cause.endswith("; and 2 more")
+    assert "clean-up: 2 more unsafe" in Page(desk.stored("report.html")).texts
 
 
 def test_nothing_of_clean_up_becomes_part_of_the_pages_markup() -> None:

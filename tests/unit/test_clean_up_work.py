@@ -6,15 +6,17 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compactor.cleaning.orphans import find_orphans
 from compactor.cleaning.partition import record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.cleaning.work import DueWork, find_due, read_due, write_due
+from compactor.cleaning.work import DueWork, find_due, read_due, stream_due, write_due
 from compactor.destination import Destination
 from compactor.errors import InvalidInput
 from compactor.log.log import CommitLog
-from compactor.log.stored import all_logs, one_log
+from compactor.log.stored import all_logs, each_log, one_log
 from tests.support.cleaning import DAY, LINE, compact_more, old_world, records
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of
@@ -52,6 +54,49 @@ def test_every_partition_with_an_old_entry_that_has_no_record_is_due() -> None:
     store.seed("lake", f"{STATE}c/commits/{1:020}.json.gz", b"", last_modified=NOW - 6 * DAY)
     assert due_in(store) == {"": 1, "a/": 1}
     assert store.count("list_objects") == len(store.calls)
+
+
+SEGMENTS = st.sampled_from(["a", "b", "ab", "commits", "cleaned", "d", "zz", "é", ""])
+PATHS = st.lists(SEGMENTS, max_size=3).map(lambda found: "".join(f"{one}/" for one in found))
+NAMES = st.sampled_from(
+    [
+        "commits/@1.json.gz",
+        "commits/@2.json.gz",
+        "commits/@1.witness.json",
+        "commits/@2.checkpoint.json.gz",
+        "cleaned/@1.json",
+    ]
+)
+
+
+@given(st.sets(st.tuples(PATHS, NAMES), max_size=30))
+def test_logs_are_the_same_one_by_one_as_all_together(keys: set[tuple[str, str]]) -> None:
+    store = state_of(*(path + name for path, name in keys))
+    state = settings_of().state
+    one_by_one = sorted(each_log(state, store), key=lambda log: log.path)
+    assert one_by_one == all_logs(state, store)
+
+
+def test_each_log_is_given_before_the_next_page_is_listed() -> None:
+    store = state_of(*(f"{n:03}/commits/@1.json.gz" for n in range(100)))
+    store.page_size = 10
+    for number, log in enumerate(each_log(settings_of().state, store), 1):
+        assert log.path == f"{number - 1:03}/"
+        assert store.snapshot()["LIST"] <= 1 + number // 10
+
+
+def test_a_list_of_what_is_due_is_read_one_by_one_as_it_was_written() -> None:
+    store, settings = state_of(), settings_of()
+    works = [DueWork(path, n) for n, path in enumerate(["", "a/", 'x"],[{/', "line\n/", "é/"], 1)]
+    for some in ([], works[:1], works):
+        written = write_due(iter(some), settings, "run-1", store)
+        assert written.partitions == len(some)
+        assert list(stream_due(store, written.bucket, written.key)) == some
+        assert list(read_due(store.get(written.bucket, written.key))) == some
+        # Laid out as by others.
+        rewritten = json.dumps([work.to_dict() for work in some], indent=None).encode()
+        store.put(written.bucket, written.key, rewritten)
+        assert list(stream_due(store, written.bucket, written.key)) == some
 
 
 @pytest.mark.parametrize(

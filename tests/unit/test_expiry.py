@@ -97,6 +97,7 @@ KINDS = {
     "runs/<run id>/listing/index.json": True,
     "runs/<run id>/listing/pages/<md5>/<number>.json.gz": True,
     "runs/<run id>/listing/sorted/<md5>/<part>/<number>.json.gz": True,
+    "runs/<run id>/listing/taken/<number>.json": True,
 }
 
 

@@ -129,8 +129,9 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     not_always = {"freed", "freed_contents", "why"}
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)) - not_always, name
-    # The index is compared where there is an inventory, in test_inventory.
-    assert {"ProbeRecord", "InventoryIndex", *DIVIDED, *written} >= set(NUMBERED)
+    # The others are compared where there is an inventory, in test_inventory and _in_pieces.
+    listed = {"InventoryIndex", "TakenPiece"}
+    assert {"ProbeRecord", *listed, *DIVIDED, *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
     assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
     newest = next(old.log("json/").every_commit())

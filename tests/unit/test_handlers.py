@@ -17,6 +17,7 @@ import pytest
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import SourceObject
+from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
@@ -275,6 +276,30 @@ def test_a_call_with_little_time_left_begins_nothing_and_asks_for_more(logs: Pla
     assert finished["counts"]["objects_in"] == 5
 
 
+def test_a_call_begins_nothing_after_ten_minutes_though_lambda_would_give_five_more(
+    logs: Place,
+) -> None:
+    found = logs.discover()
+    (item, _) = logs.items(found)
+    # At the start of store and working time; then 550 s have gone.
+    answer = logs.compact(found, item, 900_000, 900_000, 350_000)
+    assert answer["status"] == "more"
+    assert logs.contents(logs.lake, "compacted/") == {}
+    # 500 s have gone.
+    answer = logs.compact(found, item, 900_000, 900_000, 400_000)
+    assert (answer["status"], answer["counts"]["objects_in"]) == ("done", 5)
+
+
+def test_the_working_time_is_what_limits_say_or_less_where_lambda_gives_less() -> None:
+    settings = Settings.from_input(
+        {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
+    )
+    long = runtime.WorkingTime(Context(milliseconds=(900_000, 900_000, 340_000, 310_000)), settings)
+    assert [long.remaining_seconds() for _ in range(3)] == [570, 10, -20]
+    short = runtime.WorkingTime(Context(milliseconds=(300_000, 300_000, 40_000)), settings)
+    assert [short.remaining_seconds() for _ in range(2)] == [300, 40]
+
+
 def test_calls_that_run_out_of_time_add_up_and_their_metrics_do_too(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,8 +316,8 @@ def test_calls_that_run_out_of_time_add_up_and_their_metrics_do_too(
     capsys.readouterr()
     told: list[dict[str, float]] = []
     for _ in range(20):
-        # The store asks once; then there is time for what begins a call and for one group.
-        context = Context(milliseconds=(900_000, 900_000, 900_000, 1_000))
+        # Store and working time ask once; then there is time for what begins a call, and one group.
+        context = Context(milliseconds=(900_000, 900_000, 900_000, 900_000, 1_000))
         event = answer_of(compact_partition.handler, event, context)
         told += map(metrics_of, emitted(capsys))
         if event["status"] == "done":
@@ -425,8 +450,6 @@ class Later(SystemClock):
 
 
 def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
-    from compactor.settings.settings import Settings
-
     one = Settings.from_input(place.input())
     assert runtime.store_for(one) is runtime.store_for(one)
     other = Settings.from_input(place.input(read_concurrency=5))
@@ -439,10 +462,14 @@ def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_w
 ) -> None:
     plenty = logs.discover()
     event = {"input": plenty["settings"], "run_id": "run-2", "started_at": STARTED}
-    # At the start of store and discovery; then it is over.
+    # At the start of store, working time and discovery; then it is over.
     short = Context(milliseconds=(900_000, 900_000, 900_000, 1_000))
     answer = answer_of(discover.handler, event, short)
     assert answer == {"status": "shared", "partitions": 2, "counted": 0, "stretches": [1, 2]}
+    # Lambda would give six minutes more.
+    short = Context(milliseconds=(900_000, 900_000, 900_000, 380_000))
+    answer = answer_of(discover.handler, {**event, "stretch": 1}, short)
+    assert answer == {"stretch": 1, "status": "more"}
     for stretch, left in ((1, [2]), (2, [])):
         counted = answer_of(discover.handler, {**event, "stretch": stretch})
         assert counted == {"stretch": stretch, "status": "counted"}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import pytest
 
+from compactor.errors import TransientStoreError
 from compactor.limits import WorkerLimits
-from compactor.model import Listing
-from compactor.planning.listing import take_listing
+from compactor.model import Listing, SourceObject
+from compactor.planning.listing import Onward, take_listing
 from compactor.runs.window import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -41,6 +45,54 @@ def test_a_listing_ends_at_the_same_object_however_the_store_cuts_its_pages(
         found.append(names(window))
         last_key, complete = window.last_key, window.complete
     assert found == [NAMES[:8], NAMES[8:16], NAMES[16:]]
+
+
+@pytest.mark.parametrize("page_size", [1, 3, 7, 8, 20, 1_000])
+@pytest.mark.parametrize("most", [1, 2, 5, 8, 19, 20, 21])
+def test_windows_one_behind_the_other_are_listed_once(page_size: int, most: int) -> None:
+    store, anew = store_of(page_size), store_of(page_size)
+    lists, limits = Onward(store), WorkerLimits(window_objects=most)
+    last_key, complete = "", False
+    while not complete:
+        window = take_listing(lists, PARTITION, set(), last_key, limits=limits)
+        assert window == take_listing(anew, PARTITION, set(), last_key, limits=limits)
+        last_key, complete = window.last_key, window.complete
+    assert store.snapshot()["LIST"] == -(-len(NAMES) // page_size)
+
+
+def test_what_was_listed_ahead_is_for_the_place_where_the_window_before_ended() -> None:
+    store = store_of(6)
+    lists = Onward(store)
+    first = take_listing(lists, PARTITION, set(), limits=EIGHT)
+    store.seed("source", PARTITION.prefix + "035", b"x", last_modified=1.0)
+    assert "035" in names(take_listing(lists, PARTITION, set(), PARTITION.prefix + "02"))
+    assert "035" in names(take_listing(lists, PARTITION, set(), limits=EIGHT))
+    lists.drop()
+    assert names(take_listing(lists, PARTITION, set(), first.last_key)) == NAMES[8:]
+
+
+def test_a_listing_that_broke_off_is_no_listing_that_ended() -> None:
+    store = store_of(6)
+    pages = iter(store.list_objects("source", PARTITION.prefix))
+
+    class Breaking:
+        broken = False
+
+        def list_objects(self, *given: Any, **named: Any) -> Iterator[Sequence[SourceObject]]:
+            if self.broken:
+                yield from store.list_objects(*given, **named)
+                return
+            self.broken = True
+            yield next(pages)
+            yield next(pages)
+            raise TransientStoreError("no answer")
+
+    lists = Onward(Breaking())
+    first = take_listing(lists, PARTITION, set(), limits=EIGHT)
+    with pytest.raises(TransientStoreError):
+        take_listing(lists, PARTITION, set(), first.last_key, limits=EIGHT)
+    again = take_listing(lists, PARTITION, set(), first.last_key, limits=EIGHT)
+    assert (names(again), again.complete) == (NAMES[8:16], False)
 
 
 def test_what_commits_name_takes_no_room_in_a_listing() -> None:

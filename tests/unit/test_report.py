@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -11,10 +13,12 @@ import pytest
 from compactor import layout
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
+from compactor.report import gathered
 from compactor.report.report import failure_text, total
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
+from compactor_cli.summary import Summary
 from tests.support.desk import RUN, Desk, Page, item
 
 # The report.
@@ -83,6 +87,77 @@ def test_only_the_first_causes_are_told_and_the_others_counted() -> None:
     found = Desk(*(f"{n}/" for n in range(9))).report()
     assert found.cause.count("WorkerLost") == 3
     assert found.cause.endswith("; and 6 more")
+
+
+# Very many partitions.
+
+
+@pytest.fixture
+def _tells_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered, "SHOWN_PARTITIONS", 3)
+
+
+@pytest.mark.usefixtures("_tells_three")
+def test_of_very_many_partitions_the_failed_and_the_largest_are_told_and_all_are_summed() -> None:
+    desk = Desk(*(f"{n}/" for n in range(9)))
+    for n in range(8):
+        counts = Counts(objects_in=n, bytes_in=n * 10, requests={"GET": n})
+        desk.receipt(f"{n}/", "failed" if n == 1 else "done", counts=counts)
+    found = desk.report()
+    assert (found.partition_count, found.failed_count) == (9, 2)
+    assert [(one.path, one.status) for one in found.partitions] == [
+        ("1/", "failed"),
+        ("7/", "done"),
+        ("8/", "failed"),
+    ]
+    assert found.totals == Counts(objects_in=28, bytes_in=280, requests={"GET": 28})
+    texts = Page(desk.stored("report.html")).texts
+    row = texts[texts.index("6 others") :]
+    # All but 1/ and 7/: 20 of 28 objects.
+    assert row[1:3] == ["done", "20"]
+    told = Summary.of(json.loads(desk.stored("report.json")), 1.0, "")
+    assert told.partitions == 9
+
+
+@pytest.mark.usefixtures("_tells_three")
+def test_failures_that_are_not_told_one_by_one_are_counted() -> None:
+    found = Desk(*(f"{n}/" for n in range(9))).report()
+    assert (len(found.failed), found.failed_count) == (3, 9)
+    assert found.cause.endswith("; and 6 more")
+
+
+def test_few_of_very_many_quarantined_sources_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered, "SHOWN_SOURCES", 5)
+    desk = Desk("a/", "b/", "c/")
+    for path in ("a/", "b/", "c/"):
+        lines = [QuarantineLine(f"{path}{n}", "binary", "") for n in range(3)]
+        desk.receipt(path, counts=Counts(quarantined=3), quarantined=lines)
+    found = desk.report()
+    assert [len(one.quarantined) for one in found.partitions] == [3, 2, 0]
+    assert found.totals.quarantined == 9
+
+
+def test_what_a_report_holds_does_not_grow_with_its_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gathered, "SHOWN_PARTITIONS", 50)
+    few, many = (_peak_of(Desk(*(f"part={n:06}/" for n in range(count)))) for count in (500, 4_000))
+    # It was 2.5 KB a partition; what grows now is the body of the list, which this store holds.
+    assert (many - few) / 3_500 < 400
+
+
+def _peak_of(desk: Desk) -> int:
+    """Bytes allocated at most; the store's own record of its calls left out."""
+    desk.store.calls.clear()
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(desk.store, "calls", deque(maxlen=0))
+    tracemalloc.start()
+    try:
+        desk.report()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        monkey.undo()
 
 
 # Partitions that went to Spark.

@@ -453,7 +453,7 @@ def test_a_second_run_passes_over_partitions_at_rest_and_its_report_counts_them(
     assert report is not None
     assert (report.status, report.totals.objects_in) == ("succeeded", 1)
     assert [one.path for one in report.partitions] == ["c/"]
-    assert (report.partition_count, report.resting.partitions, report.resting.objects) == (3, 2, 4)
+    assert (report.looked_at, report.resting.partitions, report.resting.objects) == (3, 2, 4)
     # Two of the others, and the two that were at rest with theirs.
     assert report.skipped["already_committed"].objects == 6
     line = "at rest: 2 partitions (4 objects), not looked at further"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from compactor import layout
@@ -16,12 +15,15 @@ from compactor.cleaning.receipts import (
     Undeleted,
     add_sums,
 )
-from compactor.cleaning.work import DueWork, partition_at, read_due
+from compactor.cleaning.work import DueWork, partition_at, stream_due
+from compactor.discovery.parallel import Parallel
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
 _READERS = 16
+# Of each kind; a report of very many partitions tells so many, and counts the others.
+_SHOWN_LINES = 1_000
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class CleanUpReport:
         warnings: what somebody should know, though nothing failed.
         failures: a line for each partition whose clean-up failed or was lost, and for what
             ended clean-up before its partitions did.
+        left_out: lines of ``unsafe``, ``warnings`` and ``failures`` beyond the first 1,000 of each.
     """
 
     partitions: int = 0
@@ -57,6 +60,15 @@ class CleanUpReport:
     refusals: list[Undeleted] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def tell(self, kind: str, line: str) -> None:
+        """Add a line to ``unsafe``, ``warnings`` or ``failures``, or count it."""
+        lines: list[str] = getattr(self, kind)
+        if len(lines) < _SHOWN_LINES:
+            lines.append(line)
+        else:
+            self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     @property
     def causes(self) -> list[str]:
@@ -64,11 +76,17 @@ class CleanUpReport:
         return [*self.failures, *self.unsafe]
 
     @property
+    def more_causes(self) -> int:
+        """How many are not told one by one."""
+        return self.left_out.get("failures", 0) + self.left_out.get("unsafe", 0)
+
+    @property
     def totals(self) -> dict[str, int]:
         """Its numbers, with how many lines of each kind there are."""
         numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
         lines = ("unsafe", "warnings", "failures")
-        return {**numbers, **{name: len(getattr(self, name)) for name in lines}}
+        left = self.left_out
+        return {**numbers, **{n: len(getattr(self, n)) + left.get(n, 0) for n in lines}}
 
 
 def report_clean_up(
@@ -88,29 +106,31 @@ def report_clean_up(
     if settings.clean_up is not CleanUpMode.DELETE:
         return None
     result = CleanUpReport(failures=[failure] if failure else [])
-    due = _due(settings, run_id, store)
-    if due is None:
-        # The workflow goes past clean-up only after a failure of another kind.
-        result.failures = result.failures or ["it did not begin"]
-        return result
-    result.partitions = len(due)
-    with ThreadPoolExecutor(_READERS) as pool:
-        found = pool.map(lambda work: _receipt(work, settings, run_id, store), due)
-        for work, receipt in zip(due, found, strict=True):
+    try:
+        for work, receipt in _receipts(settings, run_id, store):
+            result.partitions += 1
             if receipt is not None:
                 _add(result, receipt)
             elif not failure:
                 lost = "WorkerLost no receipt: the worker was lost before it could write one"
-                result.failures.append(f"{_name(work.path)}: {lost}")
+                result.tell("failures", f"{_name(work.path)}: {lost}")
+    except ObjectMissing:
+        # The workflow goes past clean-up only after a failure of another kind.
+        result.failures = result.failures or ["it did not begin"]
     return result
 
 
-def _due(settings: Settings, run_id: str, store: ObjectStore) -> Sequence[DueWork] | None:
-    try:
-        body = store.get(*layout.clean_up_list_key(settings, run_id))
-    except ObjectMissing:
-        return None
-    return read_due(body)
+def _receipts(
+    settings: Settings, run_id: str, store: ObjectStore
+) -> Iterator[tuple[DueWork, CleanUpReceipt | None]]:
+    """What is due, and what was left behind of it, one after the other."""
+
+    def one(work: DueWork) -> tuple[DueWork, CleanUpReceipt | None]:
+        return work, _receipt(work, settings, run_id, store)
+
+    with Parallel(_READERS) as parallel:
+        due = stream_due(store, *layout.clean_up_list_key(settings, run_id))
+        yield from parallel.in_order(one, due)
 
 
 def _receipt(
@@ -127,14 +147,15 @@ def _receipt(
 def _add(result: CleanUpReport, receipt: CleanUpReceipt) -> None:
     add_sums(result, receipt.counts)
     result.requests = dict(Counter(result.requests) + Counter(receipt.counts.requests))
-    result.unsafe += receipt.unsafe
-    result.warnings += receipt.warnings
+    for kind, lines in (("unsafe", receipt.unsafe), ("warnings", receipt.warnings)):
+        for line in lines:
+            result.tell(kind, line)
     result.refusals += receipt.refusals[: SHOWN_REFUSALS - len(result.refusals)]
     if receipt.status == "more":
         receipt.error = "WorkerLost"
         receipt.cause = "the last receipt says that commits were left"
     if receipt.status != "done":
-        result.failures.append(f"{_name(receipt.path)}: {receipt.error} {receipt.cause}")
+        result.tell("failures", f"{_name(receipt.path)}: {receipt.error} {receipt.cause}")
 
 
 def _name(path: str) -> str:

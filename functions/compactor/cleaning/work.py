@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from compactor import layout
-from compactor.discovery.work import blaming
+from compactor.discovery.work import blaming, elements_of
 from compactor.errors import InvalidInput
 from compactor.log.identity import refuse_states_around
-from compactor.log.stored import StoredLog, all_logs
+from compactor.log.stored import StoredLog, each_log
 from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
@@ -71,13 +71,23 @@ def find_due(settings: Settings, store: ObjectStore, now: float) -> tuple[DueWor
     Raises:
         InvalidInput: the state cannot be listed, or contains another one, or lies in it.
     """
+    return tuple(sorted(each_due(settings, store, now)))
+
+
+def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[DueWork]:
+    """The same, in no certain order, one log in memory at a time.
+
+    Raises:
+        InvalidInput: likewise.
+    """
     if settings.clean_up is not CleanUpMode.DELETE:
-        return ()
+        return
     with blaming("s3_state_uri", settings):
         refuse_states_around(settings, store, logs_only=True)
-        logs = all_logs(settings.state, store)
-    found = (DueWork(log.path, len(_past(log, settings, now))) for log in logs)
-    return tuple(work for work in found if work.entries)
+        for log in each_log(settings.state, store):
+            entries = len(_past(log, settings, now))
+            if entries:
+                yield DueWork(log.path, entries)
 
 
 def partition_at(settings: Settings, path: str) -> Partition:
@@ -87,7 +97,7 @@ def partition_at(settings: Settings, path: str) -> Partition:
 
 
 def write_due(
-    works: Sequence[DueWork], settings: Settings, run_id: str, store: ObjectStore
+    works: Iterable[DueWork], settings: Settings, run_id: str, store: ObjectStore
 ) -> DueList:
     """Write the list as the JSON array that a Distributed Map's ItemReader takes.
 
@@ -95,9 +105,23 @@ def write_due(
         InvalidInput: the run id is no name.
     """
     bucket, key = layout.clean_up_list_key(settings, run_id)
-    lines = ",\n".join(json.dumps(work.to_dict(), separators=(",", ":")) for work in works)
-    store.put(bucket, key, f"[{lines}]\n".encode(), content_type="application/json")
-    return DueList(bucket, key, len(works))
+    body, count = bytearray(b"["), 0
+    for count, work in enumerate(works, 1):
+        body += b",\n" if count > 1 else b""
+        body += json.dumps(work.to_dict(), separators=(",", ":")).encode()
+    body += b"]\n"
+    store.put(bucket, key, bytes(body), content_type="application/json")
+    return DueList(bucket, key, count)
+
+
+def stream_due(store: ObjectStore, bucket: str, key: str) -> Iterator[DueWork]:
+    """The list again, one after the other.
+
+    Raises:
+        ObjectMissing: there is none.
+    """
+    for element in elements_of(store, bucket, key):
+        yield DueWork.from_dict(json.loads(element))
 
 
 def read_due(body: bytes) -> tuple[DueWork, ...]:

@@ -7,7 +7,7 @@ from math import inf
 
 from compactor.log.identity import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
-from compactor.planning.listing import take_listing
+from compactor.planning.listing import Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -41,11 +41,11 @@ class Forecast:
         """
         groups: list[ObjectGroup] = []
         self._skipped = {}
-        start_after = ""
+        start_after, lists = "", Onward(self._store)
         # Ends: each window begins behind the one before.
         while True:
             listing = take_listing(
-                self._store,
+                lists,
                 partition,
                 self._known.committed,
                 start_after,

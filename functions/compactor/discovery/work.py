@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compactor.decoding import numbered, require_version
+import msgspec
+
+from compactor.decoding import decoder, numbered, require_version
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import run_key
 from compactor.log.at_rest import NOBODY, Resting
@@ -131,6 +133,30 @@ def to_items_json(items: Sequence[WorkItem]) -> bytes:
 def to_line(item: WorkItem) -> bytes:
     """One element of that array."""
     return json.dumps(item.to_dict(), separators=(",", ":")).encode()
+
+
+_decode_objects = decoder(list[msgspec.Raw])
+
+
+def elements_of(store: ObjectStore, bucket: str, key: str) -> Iterator[bytes]:
+    """The elements of such an array, however long it is, a line in memory at a time.
+
+    Raises:
+        ObjectMissing: there is none.
+    """
+    rest = b""
+    for chunk in store.open(bucket, key):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield from _objects_in(line)
+    yield from _objects_in(rest)
+
+
+def _objects_in(line: bytes) -> Iterator[bytes]:
+    """Those of a line: one as this program writes them, all as others may."""
+    # Around them are the brackets of the array, and commas.
+    inside = line[line.find(b"{") : line.rfind(b"}") + 1]
+    return map(bytes, _decode_objects(b"[" + inside + b"]"))
 
 
 def write_work(

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from compactor.decoding import decoder, numbered, require_version
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
 from compactor.inventory.rows import Row
 from compactor.layout import run_key
 from compactor.ports import ObjectStore
@@ -80,6 +80,10 @@ class Shelf(Protocol):
         """Write, or write over."""
         ...
 
+    def create(self, name: str, body: bytes) -> None:
+        """Write where nothing is; raises AlreadyExists."""
+        ...
+
     def get(self, name: str) -> bytes:
         """Raises ObjectMissing."""
         ...
@@ -94,6 +98,10 @@ class RunShelf:
     def put(self, name: str, body: bytes) -> None:
         """Write, or write over."""
         self._store.put(*run_key(self._settings, self._run_id, _PLACE + name), body)
+
+    def create(self, name: str, body: bytes) -> None:
+        """Write where nothing is; raises AlreadyExists."""
+        self._store.create(*run_key(self._settings, self._run_id, _PLACE + name), body)
 
     def get(self, name: str) -> bytes:
         """Raises ObjectMissing."""
@@ -111,6 +119,16 @@ class DirectoryShelf:
         path = self._directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
+
+    def create(self, name: str, body: bytes) -> None:
+        """Write where nothing is; raises AlreadyExists."""
+        path = self._directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("xb") as file:
+                file.write(body)
+        except FileExistsError:
+            raise AlreadyExists(name) from None
 
     def get(self, name: str) -> bytes:
         """Raises ObjectMissing."""
@@ -131,9 +149,9 @@ def page_name(md5: str, number: int) -> str:
     return f"pages/{md5}/{number:08d}.json.gz"
 
 
-def sorted_name(md5: str, part: int, number: int) -> str:
+def sorted_name(md5: str, part: str, number: int) -> str:
     """Of a page of one part of the inventory, sorted by itself."""
-    return f"sorted/{md5}/{part:05d}/{number:08d}.json.gz"
+    return f"sorted/{md5}/{part}/{number:08d}.json.gz"
 
 
 def encode_page(rows: Sequence[Row]) -> bytes:

@@ -1,19 +1,30 @@
 """Take an inventory: read each of its files once, and write pages in the order of keys.
 
 Memory is bounded however many objects there are: as many rows as are held at once are sorted and,
-where there are more, laid aside as a sorted part; then the parts are merged.
+where there are more, laid aside as a sorted part; then the parts are merged. So is the time of a
+call: when it runs out, what was read is laid aside, too, and the next call goes on behind that
+file, or behind the last page that was merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from heapq import merge
-from itertools import chain, islice
+from itertools import islice
+from math import inf
 
-from compactor.errors import InvalidInput
+from compactor.clock import NoDeadline
+from compactor.errors import IntegrityError, InvalidInput
 from compactor.inventory.listing import InventoryListing
-from compactor.inventory.manifest import FIELD, Manifest, manifest_uri, read_manifest
+from compactor.inventory.manifest import (
+    FIELD,
+    InventoryFile,
+    Manifest,
+    manifest_uri,
+    read_manifest,
+)
 from compactor.inventory.pages import (
     InventoryIndex,
     PageLine,
@@ -25,20 +36,38 @@ from compactor.inventory.pages import (
     sorted_name,
     write_index,
 )
+from compactor.inventory.pieces import SortedPart, TakenPiece, add_piece, read_pieces
 from compactor.inventory.rows import Row, rows_of
-from compactor.ports import ObjectStore
+from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import Settings
 
 #: Some 300 bytes each.
 HELD_ROWS = 500_000
 #: Of a listing, and of a sorted part: when merged, a page of each part is held.
 PAGE_ROWS, SORTED_ROWS = 10_000, 5_000
+# Kept of a call for laying aside what is held, and for what comes behind it.
+RESERVE_SECONDS = 60.0
 
 
 def take_inventory(
     settings: Settings, store: ObjectStore, shelf: Shelf, *, held_rows: int = HELD_ROWS
 ) -> InventoryListing:
-    """The listing of a source as its inventory has it. Safe to run again.
+    """The listing of a source as its inventory has it, in one go; as :func:`take_on` otherwise."""
+    listing = take_on(settings, store, shelf, NoDeadline(), held_rows=held_rows)
+    if listing is None:
+        raise AssertionError("a deadline that never comes has come")
+    return listing
+
+
+def take_on(
+    settings: Settings,
+    store: ObjectStore,
+    shelf: Shelf,
+    deadline: Deadline,
+    *,
+    held_rows: int = HELD_ROWS,
+) -> InventoryListing | None:
+    """Take an inventory as far as the deadline allows. Safe to run again, and at once.
 
     What lies on the shelf already is used again, whatever was delivered since: a run has one
     listing.
@@ -47,52 +76,161 @@ def take_inventory(
         settings: names the inventory.
         store: where it is.
         shelf: where the pages go.
+        deadline: of this call, which reads one file or writes one page in any case.
         held_rows: how many rows are held at once.
+
+    Returns:
+        The listing; None where time ran out, and another call is to go on.
 
     Raises:
         InvalidInput: there is no such inventory, it is of another bucket, or leaves out what is
             needed.
-        IntegrityError: a checksum of the inventory does not fit.
+        IntegrityError: a checksum of the inventory does not fit, or it is another one than the
+            calls before have begun to take.
     """
     root = settings.source.root
     known = read_index(shelf)
     if known is not None:
         return InventoryListing(known, shelf)
-    uri = manifest_uri(settings.inventory_manifest_uri or "", store)
-    manifest = read_manifest(uri, store)
-    if manifest.source_bucket != root.bucket:
-        accepted = f"an inventory of the source's bucket {root.bucket}"
-        raise InvalidInput(FIELD, uri, f"{accepted}; this one is of {manifest.source_bucket}")
-    index = InventoryIndex(uri, manifest.md5, manifest.created_at, root.bucket, root.prefix)
-    rows = _in_order(manifest, store, shelf, root.prefix, held_rows)
-    for number, page in enumerate(_batches(_newest(rows), PAGE_ROWS)):
-        shelf.put(page_name(manifest.md5, number), encode_page(page))
-        index.pages.append(PageLine(number, page[0].key, page[-1].key, len(page)))
+    pieces = read_pieces(shelf)
+    manifest = _manifest(settings, store, pieces)
+    time = _Time(deadline)
+    taking = _Taking(manifest, store, shelf, root.prefix, held_rows, time, pieces)
+    if not (taking.read() and taking.merge()):
+        taking.leave()
+        return None
+    index = InventoryIndex(
+        manifest.uri, manifest.md5, manifest.created_at, root.bucket, root.prefix, taking.pages
+    )
     write_index(shelf, index)
     return InventoryListing(index, shelf)
 
 
-def _in_order(
-    manifest: Manifest, store: ObjectStore, shelf: Shelf, prefix: str, held_rows: int
-) -> Iterable[Row]:
-    """All rows of all files, by key and time."""
-    every = chain.from_iterable(rows_of(one, manifest, store, prefix) for one in manifest.files)
-    parts: list[Iterator[Row]] = []
-    held: list[Row] = []
-    for rows in _batches(every, held_rows):
-        if held:
-            parts.append(_laid_aside(held, partial(sorted_name, manifest.md5, len(parts)), shelf))
-        rows.sort()
-        held = rows
-    return merge(*parts, held) if parts else held
+def _manifest(settings: Settings, store: ObjectStore, pieces: list[TakenPiece]) -> Manifest:
+    bucket = settings.source.root.bucket
+    if pieces:
+        uri = pieces[0].manifest_uri
+    else:
+        uri = manifest_uri(settings.inventory_manifest_uri or "", store)
+    manifest = read_manifest(uri, store)
+    if manifest.source_bucket != bucket:
+        accepted = f"an inventory of the source's bucket {bucket}"
+        raise InvalidInput(FIELD, uri, f"{accepted}; this one is of {manifest.source_bucket}")
+    if pieces and manifest.md5 != pieces[0].manifest_md5:
+        raise IntegrityError(f"{uri} is not what it was when this run began to take it")
+    return manifest
 
 
-def _laid_aside(rows: list[Row], name_of: Callable[[int], str], shelf: Shelf) -> Iterator[Row]:
-    names = []
-    for number, page in enumerate(_batches(rows, SORTED_ROWS)):
-        names.append(name_of(number))
-        shelf.put(names[-1], encode_page(page))
-    return chain.from_iterable(read_page(shelf, name) for name in names)
+class _Time:
+    """Tells when a call is to stop, which does one thing in any case."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._worked = False
+
+    def left(self) -> float:
+        """Seconds."""
+        return self._deadline.remaining_seconds()
+
+    def worked(self) -> None:
+        """Something is done."""
+        self._worked = True
+
+    def is_up(self, next_seconds: float = 0.0) -> bool:
+        """Nothing that takes so long is to be begun."""
+        return self._worked and self.left() < RESERVE_SECONDS + next_seconds
+
+
+@dataclass(slots=True)
+class _Taking:
+    """One call's part in taking an inventory.
+
+    Attributes:
+        prefix: of the source.
+        before: what the calls before this one took.
+        files: how many are read.
+        pages: of the listing, as far as it is written.
+    """
+
+    manifest: Manifest
+    store: ObjectStore
+    shelf: Shelf
+    prefix: str
+    held_rows: int
+    time: _Time
+    before: Sequence[TakenPiece]
+    files: int = 0
+    parts: list[SortedPart] = field(default_factory=list)
+    pages: list[PageLine] = field(default_factory=list)
+    held: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for piece in self.before:
+            self.files = piece.files
+            self.parts += piece.parts
+            self.pages += piece.pages
+
+    def read(self) -> bool:
+        """Read the files that are left; False when time ran out."""
+        longest = 0.0
+        for file in self.manifest.files[self.files :]:
+            if self.time.is_up(1.5 * longest):
+                return False
+            before = self.time.left()
+            self._read(file)
+            self.files += 1
+            self.time.worked()
+            if before < inf:
+                longest = max(longest, before - self.time.left())
+        return True
+
+    def merge(self) -> bool:
+        """Write the pages that are left; False when time ran out."""
+        after = self.pages[-1].last if self.pages else ""
+        self.held.sort()
+        rows = merge(*(self._rows(part, after) for part in self.parts), self.held)
+        for page in _batches(_newest(rows), PAGE_ROWS):
+            if self.time.is_up():
+                return False
+            number = len(self.pages)
+            self.shelf.put(page_name(self.manifest.md5, number), encode_page(page))
+            self.pages.append(PageLine(number, page[0].key, page[-1].key, len(page)))
+            self.time.worked()
+        return True
+
+    def leave(self) -> None:
+        """Store what this call did, for the next one."""
+        if self.held:
+            # Two calls at once may stop behind different files.
+            self._lay_aside(f"-{self.files:06d}")
+        parts = self.parts[sum(len(piece.parts) for piece in self.before) :]
+        pages = self.pages[sum(len(piece.pages) for piece in self.before) :]
+        piece = TakenPiece(self.manifest.uri, self.manifest.md5, self.files, parts, pages)
+        add_piece(self.shelf, len(self.before), piece)
+
+    def _read(self, file: InventoryFile) -> None:
+        rows = rows_of(file, self.manifest, self.store, self.prefix)
+        for row in rows:
+            if len(self.held) == self.held_rows:
+                self._lay_aside()
+            self.held.append(row)
+            self.held += islice(rows, self.held_rows - len(self.held))
+
+    def _lay_aside(self, behind: str = "") -> None:
+        self.held.sort()
+        part = SortedPart(f"{len(self.before):05d}-{len(self.parts):05d}{behind}", [])
+        for number, page in enumerate(_batches(self.held, SORTED_ROWS)):
+            name = sorted_name(self.manifest.md5, part.name, number)
+            self.shelf.put(name, encode_page(page))
+            part.last.append(page[-1].key)
+        self.parts.append(part)
+        self.held = []
+
+    def _rows(self, part: SortedPart, after: str) -> Iterator[Row]:
+        """Those of a part behind a key."""
+        for number in range(bisect_right(part.last, after), len(part.last)):
+            page = read_page(self.shelf, sorted_name(self.manifest.md5, part.name, number))
+            yield from page[bisect_right(page, after, key=lambda row: row.key) :]
 
 
 def _newest(rows: Iterable[Row]) -> Iterator[Row]:

@@ -115,6 +115,25 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
     return [logs[path] for path in sorted(logs)]
 
 
+def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
+    """Every log, as soon as all of it is listed; few are held at a time.
+
+    Keys come in order, and the path of a log is the begin of all its keys: behind them it is
+    complete. Open meanwhile are the logs of the levels above, where partitions lie in each other.
+
+    Raises:
+        InvalidInput: as :func:`all_logs`.
+    """
+    start = len(state.prefix + layout.PARTITIONS)
+    logs: dict[str, StoredLog] = {}
+    for page in store.list_objects(state.bucket, state.prefix + layout.PARTITIONS):
+        for one in page:
+            for path in [path for path in logs if not one.key.startswith(path, start)]:
+                yield logs.pop(path)
+            _take(one, state, logs)
+    yield from logs.values()
+
+
 def some_entries(state: S3Uri, store: ObjectStore) -> Iterator[Commit]:
     """The newest entries of the first few logs that can be read; none where there is no log.
 
@@ -271,20 +290,23 @@ def _refuse_other_state(state: S3Uri, key: str) -> None:
 
 def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str, StoredLog]:
     logs: dict[str, StoredLog] = {}
-    start = len(state.prefix + layout.PARTITIONS)
     for page in pages:
         for one in page:
-            match = _NAME.fullmatch(one.key, start)
-            if match is None:
-                _refuse_other_state(state, one.key)
-                continue
-            log = logs.setdefault(match[1], StoredLog(match[1], state))
-            if match[3]:
-                log.checkpoints.add(int(match[2]))
-            elif match[4]:
-                log.witnesses.add(int(match[2]))
-            elif match[2]:
-                log.entries[int(match[2])] = one.last_modified
-            else:
-                log.cleaned.add(int(match[5]))
+            _take(one, state, logs)
     return logs
+
+
+def _take(one: SourceObject, state: S3Uri, logs: dict[str, StoredLog]) -> None:
+    match = _NAME.fullmatch(one.key, len(state.prefix + layout.PARTITIONS))
+    if match is None:
+        return _refuse_other_state(state, one.key)
+    log = logs.setdefault(match[1], StoredLog(match[1], state))
+    if match[3]:
+        log.checkpoints.add(int(match[2]))
+    elif match[4]:
+        log.witnesses.add(int(match[2]))
+    elif match[2]:
+        log.entries[int(match[2])] = one.last_modified
+    else:
+        log.cleaned.add(int(match[5]))
+    return None

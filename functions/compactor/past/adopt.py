@@ -40,7 +40,7 @@ from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
 from compactor.past.rehearsal import Rehearsal
-from compactor.planning.listing import take_listing
+from compactor.planning.listing import Onward, take_listing
 from compactor.planning.packing import packing_class, uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
@@ -175,11 +175,11 @@ class _Partition:
 
     def _windows(self, at: float) -> Iterator[Listing]:
         run = self._run
-        store = cast(ObjectStore, Rehearsal(run.store, at))
+        lists = Onward(cast(ObjectStore, Rehearsal(run.store, at)))
         after, complete = "", False
         while not complete:
             limits = run.settings.limits
-            window = take_listing(store, run.partition, self._state.committed, after, limits=limits)
+            window = take_listing(lists, run.partition, self._state.committed, after, limits=limits)
             yield window
             after, complete = window.last_key, window.complete
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -48,6 +49,55 @@ class AsOf:
         """Pages of what was there before, and is there still."""
         for page in self.store.list_objects(bucket, prefix, start_after=start_after):
             yield [one for one in page if one.last_modified <= self.at]
+
+
+class Onward:
+    """Lists on behind the window before, with the pages that were listed ahead of its end.
+
+    A store lists ahead of whoever takes its pages (:mod:`compactor.stores.listing`: 50 pages at
+    most), and a window ends amid them. Another place than that end is listed anew.
+
+    Args:
+        lists: what tells which objects there are, of one prefix.
+    """
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
+        self._pages: Iterator[Sequence[SourceObject]] = iter(())
+        self._page: Sequence[SourceObject] = ()
+        self._before = ""
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """Pages of all objects below a prefix in UTF-8 key order; some perhaps listed before."""
+        if self._ends_in_page(start_after):
+            yield self._page[bisect_right(self._page, start_after, key=lambda one: one.key) :]
+        else:
+            self.drop()
+            self._before = start_after
+            self._pages = self._lists.list_objects(bucket, prefix, start_after=start_after)
+        try:
+            for page in self._pages:
+                if page:
+                    if self._page:
+                        self._before = self._page[-1].key
+                    self._page = page
+                yield page
+        except Exception:
+            # What has raised once would end without a word.
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        """Keep nothing more of what was listed ahead."""
+        if isinstance(self._pages, Generator):
+            # Those that are listing ahead for it end now.
+            self._pages.close()
+        self._pages, self._page, self._before = iter(()), (), ""
+
+    def _ends_in_page(self, key: str) -> bool:
+        return bool(self._page) and self._before <= key <= self._page[-1].key
 
 
 def take_listing(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape as html_escape
 from typing import Any
 
@@ -34,7 +34,7 @@ def render(report: Mapping[str, Any]) -> str:
         _warnings(report.get("warnings", ())),
         _totals(report),
         _resting(report.get("resting")),
-        _partitions(report["partitions"], frozenset(report["spark"])),
+        _partitions(report),
         _skips(report["skipped"]),
         _left_alone(report["left_alone"]),
         _quarantined(report["partitions"]),
@@ -85,6 +85,9 @@ def _failure(report: Mapping[str, Any]) -> str:
     lines += [f"{p['path'] or '(root)'}: {p['error']} {p['cause']}" for p in failed]
     clean_up = report["clean_up"] or {"failures": (), "unsafe": ()}
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
+    lines += [f"clean-up: {n:,} more {kind}" for kind, n in clean_up.get("left_out", {}).items()]
+    if report["failed_count"] > len(failed):
+        lines.append(f"and {report['failed_count'] - len(failed):,} more partitions")
     items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
     return f"<h2 class='failed'>What failed</h2><ul>{items}</ul>" if items else ""
 
@@ -98,7 +101,7 @@ def _totals(report: Mapping[str, Any]) -> str:
     totals = report["totals"]
     requests = ", ".join(f"{v:,} {escape(k)}" for k, v in sorted(totals["requests"].items()))
     rows = [
-        ("Partitions", f"{len(report['partitions']) + _at_rest(report):,}", ""),
+        ("Partitions", f"{report['partition_count'] + _at_rest(report):,}", ""),
         ("Objects", f"{totals['objects_in']:,}", f"{totals['objects_out']:,}"),
         ("Bytes", human_bytes(totals["bytes_in"]), human_bytes(totals["bytes_out"])),
         (
@@ -130,8 +133,9 @@ def _resting(resting: Mapping[str, Any] | None) -> str:
     return f"<p>Partitions at rest, not looked at further: {counts}</p>"
 
 
-def _partitions(partitions: Sequence[Mapping[str, Any]], spark: Container[str]) -> str:
-    rows = [
+def _partitions(report: Mapping[str, Any]) -> str:
+    partitions, spark = report["partitions"], frozenset(report["spark"])
+    rows: list[Sequence[str]] = [
         (
             p["path"] or "(root)",
             f"{p['status']}, Spark" if p["path"] in spark else p["status"],
@@ -144,8 +148,31 @@ def _partitions(partitions: Sequence[Mapping[str, Any]], spark: Container[str]) 
         )
         for p in partitions
     ]
+    others = report["partition_count"] - len(partitions)
+    if others > 0:
+        rows.append(_others(report, others))
     heads = ("Partition", "", "Objects", "After", "Bytes", "After", "Records", "Seconds")
     return f"<h2>Partitions</h2>{_table(heads, rows)}"
+
+
+def _others(report: Mapping[str, Any], others: int) -> tuple[str, ...]:
+    """What the partitions come to that are not told one by one."""
+    told = [one["counts"] for one in report["partitions"]]
+    rest = {
+        name: report["totals"][name] - sum(one[name] for one in told)
+        for name in ("objects_in", "objects_out", "bytes_in", "bytes_out", "records", "seconds")
+    }
+    failed = report["failed_count"] - sum(one["status"] != "done" for one in report["partitions"])
+    return (
+        f"{others:,} others",
+        f"{failed:,} failed" if failed else "done",
+        f"{rest['objects_in']:,}",
+        f"{rest['objects_out']:,}",
+        human_bytes(rest["bytes_in"]),
+        human_bytes(rest["bytes_out"]),
+        f"{rest['records']:,}",
+        f"{rest['seconds']:.1f}",
+    )
 
 
 def _skips(skipped: Mapping[str, Mapping[str, Any]]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import reduce
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -14,13 +14,15 @@ import msgspec
 from compactor import layout
 from compactor.cleaning.report import CleanUpReport, report_clean_up
 from compactor.decoding import decoder, numbered
-from compactor.discovery.work import WorkItem, require_known_run
+from compactor.discovery.parallel import Parallel
+from compactor.discovery.work import WorkItem, elements_of, require_known_run
 from compactor.errors import ObjectMissing
 from compactor.log.at_rest import NOBODY, Resting
 from compactor.log.entries import NOTHING
-from compactor.log.left_alone import LeftAlone, added_up, headline
+from compactor.log.left_alone import LeftAlone, headline
 from compactor.model import Skipped, SkipReason
 from compactor.ports import ObjectStore
+from compactor.report.gathered import Gathered, add_counts
 from compactor.report.html import human_bytes, render
 from compactor.report.shown import Shown
 from compactor.runs import receipts
@@ -54,7 +56,7 @@ class SparkErrorLine(msgspec.Struct, frozen=True):
 
 
 _decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
-_decode_work = decoder(list[WorkItem])
+_decode_item = decoder(WorkItem)
 
 
 @dataclass(slots=True)
@@ -64,8 +66,11 @@ class RunReport:
     Attributes:
         status: ``succeeded``, or ``failed`` when any partition failed or was lost, or clean-up
             failed or found an output that is not proven.
-        partitions: a receipt for every work item, failed ones included. Partitions that went
-            to Spark are among them.
+        partitions: a receipt for every work item, failed ones included; of more than
+            :data:`compactor.report.gathered.SHOWN_PARTITIONS`, those that failed and the largest.
+            Partitions that went to Spark are among them.
+        partition_count: how many work items there were.
+        failed_count: how many of these failed.
         oversized: paths of the partitions too large for one worker, left alone because the
             run's spark_engine is none.
         spark: paths of the partitions that went to Spark.
@@ -87,6 +92,8 @@ class RunReport:
     settings: dict[str, Any]
     totals: Counts
     partitions: list[Receipt]
+    partition_count: int = 0
+    failed_count: int = 0
     oversized: list[str] = field(default_factory=list)
     spark: list[str] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
@@ -100,13 +107,13 @@ class RunReport:
     resting: Resting = NOBODY
 
     @property
-    def partition_count(self) -> int:
+    def looked_at(self) -> int:
         """How many partitions were worked on, or found at rest."""
-        return len(self.partitions) + self.resting.partitions
+        return self.partition_count + self.resting.partitions
 
     @property
     def failed(self) -> list[Receipt]:
-        """Receipts of the partitions that did not finish."""
+        """Receipts of the partitions that did not finish, as far as they are told."""
         return [receipt for receipt in self.partitions if receipt.status != "done"]
 
     @property
@@ -119,7 +126,8 @@ class RunReport:
         causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
         causes += [f"clean-up: {line}" for line in self.clean_up.causes] if self.clean_up else []
         shown = "; ".join(causes[:_SHOWN_CAUSES])
-        more = len(causes) - _SHOWN_CAUSES
+        more = len(causes) - _SHOWN_CAUSES + self.failed_count - len(self.failed)
+        more += self.clean_up.more_causes if self.clean_up else 0
         return f"{shown}; and {more} more" if more > 0 else shown
 
     def to_dict(self) -> dict[str, Any]:
@@ -184,10 +192,9 @@ def report(
         IntegrityError: a later version of this program wrote what the run left.
     """
     discovered = _discovered(settings, run.run_id, store)
-    items = _work(settings, run.run_id, "items.json", store)
-    oversized = _work(settings, run.run_id, "oversized.json", store)
+    oversized = tuple(_work(settings, run.run_id, "oversized.json", store))
     left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
-    items = (*items, *spark)
+    items = chain(_work(settings, run.run_id, "items.json", store), spark)
     spark_failure = _spark_failure(run, settings, store)
     known = known or Known()
 
@@ -195,22 +202,28 @@ def report(
         receipt = known.done.get(item.path) or _receipt(item, run.run_id, settings, store)
         return _with_ending(receipt, known.lost.get(item.path))
 
-    with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(receipt_of, items))
+    found = Gathered(skipped=dict(discovered.resting.skipped))
+    if discovered.unpartitioned.objects:
+        found.skipped[SkipReason.UNPARTITIONED.value] = discovered.unpartitioned
+    with Parallel(_READERS) as parallel:
+        for receipt in parallel.in_order(receipt_of, items):
+            found.add(receipt)
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
         started_at=run.started_at,
         settings=settings.to_dict(),
-        totals=total(receipt.counts for receipt in found),
-        partitions=found,
+        totals=found.total(),
+        partitions=found.shown(),
+        partition_count=found.partitions,
+        failed_count=found.failed,
         oversized=[item.path for item in left],
         spark=[item.path for item in spark],
-        skipped=_all_skips(found, discovered),
+        skipped=found.skipped,
         resting=discovered.resting,
-        overwritten=reduce(Skipped.plus, (one.overwritten for one in found), NOTHING),
+        overwritten=found.overwritten,
         failure=run.failure,
-        left_alone=added_up(receipt.left_alone for receipt in found),
+        left_alone=found.left_alone,
         spark_failure=spark_failure,
         clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
         warnings=discovered.warnings,
@@ -230,7 +243,7 @@ def _shown(result: RunReport) -> Shown:
     counts = (totals.objects_in, totals.objects_out)
     averages = [size / max(1, count) for size, count in zip(sizes, counts, strict=True)]
     rows = (
-        ("Partitions", f"{result.partition_count + len(result.oversized):,}", ""),
+        ("Partitions", f"{result.looked_at + len(result.oversized):,}", ""),
         ("Objects", *(f"{count:,}" for count in counts)),
         ("Bytes", *map(human_bytes, sizes)),
         ("Average size", *map(human_bytes, averages)),
@@ -258,9 +271,7 @@ def total(counts: Iterable[Counts]) -> Counts:
     requests: Counter[str] = Counter()
     for one in counts:
         requests.update(one.requests)
-        for name in Counts.__slots__:
-            if name != "requests":
-                setattr(result, name, getattr(result, name) + getattr(one, name))
+        add_counts(result, one)
     result.requests = dict(requests)
     return result
 
@@ -305,13 +316,11 @@ def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> 
     return f"Spark: {line.error}: {line.cause}"
 
 
-def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Sequence[WorkItem]:
-    try:
-        body = store.get(*layout.run_key(settings, run_id, name))
-    except ObjectMissing:
-        # Discovery failed before it wrote any.
-        return ()
-    return _decode_work(body)
+def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Iterator[WorkItem]:
+    """One after the other; none where discovery failed before it wrote any."""
+    with suppress(ObjectMissing):
+        for element in elements_of(store, *layout.run_key(settings, run_id, name)):
+            yield _decode_item(element)
 
 
 def _receipt(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
@@ -341,16 +350,6 @@ def _with_ending(receipt: Receipt, ending: str | None) -> Receipt:
 def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
     body = require_known_run(*layout.run_key(settings, run_id, ""), store)
     return _decode_discovery(body) if body else DiscoveryLine(Skipped(0, 0))
-
-
-def _all_skips(found: Iterable[Receipt], discovered: DiscoveryLine) -> dict[str, Skipped]:
-    unpartitioned = discovered.unpartitioned
-    skipped = {SkipReason.UNPARTITIONED.value: unpartitioned} if unpartitioned.objects else {}
-    skips = (*(receipt.skipped for receipt in found), discovered.resting.skipped)
-    for one in skips:
-        for reason, more in one.items():
-            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(more)
-    return skipped
 
 
 def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:

@@ -7,7 +7,7 @@ from math import inf
 
 from compactor.log.state import LogState
 from compactor.model import SHOWN_EXAMPLES, Listing, Skipped
-from compactor.planning.listing import AsOf, Lists, take_listing
+from compactor.planning.listing import AsOf, Lists, Onward, take_listing
 from compactor.runs.given import PartitionRun
 from compactor.runs.window import Window
 
@@ -22,12 +22,17 @@ class Listings:
     def __init__(self, run: PartitionRun) -> None:
         self._run = run
         self._lists: Lists = run.listing or run.store
+        self._onward = Onward(self._lists)
 
     def take(self, state: LogState, window: Window) -> Listing:
-        """List a window."""
+        """List a window: anew, unless it is listed for the first time.
+
+        What was listed ahead, behind the window before, is as old as that window's groups. What has
+        changed since is found out when it is read, and then this window is listed anew.
+        """
         window.seen, window.again = window.before.copy(), window.listed
         return take_listing(
-            self._lists,
+            self._lists if window.listed else self._onward,
             self._run.partition,
             state.committed,
             window.start_after,
@@ -43,6 +48,11 @@ class Listings:
         listing = self._run.listing
         if listing is not None:
             self._lists = AsOf(self._run.store, listing.as_of)
+            self._onward = Onward(self._lists)
+
+    def pause(self) -> None:
+        """Hold nothing of what was listed ahead."""
+        self._onward.drop()
 
     def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
         """What was listed before, and is gone now that LIST is asked after all; told once."""

@@ -46,10 +46,13 @@ def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
 
 def _run(progress: PartitionProgress) -> PartitionResult:
     window: Window | None = Window()
-    while window is not None:
-        if not _do_window(progress, window):
-            return progress.result
-        window = window.following()
+    try:
+        while window is not None:
+            if not _do_window(progress, window):
+                return progress.result
+            window = window.following()
+    finally:
+        progress.pause()
     return progress.finish()
 
 

@@ -138,6 +138,10 @@ class PartitionProgress:
         unlike = self._unlike.at(self.state.last)
         return replace(decision, groups=tuple(held(one, unlike) for one in decision.groups))
 
+    def pause(self) -> None:
+        """No window is planned for a while: hold nothing for the next one."""
+        self._listings.pause()
+
     def _note_returned(self, sources: Sequence[SourceObject]) -> None:
         """Write down what was put again after its commit, so that clean-up looks at it again."""
         run = self.run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import discover
-from compactor.discovery.divided import Ask, Part, discover_on
+from compactor.discovery.divided import Ask, Part, count_stretch, discover_on
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.work import (
     Discovery,
@@ -20,9 +20,9 @@ from compactor.discovery.work import (
     write_rest,
     write_work,
 )
-from compactor.inventory.listing import InventoryListing, ListedStore
+from compactor.inventory.listing import InventoryListing, ListedStore, open_listing
 from compactor.inventory.pages import RunShelf
-from compactor.inventory.taking import take_inventory
+from compactor.inventory.taking import take_on
 from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.ports import Deadline, ObjectStore
@@ -84,15 +84,16 @@ def begin(
         TransientStoreError: the store did not answer.
     """
     fleet = fleet or Fleet()
+    until = deadline or NoDeadline()
+    committed = committed_in(settings, store)
+    ask = Ask(settings, run_id, store, now, committed, until, fleet, shares=shares)
     found: Discovery | Joined | Part
     if settings.listing == "inventory":
         # Before the first pages are written.
         store, warnings = asked_store(settings, store, now)
-        shelf = RunShelf(settings, run_id, store)
-        found = find_listed(settings, store, take_inventory(settings, store, shelf), fleet)
+        listing = take_on(settings, store, RunShelf(settings, run_id, store), until)
+        found = Part(0, 0) if listing is None else discover_on(_as_listed(ask, store, listing))
     else:
-        committed, until = committed_in(settings, store), deadline or NoDeadline()
-        ask = Ask(settings, run_id, store, now, committed, until, fleet, shares=shares)
         found = discover_on(ask)
         store, warnings = asked_store(settings, store, now)
     if isinstance(found, Part):
@@ -103,6 +104,26 @@ def begin(
     else:
         lists = write_work(found, settings, run_id, store, warnings)
     return Begun(found, lists, store)
+
+
+def count_on(ask: Ask, stretch: int) -> bool:
+    """Count one stretch of a discovery that is shared; true when it is at its end.
+
+    Args:
+        ask: of a run whose source is listed by now, where it takes an inventory.
+        stretch: number.
+
+    Raises:
+        InvalidInput: the discovery of this run has no such stretch.
+        IntegrityError: a page of the listing is gone.
+    """
+    listing = open_listing(ask.settings, ask.run_id, ask.store)
+    return count_stretch(_as_listed(ask, ask.store, listing) if listing else ask, stretch)
+
+
+def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:
+    """The same of a source that is listed already; its time is that of the run."""
+    return replace(ask, store=cast(ObjectStore, ListedStore(store, listing)), now=listing.as_of)
 
 
 def find_listed(

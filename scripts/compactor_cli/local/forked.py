@@ -146,5 +146,5 @@ def _take_streams(orders: int, answers: int, log: IO[bytes] | int) -> None:
     os.close(orders)
     os.close(answers)
     sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 - for good
-    sys.stdout = open(1, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115 - likewise
+    sys.stderr = open(2, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115 - likewise

@@ -1,0 +1,78 @@
+"""Receipts summed up as they are read; of very many partitions some alone are kept whole."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from compactor.log.entries import NOTHING
+from compactor.log.left_alone import LeftAlone, added_up
+from compactor.model import Skipped
+from compactor.runs.receipts import Counts, Receipt
+
+#: So many partitions a report tells one by one: those that failed, then the largest.
+SHOWN_PARTITIONS = 5_000
+#: So many sources it names that were quarantined, of all these partitions together.
+SHOWN_SOURCES = 10_000
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What the partitions of a run come to; a bounded part of them is held.
+
+    Attributes:
+        partitions: that were added.
+        failed: of these, how many did not finish.
+        requests: of all, by kind.
+    """
+
+    totals: Counts = field(default_factory=Counts)
+    partitions: int = 0
+    failed: int = 0
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    overwritten: Skipped = NOTHING
+    requests: Counter[str] = field(default_factory=Counter)
+    _kept: list[tuple[bool, int, int, Receipt]] = field(default_factory=list)
+
+    def add(self, receipt: Receipt) -> None:
+        """One partition more."""
+        add_counts(self.totals, receipt.counts)
+        self.requests.update(receipt.counts.requests)
+        self.overwritten = self.overwritten.plus(receipt.overwritten)
+        for reason, skipped in receipt.skipped.items():
+            self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(skipped)
+        if receipt.left_alone:
+            self.left_alone = added_up([self.left_alone, receipt.left_alone])
+        has_failed = receipt.status != "done"
+        # Of equal ones the earlier stays; the number tells any two apart.
+        one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
+        if len(self._kept) < SHOWN_PARTITIONS:
+            heapq.heappush(self._kept, one)
+        else:
+            heapq.heappushpop(self._kept, one)
+        self.partitions += 1
+        self.failed += has_failed
+
+    def total(self) -> Counts:
+        """Sums over all partitions."""
+        return replace(self.totals, requests=dict(self.requests))
+
+    def shown(self) -> list[Receipt]:
+        """Those that are told one by one, in the order they were added."""
+        found = [one for *_, one in sorted(self._kept, key=lambda kept: -kept[2])]
+        told, left = [], SHOWN_SOURCES
+        for one in found:
+            told.append(replace(one, quarantined=one.quarantined[:left]))
+            left -= len(told[-1].quarantined)
+        return told
+
+
+def add_counts(total: Counts, one: Counts) -> None:
+    """Add field by field, but for the requests."""
+    for name in _SUMMED:
+        setattr(total, name, getattr(total, name) + getattr(one, name))
+
+
+_SUMMED = tuple(name for name in Counts.__slots__ if name != "requests")
