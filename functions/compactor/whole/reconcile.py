@@ -7,7 +7,7 @@ table knows, is registered as if its event had come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, islice
@@ -153,9 +153,8 @@ class _OfPartition:
             for _, error in registered.failed:
                 raise error
             found.known += registered.known
-            if registered.new:
-                found.registered += len(registered.new)
-                self._wake(registered.new)
+            found.registered += len(registered.new)
+            self._wake(items, registered.new)
         return found
 
     def _is_of_interest(self, one: SourceObject) -> bool:
@@ -180,8 +179,9 @@ class _OfPartition:
             registered=self._given.now,
         )
 
-    def _wake(self, items: Iterable[Item]) -> None:
-        sizes, times = zip(*((one.size, one.time) for one in items), strict=True)
+    def _wake(self, items: Sequence[Item], new: Sequence[Item]) -> None:
+        """Also for what was known: whoever registered it may have died before doing so."""
         registry, stream = self._listing.registry, self._listing.stream
-        registry.touch(stream, self._partition.path, max(times))
-        registry.arrived(stream, len(sizes), sum(sizes))
+        registry.touch(stream, self._partition.path, max(one.time for one in items))
+        if new:
+            registry.arrived(stream, len(new), sum(one.size for one in new))
