@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from compactor.errors import InvalidInput, TransientStoreError
 from compactor.stores.registry_rows import INDEX, Attributes, names_in, texts
 from compactor.stores.services import Thing, answers_of, service_client
 from compactor.stores.translate import refusal_of
 
+#: Of one request; the limit is DynamoDB's.
+MOST_INSERTS = 25
 #: Requests that one process has under way.
 AT_ONCE = 16
 _REFUSED = "ConditionalCheckFailedException"
@@ -34,6 +37,7 @@ class DynamoTable:
         table: its name.
         client: of DynamoDB.
         pause: waits up to so many seconds before a transaction is tried again.
+        inserts: the service knows PartiQL.
     """
 
     def __init__(
@@ -41,10 +45,41 @@ class DynamoTable:
         table: str,
         client: Any = None,
         pause: Callable[[float], None] = lambda longest: time.sleep(random.uniform(0, longest)),  # noqa: S311 - jitter keeps no secret
+        *,
+        inserts: bool = True,
     ) -> None:
         self._table = table
         self._client = client or service_client("dynamodb", connections=2 * AT_ONCE)
         self._pause = pause
+        self._inserts = inserts
+
+    def _insert(self, rows: Sequence[Attributes]) -> list[bool]:
+        """Put rows where there are none; which of them were put.
+
+        PartiQL's INSERT is a put on the condition that nothing has the key; a batch of them is no
+        transaction. False is also the answer where the service, or the role, does not know it.
+        """
+        if not self._inserts:
+            return [False] * len(rows)
+        statements = [
+            {
+                "Statement": f'INSERT INTO "{self._table}" VALUE {{{_named(row)}}}',
+                "Parameters": list(row.values()),
+            }
+            for row in rows
+        ]
+        try:
+            with self._answers("insert"):
+                answers = self._client.batch_execute_statement(Statements=statements)["Responses"]
+        except InvalidInput:
+            self._inserts = False
+            return [False] * len(rows)
+        except TransientStoreError:
+            return [False] * len(rows)
+        refused = {one["Error"].get("Code") for one in answers if "Error" in one}
+        if "AccessDenied" in refused:
+            self._inserts = False
+        return ["Error" not in one for one in answers]
 
     def _transact(self, updates: list[dict[str, Any]]) -> None:
         try:
@@ -140,3 +175,7 @@ class DynamoTable:
         accepted = "a DynamoDB table with keys pk and sk, and the local index pending"
         thing = Thing("registry", self._table, accepted)
         return answers_of(f"{what} in {self._table}", thing)
+
+
+def _named(row: Attributes) -> str:
+    return ", ".join(f"'{name}': ?" for name in row)
