@@ -150,3 +150,34 @@ def test_the_arn_of_an_execution_that_is_over_is_known_by_its_name() -> None:
         "arn:aws:states:x:1:stateMachine:m", Client([refusal("ExecutionAlreadyExists")])
     )
     assert machine.start("n", "{}") == ("arn:aws:states:x:1:execution:m:n", None)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"Responses": [{"Error": {"Code": "AccessDenied"}}] * 8},
+        refusal("AccessDeniedException"),
+        refusal("ValidationException"),
+    ],
+)
+def test_where_many_cannot_be_inserted_at_once_they_are_put_one_by_one(refused: Any) -> None:
+    found, client = registry(refused, *[{}] * 16)
+    assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
+    # It is not asked for a second time.
+    assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
+    assert sum("Statements" in one for one in client.asked) == 1
+
+
+def test_what_an_insert_refuses_is_put_on_its_condition() -> None:
+    answers = [{}] * 6 + [{"Error": {"Code": "DuplicateItem"}}] * 2
+    there = refusal("ConditionalCheckFailedException", Item={"pk": {"S": "x"}})
+    found, client = registry({"Responses": answers}, there, {})
+    done = found.register("logs", [item(str(n)) for n in range(8)])
+    assert (len(done.new), done.known) == (7, 1)
+    assert all("sequencer < :sequencer" in one["ConditionExpression"] for one in client.asked[1:])
+
+
+def test_an_insert_that_is_asked_to_slow_down_goes_on_one_by_one() -> None:
+    found, client = registry(refusal("ThrottlingException"), *[{}] * 8)
+    assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
+    assert len(client.asked) == 9
