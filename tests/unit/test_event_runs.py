@@ -335,3 +335,22 @@ def test_what_lies_in_a_level_that_names_a_column_is_left_and_starts_no_run_agai
     }
     world.clock.advance(10_000)
     assert world.sweep().started is None
+
+
+def test_a_run_that_failed_is_made_up_for_though_nothing_is_pending() -> None:
+    world = EventWorld(seconds=300)
+    world.deliver(world.put("a/1.json"), world.put("a/2.json"))
+    world.sweep()
+    (first,) = world.executions.order
+    for item in world.begin(first):
+        world.compact(first, item)
+    # Behind the marks, in a step that has nothing to do with objects.
+    world.executions.end(first, failed=True)
+    world.clock.advance(299)
+    assert world.sweep().started is None
+    world.clock.advance(1)
+    assert world.sweep().started is not None
+    world.run_started()
+    world.clock.advance(1_000)
+    assert world.sweep().started is None
+    world.must_be_finished()

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import Item, ItemState, Mark
+from compactor.registry.ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 
@@ -181,3 +182,19 @@ def test_an_insert_that_is_asked_to_slow_down_goes_on_one_by_one() -> None:
     found, client = registry(refusal("ThrottlingException"), *[{}] * 8)
     assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
     assert len(client.asked) == 9
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ("RUNNING", ExecutionState.RUNNING),
+        ("SUCCEEDED", ExecutionState.ENDED),
+        ("FAILED", ExecutionState.FAILED),
+        ("TIMED_OUT", ExecutionState.FAILED),
+        ("ABORTED", ExecutionState.FAILED),
+    ],
+)
+def test_an_execution_that_did_not_come_to_its_end_has_failed(
+    status: str, state: ExecutionState
+) -> None:
+    assert StateMachine("arn", Client([{"status": status}])).state_of("arn:x") is state
