@@ -23,10 +23,12 @@ from compactor.model import CompactionPlan, Skipped
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
+from compactor.registry.listing import PendingStore
 from compactor.report.html import human_bytes
+from compactor.runs.earlier import open_pending
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
-from compactor.whole.begin import committed_in, find_listed
+from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_document(settings, found, forecasts), indent=2))
     else:
-        _show(found, forecasts)
+        _show(found, forecasts, priced=settings.listing != "events")
     return 0
 
 
@@ -109,6 +111,8 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
     """The partitions."""
     with progress("discovering"):
+        if settings.listing == "events":
+            return find_pending(settings, store, time.time(), writes=False)
         if listing is not None:
             return find_listed(settings, store, listing)
         return discover(settings, store, time.time(), committed=committed_in(settings, store))
@@ -130,10 +134,13 @@ def forecast(
         state = CommitLog(store, settings, item.partition).load()
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
-        now = time.time() if listing is None else listing.as_of
         return Forecast(item, expected.of(item.partition, now))
 
-    lists = store if listing is None else cast(ObjectStore, ListedStore(store, listing))
+    lists, now = store, time.time()
+    if listing is not None:
+        lists, now = cast(ObjectStore, ListedStore(store, listing)), listing.as_of
+    elif settings.listing == "events":
+        lists = cast(ObjectStore, PendingStore(store, open_pending(settings, now)))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
         for done in pool.map(one, items):
@@ -162,12 +169,14 @@ def _document(
     }
 
 
-def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
+def _show(found: Discovery, forecasts: Sequence[Forecast], *, priced: bool) -> None:
     if not (forecasts or found.oversized or found.resting.partitions):
         print_line("no partition holds an object")
     else:
         _show_partitions(found, forecasts)
-        print_line(prices_of(found).line)
+        # Of what events told, nobody lists the rest.
+        if priced:
+            print_line(prices_of(found).line)
     outside = found.unpartitioned
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""

@@ -1,0 +1,332 @@
+"""The table of what is pending, on DynamoDB; :mod:`compactor.stores.registry_rows` has its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeVar
+
+from compactor.errors import InvalidInput, TransientStoreError
+from compactor.model import Partition
+from compactor.registry.items import (
+    OPEN_STATES,
+    Batch,
+    Head,
+    Item,
+    ItemState,
+    Mark,
+    Removal,
+    in_name_order,
+    in_place_of,
+    name_bytes,
+    supersedes,
+    withdraws,
+)
+from compactor.registry.ports import Registered, StreamIdentity, Withdrawn
+from compactor.stores.registry_rows import (
+    INDEXED_BYTES,
+    LONG,
+    SHARDS,
+    Attributes,
+    attributes_of,
+    batch_of,
+    head_key,
+    head_of,
+    item_key,
+    item_of,
+    names_in,
+    numeric,
+    text_of,
+    texts,
+)
+from compactor.stores.registry_table import AT_ONCE, MOST_INSERTS, Cancelled, DynamoTable
+
+#: Events come again for up to 14 days, from a queue and its dead letters.
+KEPT_SECONDS = 30 * 86_400
+_MOST_IN_TRANSACTION = 100
+_WORTH_INSERTING = 8
+_TRIES = 10
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+class DynamoRegistry(DynamoTable):
+    """Implements :class:`compactor.registry.ports.Registry`; thread safe.
+
+    Args:
+        table: its name.
+        client: of DynamoDB.
+        pause: waits up to so many seconds before a transaction is tried again.
+        inserts: the service knows PartiQL.
+    """
+
+    def claim(self, stream: StreamIdentity, now: float) -> str:
+        """Make sure that a stream is this one, which the first caller says."""
+        wanted = {
+            "source": stream.source,
+            "destination": stream.destination,
+            "state": stream.state,
+            "scheme": stream.scheme,
+        }
+        key = {"pk": stream.name, "sk": "stream"}
+        found = self._get(key)
+        if found is None:
+            new = {**key, **wanted, "born": f"{int(now * 1000):x}"}
+            if self._put(texts(new), "attribute_not_exists(pk)") is None:
+                return new["born"]
+            found = self._get(key) or {}
+        for name, value in wanted.items():
+            there = text_of(found, name)
+            if there != value:
+                accepted = f"a stream of {name} {value}; this one is of {there}"
+                raise InvalidInput("registry", f"{self._table}/{stream.name}", accepted)
+        return text_of(found, "born")
+
+    def register(self, stream: str, items: Sequence[Item]) -> Registered:
+        """Remember each item where it supersedes what is remembered of its key.
+
+        Where there are many, those that are new are inserted many to a request, which takes an
+        eighth of the CPU time; whatever that refuses is put on its condition, one by one.
+        """
+        inserted: set[int] = set()
+        if len(items) >= _WORTH_INSERTING:
+            chunks = [
+                range(n, min(n + MOST_INSERTS, len(items)))
+                for n in range(0, len(items), MOST_INSERTS)
+            ]
+            for _, numbers in _each(chunks, lambda chunk: self._insert_new(stream, items, chunk)):
+                inserted |= set(numbers) if isinstance(numbers, list) else set()
+        others = [one for number, one in enumerate(items) if number not in inserted]
+        done = _each(others, lambda one: self._register(stream, one))
+        new = [items[number] for number in sorted(inserted)]
+        new += [one for one, outcome in done if outcome is True]
+        failed = [(one, outcome) for one, outcome in done if isinstance(outcome, Exception)]
+        return Registered(new, len(items) - len(new) - len(failed), failed)
+
+    def _insert_new(self, stream: str, items: Sequence[Item], chunk: range) -> list[int]:
+        """The numbers of the items of a chunk that were new."""
+        rows = [
+            attributes_of(item_key(stream, items[n].partition, items[n].name), items[n])
+            for n in chunk
+        ]
+        return [n for n, done in zip(chunk, self._insert(rows), strict=True) if done]
+
+    def _register(self, stream: str, item: Item) -> bool:
+        key = item_key(stream, item.partition, item.name)
+        if item.sequencer:
+            condition = "attribute_not_exists(pk) OR sequencer < :sequencer"
+            values: Attributes = {":sequencer": {"S": item.sequencer}}
+            return self._put(attributes_of(key, item), condition, values) is None
+        condition, values, new = "attribute_not_exists(pk)", {}, item
+        for _ in range(_TRIES):
+            before = self._put(attributes_of(key, new), condition, values)
+            if before is None:
+                return True
+            old = item_of(before, item.partition)
+            if not supersedes(item, old):
+                return False
+            # What LIST found takes the place of just that.
+            new = in_place_of(item, old)
+            condition = "registered = :registered AND sequencer = :sequencer"
+            values = {":registered": before["registered"], ":sequencer": {"S": old.sequencer}}
+        raise TransientStoreError(f"{self._table}: {key['pk']}{key['sk']} kept changing")
+
+    def withdraw(self, stream: str, removals: Sequence[Removal]) -> Withdrawn:
+        """Forget that an object is pending, where the removal is the latest of its key."""
+        done = _each(removals, lambda one: self._withdraw(stream, one))
+        failed = [(one, outcome) for one, outcome in done if isinstance(outcome, Exception)]
+        return Withdrawn(sum(outcome is True for _, outcome in done), failed)
+
+    def _withdraw(self, stream: str, removal: Removal) -> bool:
+        key = item_key(stream, removal.partition, removal.name)
+        for _ in range(_TRIES):
+            found = self._get(key)
+            old = None if found is None else item_of(found, removal.partition)
+            if not withdraws(removal, old):
+                return False
+            condition = "attribute_not_exists(pk)"
+            values: dict[str, Any] = {
+                ":state": {"S": ItemState.WITHDRAWN.value},
+                ":time": numeric(removal.time),
+                ":new": {"S": removal.sequencer or (old.sequencer if old else "")},
+                ":empty": {"S": ""},
+                ":zero": numeric(0),
+                ":expires": numeric(int(removal.time + KEPT_SECONDS)),
+            }
+            if old is not None and found is not None:
+                condition = "registered = :registered AND sequencer = :old"
+                values |= {":registered": found["registered"], ":old": {"S": old.sequencer}}
+            update = (
+                "SET #state = :state, #time = :time, sequencer = :new, expires_at = :expires,"
+                " etag = if_not_exists(etag, :empty), #size = if_not_exists(#size, :zero),"
+                " registered = if_not_exists(registered, :zero) REMOVE #pending"
+            )
+            if self._update(key, update, condition, values) is not None:
+                return old is not None and old.state in OPEN_STATES
+        raise TransientStoreError(f"{self._table}: {key['pk']}{key['sk']} kept changing")
+
+    def touch(self, stream: str, path: str, newest: float) -> None:
+        """Note that a partition may have something pending."""
+        key = head_key(stream, path)
+        values = {":one": numeric(1), ":sk": {"S": key["sk"]}}
+        update = "ADD touched :one SET #pending = :sk{} REMOVE expires_at"
+        later = {**values, ":newest": numeric(newest)}
+        condition = "attribute_not_exists(newest) OR newest < :newest"
+        if self._update(key, update.format(", newest = :newest"), condition, later) is None:
+            self._update(key, update.format(""), "", values)
+
+    def heads(self, stream: str) -> Iterator[Head]:
+        """The partitions that may have something pending; consistently read."""
+        for shard in range(SHARDS):
+            for one in self._query(f"{stream}/heads/{shard}"):
+                yield head_of(one)
+
+    def head(self, stream: str, path: str) -> Head | None:
+        """That of one partition, whether or not it may have something pending."""
+        found = self._get(head_key(stream, path))
+        return None if found is None else head_of(found)
+
+    def rest(self, stream: str, head: Head, now: float) -> bool:
+        """Note that nothing of a partition is pending; False where it was touched meanwhile."""
+        values = {":touched": numeric(head.touched), ":expires": numeric(int(now + KEPT_SECONDS))}
+        update = "SET expires_at = :expires REMOVE #pending"
+        key = head_key(stream, head.path)
+        return self._update(key, update, "touched = :touched", values) is not None
+
+    def pending(self, stream: str, partition: Partition, after: str = "") -> Iterator[Item]:
+        """What is pending or left, consistently read, in UTF-8 order of names."""
+        first = after.encode("utf-8", "surrogatepass")[:INDEXED_BYTES].decode("utf-8", "ignore")
+        shards = [
+            (
+                item_of(one, partition)
+                for one in self._query(f"{stream}/{shard}/{partition.path}", f"/{first}")
+            )
+            for shard in range(SHARDS)
+        ]
+        found = in_name_order([*shards, self._long_ones(stream, partition)])
+        behind = after.encode("utf-8", "surrogatepass")
+        return (one for one in found if not after or name_bytes(one) > behind)
+
+    def _long_ones(self, stream: str, partition: Partition) -> Iterator[Item]:
+        """Those that the table has in no order; they are few."""
+        found = self._query(f"{stream}/{LONG}/{partition.path}")
+        yield from sorted((item_of(one, partition) for one in found), key=name_bytes)
+
+    def mark(self, stream: str, marks: Iterable[Mark], now: float) -> int:
+        """Note what became of items, by transactions; returns of how many."""
+        done = 0
+        every = iter(marks)
+        while chunk := list(islice(every, _MOST_IN_TRANSACTION)):
+            done += self._mark(stream, chunk, now)
+        return done
+
+    def _mark(self, stream: str, marks: list[Mark], now: float) -> int:
+        for tries in range(_TRIES):
+            if not marks:
+                return 0
+            updates = [{"Update": self._marking(stream, one, now)} for one in marks]
+            try:
+                with self._answers("mark"):
+                    self._transact(updates)
+                return len(marks)
+            except Cancelled as error:
+                reasons = error.reasons
+            # What is not what it was any more belongs to the next run.
+            marks = [one for one, why in zip(marks, reasons, strict=True) if why != _UNMET]
+            if any(why not in (_UNMET, "None") for why in reasons):
+                self._pause(0.05 * 2**tries)
+        raise TransientStoreError(f"{self._table}: others changed the same items {_TRIES} times")
+
+    def _marking(self, stream: str, mark: Mark, now: float) -> dict[str, Any]:
+        item = mark.item
+        values = {
+            ":state": {"S": mark.state.value},
+            ":etag": {"S": item.etag},
+            ":sequencer": {"S": item.sequencer},
+            ":registered": numeric(item.registered),
+        }
+        if mark.state in OPEN_STATES:
+            update = "SET #state = :state, #reason = :reason"
+            values[":reason"] = {"S": mark.reason}
+        else:
+            update = "SET #state = :state, #commit = :commit, expires_at = :expires REMOVE #pending"
+            values[":commit"] = {"S": mark.commit}
+            values[":expires"] = numeric(int(now + KEPT_SECONDS))
+        condition = "etag = :etag AND sequencer = :sequencer AND registered = :registered"
+        condition += " AND attribute_exists(#pending)"
+        key = item_key(stream, item.partition, item.name)
+        return {
+            "TableName": self._table,
+            "Key": texts(key),
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+            "ExpressionAttributeNames": names_in(update + condition),
+        }
+
+    def batch(self, stream: str) -> Batch:
+        """How far the executions of a stream are."""
+        found = self._get({"pk": stream, "sk": "batch"})
+        return Batch() if found is None else batch_of(found)
+
+    def arrived(self, stream: str, objects: int, size: int) -> Batch:
+        """Count what was registered; a hint."""
+        values = {":objects": numeric(objects), ":bytes": numeric(size)}
+        update = "ADD #objects :objects, #bytes :bytes"
+        found = self._update({"pk": stream, "sk": "batch"}, update, "", values)
+        return batch_of(found or {})
+
+    def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
+        """Take the right to see what is due: True for one caller within so many seconds."""
+        values = {":now": numeric(now), ":before": numeric(now - pause_seconds)}
+        condition = "attribute_not_exists(looked) OR looked <= :before"
+        key = {"pk": stream, "sk": "batch"}
+        return self._update(key, "SET looked = :now", condition, values) is not None
+
+    def looked(self, stream: str, number: int, objects: int, size: int) -> None:
+        """Set the hints of a batch to what was seen."""
+        values = {":objects": numeric(objects), ":bytes": numeric(size)}
+        self._of_batch(stream, number, "SET #objects = :objects, #bytes = :bytes", values)
+
+    def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
+        """Go on to the batch behind this one; False where somebody else did."""
+        update = (
+            "SET #number = :next, #cut = :cut, #execution = :execution, #objects = :zero,"
+            " #bytes = :zero"
+        )
+        values = {
+            ":next": numeric(number + 1),
+            ":cut": numeric(cut),
+            ":execution": {"S": execution},
+            ":zero": numeric(0),
+        }
+        return self._of_batch(stream, number, update, values)
+
+    def _of_batch(self, stream: str, number: int, update: str, values: Attributes) -> bool:
+        condition = "#number = :number"
+        if number == 1:
+            condition += " OR attribute_not_exists(#number)"
+        values = {**values, ":number": numeric(number)}
+        return self._update({"pk": stream, "sk": "batch"}, update, condition, values) is not None
+
+
+_UNMET = "ConditionalCheckFailed"
+
+
+def _each(
+    inputs: Sequence[_In], work: Callable[[_In], _Out]
+) -> list[tuple[_In, _Out | TransientStoreError]]:
+    """The outcome of each, from several threads; what may be asked again is an outcome, too."""
+
+    def one(given: _In) -> _Out | TransientStoreError:
+        try:
+            return work(given)
+        except TransientStoreError as error:
+            return error
+
+    if len(inputs) <= 1:
+        return [(given, one(given)) for given in inputs]
+    with ThreadPoolExecutor(min(AT_ONCE, len(inputs)), thread_name_prefix="registry") as pool:
+        return list(zip(inputs, pool.map(one, inputs), strict=True))
