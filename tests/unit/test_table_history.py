@@ -52,3 +52,5 @@ def test_a_restore_to_before_our_commit_is_told():
     assert restored_before([Restored(5, 3)], 3) == ""
     assert restored_before([Restored(2, 1)], 3) == ""
     assert "version 5 restored it to version 2" in restored_before([Restored(5, 2)], 3)
+    assert restored_before([Restored(5, 2), Restored(6, 4)], 3) == ""
+    assert restored_before([Restored(5, 2), Restored(7, 6)], 3)

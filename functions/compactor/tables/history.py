@@ -7,6 +7,7 @@ of a Delta table leaves its transactions. Either way the number stays, and the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 
@@ -60,7 +61,11 @@ def restored_before(restores: Iterable[Restored], ours: int) -> str:
         restores: of the table, as far as its log tells.
         ours: version that our last commit made.
     """
-    for one in restores:
-        if one.version > ours > one.to:
-            return f"version {one.version} restored it to version {one.to}, before our {ours}"
+    at = inf
+    for one in sorted(restores, reverse=True):
+        # One restore may take back another: what counts is where the last one went back to.
+        if ours < one.version <= at:
+            at = one.to
+            if at < ours:
+                return f"version {one.version} restored it to version {one.to}, before our {ours}"
     return ""

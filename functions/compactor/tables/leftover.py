@@ -104,7 +104,7 @@ def _named(commit: Commit, path: str) -> NamedOutput:
         key=output.key,
         size=output.size,
         crc32=output.crc32,
-        rows=output.columnar.rows_out if output.columnar is not None else None,
+        rows=output.records,
     )
 
 
