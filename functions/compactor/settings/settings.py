@@ -27,6 +27,8 @@ from compactor.settings.windows import (
 __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
+# Directories that Delta keeps things of its own in.
+_DELTA_OWN = ("_delta", "_change_data")
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -278,12 +280,23 @@ def _check_table(settings: Settings) -> None:
     if location is None:
         # The catalog knows it, and is asked before anything goes into the table.
         return
-    places = {
-        "source": settings.source.root,
-        "destination": settings.destination,
-        "state": settings.state,
-    }
-    for name, place in places.items():
+    for name, place in (("source", settings.source.root), ("state", settings.state)):
         if location.overlaps(place):
             accepted = f"a table that neither contains the {name} {place.uri} nor lies in it"
             raise InvalidInput("table", settings.table, accepted)
+    _check_delta_destination(settings, location)
+
+
+def _check_delta_destination(settings: Settings, location: S3Uri) -> None:
+    """Readers find a Delta table's files below it, and VACUUM passes over names that begin so."""
+    destination = settings.destination
+    inside = destination.bucket == location.bucket
+    inside = inside and destination.prefix.startswith(f"{location.prefix}_")
+    first = destination.prefix.removeprefix(location.prefix).partition("/")[0]
+    if not inside or first.startswith(_DELTA_OWN):
+        raise InvalidInput(
+            "s3_destination_uri",
+            settings.s3_destination_uri,
+            f"a prefix such as {location.uri}_compacted/ for this Delta table: below it, where a"
+            " directory whose name begins with _ keeps VACUUM away",
+        )

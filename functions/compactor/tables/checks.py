@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.settings.settings import Settings
-from compactor.settings.uris import S3Uri, parse_location
+from compactor.settings.uris import parse_location
 from compactor.tables.entries import TableLogState
 from compactor.tables.port import TableState
 
@@ -71,24 +71,20 @@ def _fault(table: TableState, log: TableLogState) -> str:
 def require_apart(table: TableState, settings: Settings) -> None:
     """Make sure that the table's own clean-up cannot reach outputs that no snapshot names yet.
 
+    Of a Delta table the settings themselves tell, and were refused if need be.
+
     Raises:
         InvalidInput: the destination or the state lies in the table's location, or the other way
             round.
     """
+    address = settings.table_address
+    if address is not None and address.location is not None:
+        return
     try:
         location = parse_location(_s3(table.location))
     except ValueError:
         accepted = f"a table on S3; {table.location} is where this one lies"
         raise InvalidInput("table", settings.table, accepted) from None
-    refuse_overlap(location, settings)
-
-
-def refuse_overlap(location: S3Uri, settings: Settings) -> None:
-    """Refuse a table whose location contains the destination, or lies in it, or in the state.
-
-    Raises:
-        InvalidInput: names the place.
-    """
     places = (("s3_destination_uri", settings.destination), ("s3_state_uri", settings.state))
     for name, place in places:
         if place.overlaps(location):
