@@ -21,7 +21,7 @@ from compactor.log import at_rest
 from compactor.log.at_rest import RestRecord, read_rest
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
-from compactor.model import Skipped
+from compactor.model import PASSING_REASONS, QuarantineReason, Skipped
 from compactor.whole.begin import committed_in
 from compactor_cli.commands.plan import forecast
 from tests.support.examples import NOW, PARTITION, settings
@@ -279,8 +279,8 @@ def test_too_few_objects_are_at_rest_until_others_come() -> None:
     assert not rests(here)
 
 
-@pytest.mark.parametrize("reason", ["access_denied", "encrypted", "archived_access_tier"])
-def test_sources_that_every_run_tries_again_are_never_at_rest(reason: str) -> None:
+@pytest.mark.parametrize("reason", sorted(PASSING_REASONS))
+def test_sources_that_every_run_tries_again_are_never_at_rest(reason: QuarantineReason) -> None:
     here = world()
     here.store.unreadable["source", PARTITION.prefix + "b.json"] = reason
     here.run()
