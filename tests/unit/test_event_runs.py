@@ -7,6 +7,7 @@ import pytest
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import SkipReason
 from compactor.registry.items import ItemState
+from compactor.registry.starting import HELD_SECONDS, is_busy
 from compactor.runs.earlier import open_pending
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
@@ -354,3 +355,16 @@ def test_a_run_that_failed_is_made_up_for_though_nothing_is_pending() -> None:
     world.clock.advance(1_000)
     assert world.sweep().started is None
     world.must_be_finished()
+
+
+def test_while_a_run_goes_on_nobody_need_count() -> None:
+    world = EventWorld()
+    world.deliver(world.put("a/1.json"), world.put("a/2.json"))
+    assert not is_busy(world.registry.batch("logs"), world.executions, world.clock.now())
+    world.sweep()
+    batch = world.registry.batch("logs")
+    assert is_busy(batch, world.executions, world.clock.now())
+    # One that never ends does not hold others for ever.
+    assert not is_busy(batch, world.executions, world.clock.now() + HELD_SECONDS)
+    world.run_started()
+    assert not is_busy(batch, world.executions, world.clock.now())

@@ -117,7 +117,7 @@ def start_due(
         if not due and last is not ExecutionState.FAILED:
             registry.looked(stream.name, batch.number, waiting.fresh_objects, waiting.fresh_bytes)
             return Looked(waiting)
-        if last is ExecutionState.RUNNING and now - batch.cut < HELD_SECONDS:
+        if last is ExecutionState.RUNNING and _holds(batch, now):
             return Looked(waiting, busy=True)
         started = executions.start(execution_name(stream.name, born, batch.number), stream.document)
         cut = batch.cut if started.at is None else started.at
@@ -126,6 +126,21 @@ def start_due(
             return Looked(waiting, started)
         # Started by somebody who died before noting it, and over: what waits came later.
     return Looked(waiting)
+
+
+def is_busy(batch: Batch, executions: Executions, now: float) -> bool:
+    """Whether the last execution goes on, so that nothing is started and nothing need be counted.
+
+    Args:
+        batch: how far the executions of a stream are.
+        executions: asked.
+        now: UNIX seconds.
+    """
+    return _holds(batch, now) and _last(batch, executions) is ExecutionState.RUNNING
+
+
+def _holds(batch: Batch, now: float) -> bool:
+    return now - batch.cut < HELD_SECONDS
 
 
 def _last(batch: Batch, executions: Executions) -> ExecutionState | None:
