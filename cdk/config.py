@@ -13,12 +13,15 @@ from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 
 # Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
 # the suffix is reserved for access points.
 MADE_SOURCE = "made-by-the-stack-source-s3alias"
 MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
+#: Stands for the name of the registry's table, which CloudFormation gives.
+MADE_REGISTRY = "made-by-the-stack"
 
 _HOURS_BY_DEFAULT = 48
 _MOST_HOURS = 168
@@ -56,6 +59,15 @@ class Config:
     schedule: str
     schedule_time_zone: str
     schedule_enabled: bool
+    ingest: str
+    events_objects: int
+    events_bytes: int
+    events_seconds: int
+    sweep_minutes: int
+    reconcile_hours: int
+    switch_on_notifications: bool
+    table_location_uri: str | None
+    table_kms_key_arn: str | None
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
@@ -86,7 +98,7 @@ class Config:
         }
         values["create_source_bucket"] |= given.get("s3_source_uri") is None
         values["create_destination_bucket"] |= given.get("s3_destination_uri") is None
-        config = cls(run=_run(given, values["mode"]), **values)
+        config = cls(run=_run(given, values), **values)
         _check_lifecycle(config, given)
         _check_buckets(config, given)
         _check_spark(config, given)
@@ -98,6 +110,28 @@ class Config:
     def standalone(self) -> bool:
         """True when one function takes the place of the workflow."""
         return self.mode == "standalone"
+
+    @property
+    def events(self) -> bool:
+        """True when S3 tells of objects, and runs start by what waits."""
+        return self.ingest == "events"
+
+    @property
+    def table_name(self) -> str | None:
+        """Database and name of a table in Glue's catalog, with a dot between; None for others."""
+        catalog, _, name = (getattr(self.run, "table", None) or "").partition(":")
+        return name if catalog == "glue" else None
+
+    @property
+    def table_location(self) -> S3Uri | None:
+        """Where the table that outputs are published to has its metadata; None without one."""
+        catalog, _, name = (getattr(self.run, "table", None) or "").partition(":")
+        if catalog == "delta":
+            return S3Uri.parse("table", name)
+        if catalog == "glue":
+            beside = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
+            return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
+        return None
 
     @property
     def deletes(self) -> bool:
@@ -169,7 +203,8 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _run(given: Mapping[str, Any], mode: str) -> Settings:
+def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
+    mode = own["mode"]
     values = {name: read_key(spec, given[name]) for name, spec in RUN_KEYS.items() if name in given}
     if values.get("s3_source_uri") is None:
         values["s3_source_uri"] = f"s3://{MADE_SOURCE}/raw/"
@@ -178,8 +213,21 @@ def _run(given: Mapping[str, Any], mode: str) -> Settings:
     if mode == "standalone" and "parquet" in (values.get("format"), values.get("output_format")):
         raise InvalidInput("mode", mode, '"workflow" for Parquet, which only Spark writes')
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
+    if own["ingest"] == "events":
+        values |= _by_events(values, own)
     values.setdefault("spark_engine", "emr" if values.get("emr_cluster_id") else engine)
     return Settings.from_input(values)
+
+
+def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a run that takes what waits in the registry of the stack."""
+    if own["mode"] == "standalone":
+        raise InvalidInput("ingest", "events", '"schedule" with mode standalone')
+    made = {"listing": "events", "registry": f"{MADE_REGISTRY}/{own['name']}"}
+    for name, value in made.items():
+        if given.get(name) not in (None, value):
+            raise InvalidInput(name, given[name], "none with ingest events, which sets it")
+    return made
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:

@@ -30,6 +30,8 @@ _FUNCTIONS = {
     "CleanUpFunctionArn": "clean_up",
     "ReportFunctionArn": "report",
 }
+# States that a run without a table never enters; any function stands for it.
+_PUBLISH, _NOT_ENTERED = "PublishTableFunctionArn", "report"
 _RUN_IDS = "A run's records lie below its id, which is new each time."
 
 
