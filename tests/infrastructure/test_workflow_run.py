@@ -89,8 +89,7 @@ def _objects(on: Cloud, uri: str) -> dict[str, bytes]:
 
 
 def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
-    (schedule,) = [one for one in deployment.noted if one["type"] == "AWS::Scheduler::Schedule"]
-    given: dict[str, Any] = json.loads(schedule["properties"]["Target"]["Input"])
+    given: dict[str, Any] = json.loads(deployment.schedule["Target"]["Input"])
     return given
 
 

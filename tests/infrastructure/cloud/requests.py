@@ -63,6 +63,8 @@ _OF_BUCKET: Iterable[tuple[str, str, str]] = (
     ("GET", "versions", "ListBucketVersions"),
     ("GET", "location", "GetBucketLocation"),
     ("GET", "list-type", "ListBucket"),
+    ("GET", "notification", "GetBucketNotification"),
+    ("PUT", "notification", "PutBucketNotification"),
 )
 
 
