@@ -56,7 +56,6 @@ class Metrics:
             dimensions_map={**_SERVICE, "stream": self._config.name},
             statistic=statistic,
             period=period,
-            label=name,
         )
 
     def freshness(self, percentile: int) -> cloudwatch.Metric:

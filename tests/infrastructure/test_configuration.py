@@ -87,6 +87,17 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({**_EMR, "emr_core_instance_count": 0}, "emr_core_instance_count", "1"),
     ({"mode": "standalone", "spark_engine": "emr_serverless"}, "spark_engine", '"none"'),
     ({"mode": "standalone", "format": "parquet"}, "mode", "workflow"),
+    # Events.
+    ({"ingest": "event"}, "ingest", "events"),
+    ({"ingest": "events", "mode": "standalone"}, "ingest", "standalone"),
+    ({"ingest": "events", "listing": "list"}, "listing", "ingest events"),
+    ({"ingest": "events", "registry": "mine/logs"}, "registry", "ingest events"),
+    ({"ingest": "events", "date_format": "%Y/%m/%d", "duration": 2}, "duration", "events"),
+    ({"listing": "events"}, "registry", "events"),
+    ({"events_objects": 0}, "events_objects", "1"),
+    ({"events_seconds": 30}, "events_seconds", "60"),
+    ({"sweep_minutes": 0}, "sweep_minutes", "1"),
+    ({"reconcile_hours": 200}, "reconcile_hours", "168"),
     # Operation.
     ({"alarm_email": "operator"}, "alarm_email", "e-mail"),
     ({"log_retention_days": 31}, "log_retention_days", "30"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from compactor.settings.settings import Settings
 from compactor_cli.local.definition import REGION
 from compactor_cli.local.embedded import SeedObject
 from tests.infrastructure.cloud import adapter, engine, expected
@@ -98,6 +99,9 @@ def _audit(deployment: Deployment, kind: str) -> Audit:
     keys = {**deployment.encryption_keys}
     if "source_kms_key_arn" in CONFIGURATIONS[kind]:
         keys |= KMS_KEYS
+    for name, table in deployment.assembly.resources("AWS::DynamoDB::Table").items():
+        if "SSESpecification" in table:
+            keys[deployment.physical_ids[name]] = table["SSESpecification"]["KMSMasterKeyId"]
     asked = deployment.cloud.requests()
     done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
     roles = {name: one["Role"] for name, one in deployment.functions.items()}
@@ -147,6 +151,64 @@ def _function(
     return str(answer["status"]).upper(), None
 
 
+def _by_events(
+    deployment: Deployment, given: Mapping[str, Any], scratch: Path
+) -> tuple[str, str | None]:
+    """What SQS, the scheduler and Step Functions do: events, a run that they start, and a sweep."""
+    name = deployment.assembly.name
+    functions = [f"{name}-{one}" for one in ("register", "sweep")]
+    described = {one: engine.described(deployment, one, scratch) for one in functions}
+    (scratch / "functions.json").write_text(json.dumps(described), encoding="utf-8")
+    os.environ[adapter.FUNCTIONS] = str(scratch / "functions.json")
+    try:
+        batch = {"Records": [*_messages(deployment.cloud, given["s3_source_uri"])]}
+        answer = adapter.handler(batch, engine.Context(functions[0]))
+        assert answer == {"batchItemFailures": []}
+        started = _started(deployment)
+        ended = engine.run(deployment, started, scratch, run_name="run-1")
+        swept = adapter.handler({}, engine.Context(functions[1]))
+    finally:
+        adapter.end(*functions)
+        del os.environ[adapter.FUNCTIONS]
+    (stream,) = swept["streams"]
+    assert (stream["stream"], stream["pending_objects"]) == (name, 0)
+    assert Settings.from_input(started) == Settings.from_input(given)
+    return ended.status, ended.cause
+
+
+def _messages(on: Cloud, uri: str) -> Iterator[Mapping[str, Any]]:
+    """What EventBridge has sent to the queue of the objects of a source."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    listed = on.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]
+    for number, one in enumerate(listed):
+        about = {
+            "key": one["Key"],
+            "size": one["Size"],
+            "etag": one["ETag"].strip('"'),
+            "sequencer": f"{number:018X}",
+        }
+        event = {
+            "version": "0",
+            "id": str(number),
+            "detail-type": "Object Created",
+            "source": "aws.s3",
+            "time": one["LastModified"].strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": REGION,
+            "detail": {"version": "0", "bucket": {"name": bucket}, "object": about},
+        }
+        yield {"messageId": str(number), "body": json.dumps(event), "eventSource": "aws:sqs"}
+
+
+def _started(deployment: Deployment) -> dict[str, Any]:
+    """The input of the one execution that was started."""
+    client = deployment.cloud.client("stepfunctions")
+    arn = deployment.machine["stateMachineArn"]
+    (execution,) = client.list_executions(stateMachineArn=arn)["executions"]
+    found = client.describe_execution(executionArn=execution["executionArn"])
+    given: dict[str, Any] = json.loads(found["input"])
+    return given
+
+
 @dataclass(frozen=True)
 class Plan:
     """What to run.
@@ -179,6 +241,7 @@ _PLANS = {
     ),
     "KMS and clean-up": Plan("KMS, clean-up, imported buckets"),
     "standalone": Plan("standalone, clean-up, imported buckets", start=_function),
+    "events, KMS and clean-up": Plan("events, KMS, imported buckets", start=_by_events),
 }
 
 
@@ -227,7 +290,7 @@ def test_every_function_that_has_work_did_it_under_its_own_name(ran: Ran) -> Non
     senders = {
         sender
         for sender, calls in ran.audit.done.items()
-        if any(call.action.startswith("s3:") for call in calls)
+        if any(call.action.startswith(("s3:", "dynamodb:")) for call in calls)
     }
 
     machine = {engine.STATE_MACHINE} if ran.deployment.machines else set()

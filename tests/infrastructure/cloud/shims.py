@@ -105,7 +105,11 @@ def _tell_of_event_bridge() -> None:
         status, headers, body = original(response)
         found = response.backend.get_bucket_notification_configuration(response.bucket_name)
         if found is not None and found.event_bridge is not None:
-            inner, _, end = body.rpartition("</")
+            # Without any other notification the root is empty.
+            opened = re.sub(
+                r"(<NotificationConfiguration[^>]*)/>", r"\1></NotificationConfiguration>", body
+            )
+            inner, _, end = opened.rpartition("</")
             body = f"{inner}<EventBridgeConfiguration/></{end}"
         return status, headers, body
 
