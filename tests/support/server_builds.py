@@ -67,7 +67,8 @@ def dynamodb_local() -> Path:
         Unavailable: Java or Maven is missing, or the repository is out of reach.
     """
     pom, sums = _LOCKS / "dynamodb-local.pom.xml", _LOCKS / "dynamodb-local.sha256"
-    wanted = dict(reversed(line.split()) for line in sums.read_text(encoding="utf-8").splitlines())
+    lines = [line.split() for line in sums.read_text(encoding="utf-8").splitlines()]
+    wanted = {name: digest for digest, name in lines}
 
     def build(directory: Path) -> None:
         maven, java = shutil.which("mvn"), shutil.which("java")

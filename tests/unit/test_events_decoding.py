@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,12 @@ def test_a_key_comes_out_as_it_is_by_every_way_of_delivery(key: str) -> None:
 
 
 def test_an_event_tells_all_that_a_listing_would() -> None:
-    given_ = {"etag": "abc", "size": 2**41, "time": 1_700_000_000.25, "version": "v.1"}
+    given_: dict[str, Any] = {
+        "etag": "abc",
+        "size": 2**41,
+        "time": 1_700_000_000.25,
+        "version": "v.1",
+    }
     for body in (notification("logs/a", **given_), bridged("logs/a", **given_)):
         found = only(body)
         assert found.happened is Happened.CREATED
