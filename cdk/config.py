@@ -23,6 +23,9 @@ MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
 #: Stands for the name of the registry's table, which CloudFormation gives.
 MADE_REGISTRY = "made-by-the-stack"
 
+#: Catalog of a table -> the kind of libraries that know it (cdk.bundling).
+TABLE_KINDS: Mapping[str, str] = {"glue": "iceberg", "delta": "delta"}
+
 _HOURS_BY_DEFAULT = 48
 _MOST_HOURS = 168
 _IA_DAYS = 30
@@ -104,6 +107,7 @@ class Config:
         _check_spark(config, given)
         _check_worker(config)
         _check_alarm(config)
+        _check_table(config, given)
         return config
 
     @property
@@ -117,21 +121,13 @@ class Config:
         return self.ingest == "events"
 
     @property
-    def table_name(self) -> str | None:
-        """Database and name of a table in Glue's catalog, with a dot between; None for others."""
-        catalog, _, name = (getattr(self.run, "table", None) or "").partition(":")
-        return name if catalog == "glue" else None
-
-    @property
     def table_location(self) -> S3Uri | None:
         """Where the table that outputs are published to has its metadata; None without one."""
-        catalog, _, name = (getattr(self.run, "table", None) or "").partition(":")
-        if catalog == "delta":
-            return S3Uri.parse("table", name)
-        if catalog == "glue":
-            beside = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
-            return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
-        return None
+        address = self.run.table_address
+        if address is None or address.location is not None:
+            return None if address is None else address.location
+        beside = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
+        return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
 
     @property
     def deletes(self) -> bool:
@@ -210,7 +206,8 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
         values["s3_source_uri"] = f"s3://{MADE_SOURCE}/raw/"
     if values.get("s3_destination_uri") is None:
         values["s3_destination_uri"] = f"s3://{MADE_DESTINATION}/compacted/"
-    if mode == "standalone" and "parquet" in (values.get("format"), values.get("output_format")):
+    formats = (values.get("format"), values.get("output_format"))
+    if mode == "standalone" and ("parquet" in formats or values.get("table") is not None):
         raise InvalidInput("mode", mode, '"workflow" for Parquet, which only Spark writes')
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
@@ -309,3 +306,39 @@ def _check_alarm(config: Config) -> None:
     if minutes is not None and minutes > config.alarm_hours * 60:
         accepted = f"more than the {minutes // 60} hours between two runs, at most {_MOST_HOURS}"
         raise InvalidInput("missed_run_hours", config.alarm_hours, accepted)
+
+
+def _check_table(config: Config, given: Mapping[str, Any]) -> None:
+    address = config.run.table_address
+    if address is None or address.kind not in TABLE_KINDS:
+        if address is not None:
+            accepted = (
+                "glue:DATABASE.TABLE or delta:s3://bucket/prefix/: others are for runs elsewhere"
+            )
+            raise InvalidInput("table", address.text, accepted)
+        for name in ("table_location_uri", "table_kms_key_arn"):
+            if given.get(name) is not None:
+                raise InvalidInput(name, given[name], "null without a table")
+        return
+    if config.table_location_uri is not None:
+        _check_table_location(config, config.table_location_uri)
+    if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
+        accepted = "glacier_ir with a table: engines read its data files at any time"
+        raise InvalidInput("archive_class", config.archive_class, accepted)
+    if config.expire_days is not None:
+        accepted = "null with a table, whose data files the outputs are"
+        raise InvalidInput("expire_days", config.expire_days, accepted)
+
+
+def _check_table_location(config: Config, uri: str) -> None:
+    run = config.run
+    if run.table_address is not None and run.table_address.location is not None:
+        raise InvalidInput(
+            "table_location_uri", uri, "null with a Delta table, whose address it is"
+        )
+    location = S3Uri.parse("table_location_uri", uri)
+    places = {"source": run.source.root, "destination": run.destination, "state": run.state}
+    for name, place in places.items():
+        if location.overlaps(place):
+            accepted = f"a place that neither contains the {name} {place.uri} nor lies in it"
+            raise InvalidInput("table_location_uri", uri, accepted)

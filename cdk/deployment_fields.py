@@ -211,9 +211,9 @@ _DEPLOYMENT = (
         _TABLE,
         None,
         LOCATION,
-        "Where a table of Glue's catalog has its metadata, when it is there already and lies"
-        " elsewhere than a table that runs make: beside the destination, with .table for its last"
-        " slash.",
+        "Where the table of Glue's catalog lies, when it is there already or its database has a"
+        " location. By default where runs make one: beside the destination, with .table in place"
+        " of its last slash.",
     ),
     FieldSpec(
         "table_kms_key_arn",

@@ -80,6 +80,8 @@ class Monitoring(Construct):
             ),
         )
         self._show_work()
+        if "publish_table" in self._functions.by_name:
+            self._show_table()
         self._show(
             *self._function_graphs(),
             cloudwatch.LogQueryWidget(
@@ -164,6 +166,14 @@ class Monitoring(Construct):
                 count("RefusedSources"),
                 count("DeletedSources"),
             ),
+        )
+
+    def _show_table(self) -> None:
+        count = self._metrics.count
+        self._show(
+            _graph("Outputs that came into the table", count("PublishedOutputs", "outputs")),
+            _graph("Rows that came into the table", count("PublishedRows", "rows")),
+            _graph("Commits of the table that were tried again", count("TableConflicts")),
         )
 
     def _function_graphs(self) -> list[cloudwatch.IWidget]:

@@ -98,6 +98,30 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"events_seconds": 30}, "events_seconds", "60"),
     ({"sweep_minutes": 0}, "sweep_minutes", "1"),
     ({"reconcile_hours": 200}, "reconcile_hours", "168"),
+    # Tables.
+    ({"table": "rest:https://catalog/#lake.events"}, "table", "glue:"),
+    ({"table": "sql:sqlite:///x#lake.events"}, "table", "delta:"),
+    ({"table": "glue:lake.events", "mode": "standalone"}, "mode", "workflow"),
+    ({"table_location_uri": "s3://tables/x/"}, "table_location_uri", "without a table"),
+    ({"table_kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/1"}, "table_kms", "without"),
+    (
+        {**_URIS, "table": "glue:a.b", "table_location_uri": "s3://lake/"},
+        "table_location_uri",
+        "neither contains the destination",
+    ),
+    (
+        {
+            **_URIS,
+            "s3_destination_uri": "s3://lake/t/_c/",
+            "s3_state_uri": "s3://lake/state/",
+            "table": "delta:s3://lake/t/",
+            "table_location_uri": "s3://lake/u/",
+        },
+        "table_location_uri",
+        "Delta",
+    ),
+    ({"table": "glue:a.b", "archive_class": "glacier"}, "archive_class", "glacier_ir"),
+    ({"table": "glue:a.b", "expire_days": 400}, "expire_days", "null with a table"),
     # Operation.
     ({"alarm_email": "operator"}, "alarm_email", "e-mail"),
     ({"log_retention_days": 31}, "log_retention_days", "30"),
