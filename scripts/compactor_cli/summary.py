@@ -31,6 +31,7 @@ class Summary:
         spark: partitions that went to Spark; they are in all other numbers.
         report_uri: where the whole report is.
         clean_up: clean-up's part of the report; None where the run has none.
+        table: the table's part of the report; None where the run has none.
         warnings: what the store does not promise, and what is done instead.
         overwritten: objects that were compacted beside other content of the same key, such as
             ``overwritten_example``.
@@ -54,6 +55,7 @@ class Summary:
     spark: tuple[str, ...] = ()
     report_uri: str = ""
     clean_up: Mapping[str, Any] | None = None
+    table: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     overwritten: int = 0
     overwritten_example: str = ""
@@ -85,6 +87,7 @@ class Summary:
             report_uri=report_uri,
             # Reports of earlier versions have none.
             clean_up=report.get("clean_up"),
+            table=report.get("table"),
             warnings=tuple(report.get("warnings", ())),
             overwritten=overwritten["objects"],
             overwritten_example=next(iter(overwritten["examples"]), ""),
@@ -141,6 +144,8 @@ def print_summary(summary: Summary) -> None:
         print_line(f"left for Spark: {path or '(root)'}")
     for line in summary.warnings:
         print_line(f"warning: {' '.join(line.split())}")
+    if summary.table is not None:
+        _print_table_commits(summary.table)
     if summary.clean_up is not None:
         _print_clean_up(summary.clean_up)
 
@@ -153,6 +158,11 @@ def _print_left_alone(summary: Summary) -> None:
     for reason, one in summary.left_alone.items():
         print_line(f"left alone: {counted(one['objects'], 'source')}, {reason}, such as")
         print_line(f"  {one['example']}: {one['detail']}")
+
+
+def _print_table_commits(table: Mapping[str, Any]) -> None:
+    outputs, commits = counted(table["outputs"], "output"), counted(table["commits"], "commit")
+    print_line(f"table: {outputs}, {table['rows']:,} rows in {table['table']} by {commits}")
 
 
 def _print_clean_up(clean_up: Mapping[str, Any]) -> None:

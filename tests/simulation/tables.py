@@ -72,7 +72,9 @@ class TableWorld:
             clean_up="delete", retention_days=1, settle_seconds=0, open_partition_seconds=0
         )
         self.settings = replace(given, table=ADDRESS)
-        self.table = choices.one_of((IcebergTable, DeltaTable))(self.s3, records_in)
+        iceberg = choices.one_of((True, False))
+        kind = IcebergTable if iceberg else DeltaTable
+        self.table: IcebergTable | DeltaTable = kind(self.s3, records_in)
         self.written: set[int] = set()
         self.foreign = 0
         self._without = without

@@ -187,7 +187,7 @@ def test_publishers_at_once_bring_everything_in_once(make, kind):
     for number in range(6, 12):
         place.commit(B, id=[number])
 
-    def work(_: int) -> TableReceipt:
+    def work(_: int) -> Any:
         return place.publish(entry_outputs=1, commit_outputs=1)
 
     with ThreadPoolExecutor(3) as pool:
@@ -297,7 +297,11 @@ def test_an_iceberg_table_that_was_rolled_back_is_told(make):
     handle.catalog.commit_table(
         handle,
         (),
-        (SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=before),),
+        (
+            SetSnapshotRefUpdate.model_validate(
+                {"ref-name": "main", "type": "branch", "snapshot-id": before}
+            ),
+        ),
     )
     with pytest.raises(IntegrityError, match="rolled back to snapshot"):
         place.publish()
@@ -380,7 +384,7 @@ def test_the_librarys_own_retry_is_off(make):
     place.catalog.append(place.state(), [file], 2, evolve=False)
     with pytest.raises(TableConflict):
         catalog.append(stale, [file], 2, evolve=False)
-    properties = place.state().handle.properties  # type: ignore[attr-defined]
+    properties = handle.catalog.load_table(handle.name()).properties
     assert properties["commit.retry.num-retries"] == "7"
 
 

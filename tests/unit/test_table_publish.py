@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from compactor import layout
-from compactor.clock import NoDeadline
 from compactor.errors import (
     IntegrityError,
     InvalidInput,
@@ -19,22 +18,11 @@ from compactor.errors import (
     TransientStoreError,
 )
 from compactor.log.log import CommitLog
-from compactor.tables.log import TableLog
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt, read_receipt
+from compactor.tables.receipts import read_receipt
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
-from tests.support.memory_tables import (
-    ADDRESS,
-    DeltaTable,
-    IcebergTable,
-    MemoryCatalog,
-    MemoryTable,
-    unanswered,
-)
-from tests.support.world import World, records_in
-
-KINDS: dict[str, Callable[..., Any]] = {"iceberg": IcebergTable, "delta": DeltaTable}
+from tests.support.memory_tables import IcebergTable, MemoryCatalog, unanswered
+from tests.support.table_world import KINDS, Tables
 
 
 class Time:
@@ -45,58 +33,6 @@ class Time:
 
     def remaining_seconds(self) -> float:
         return self.seconds
-
-
-class Tables:
-    """A world with a table."""
-
-    def __init__(self, kind: str) -> None:
-        self.world = World(settle_seconds=0, open_partition_seconds=0)
-        self.world.settings = replace(self.world.settings, table=ADDRESS)
-        self.store = self.world.store
-        self.table = KINDS[kind](self.store, lambda body: list(records_in(body).elements()))
-        self.catalog = MemoryCatalog(self.table)
-        self.publishers = 0
-
-    def compact(self, *names: str) -> None:
-        """New sources, and one run of a worker over them."""
-        for name in names:
-            self.world.add(name, '{{"id": "{}"}}')
-        assert self.world.run().status == "done"
-
-    def publishing(self, **given: Any) -> Publishing:
-        self.publishers += 1
-        return replace(
-            Publishing(
-                self.world.settings,
-                self.store,
-                self.catalog,
-                self.world.clock,
-                NoDeadline(),
-                f"publisher-{self.publishers}",
-                pause=lambda _: None,
-            ),
-            **given,
-        )
-
-    def publish(self, **given: Any) -> TableReceipt:
-        """One publisher; where a test lets it die, that is no error of the test."""
-        try:
-            return record_publish(self.publishing(**given))
-        except Crashed:
-            return TableReceipt(status="crashed")
-
-    def load(self) -> Any:
-        marker = json.loads(self.store.contents("lake")["_compactor/compacted/identity.json"])
-        return TableLog(self.store, self.world.settings, marker["log_id"]).load()
-
-    def must_have_all(self) -> None:
-        """Each record of each source is in the table once."""
-        assert self.table.records() == Counter(dict.fromkeys(self.world.records, 1))
-
-    @property
-    def log_keys(self) -> list[str]:
-        return list(self.store.contents("lake", "_compactor/compacted/table/"))
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -299,7 +235,7 @@ def test_of_two_publishers_that_commit_at_once_one_does(tables):
 def test_of_two_publishers_that_name_the_same_outputs_one_does(tables, at):
     tables.compact("a.json")
     tables.compact("b.json")
-    acted = []
+    acted: list[Call] = []
 
     def overtake(call: Call) -> None:
         if call.name == "create" and call.key.startswith(at) and not acted:
@@ -346,7 +282,7 @@ def test_other_writers_and_compaction_in_between_change_nothing(tables):
 # Tables that are not what they were.
 
 
-def in_the_table(tables: Tables) -> MemoryTable:
+def in_the_table(tables: Tables) -> Any:
     tables.compact("a.json")
     tables.publish()
     tables.compact("b.json")
@@ -412,9 +348,9 @@ def test_a_table_log_that_lost_its_entries_is_told(tables):
 def test_a_table_in_the_destination_is_refused(tables, monkeypatch):
     tables.compact("a.json")
     tables.table.create()
-    monkeypatch.setattr(tables.catalog, "load", lambda _: replace(loaded, location="s3://lake/"))
     loaded = MemoryCatalog(tables.table).load("x")
     assert loaded is not None
+    monkeypatch.setattr(tables.catalog, "load", lambda _: replace(loaded, location="s3://lake/"))
     with pytest.raises(InvalidInput, match="outside the table's location"):
         tables.publish()
     assert tables.log_keys == []

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake._internal import RemoveAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
@@ -140,8 +141,8 @@ class DeltaCatalog:
         handle = _handle(table)
         self._require_plain(handle)
         schema = handle.schema()
-        for where, one in self._schemas(files):
-            require_fit(schema, one, where, evolve=evolve)
+        for where, other in self._schemas(files):
+            require_fit(schema, other, where, evolve=evolve)
         for one in files:
             self._path(one)
 
@@ -183,7 +184,7 @@ class DeltaCatalog:
         if schema != handle.schema():
             self._add_columns(handle, schema)
             raise TableConflict(f"{self.address} has new columns now")
-        added = [
+        added: list[AddAction | RemoveAction] = [
             self._added(one, footer)
             for one, footer in zip(files, self._footers.of(files), strict=True)
         ]
@@ -250,8 +251,8 @@ def _restored(one: Mapping[str, Any]) -> list[Restored]:
     operation = str(one.get("operation", "")).upper()
     if operation == "RESTORE":
         to = (one.get("operationParameters") or {}).get("version")
-        known = to is not None and str(to).isdecimal()
-        return [Restored(one["version"], int(to) if known else _UNKNOWN)]
+        text = str(to)
+        return [Restored(one["version"], int(text) if text.isdecimal() else _UNKNOWN)]
     if operation.startswith(("CREATE OR REPLACE", "REPLACE")):
         return [Restored(one["version"], _UNKNOWN)]
     return []

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import Schema
-from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
 
 from compactor.catalogs.parquet import require_signed, spread
 from compactor.errors import InvalidInput
 
-_Type = ArrayType | MapType | PrimitiveType | StructType
+_Type = ArrayType | MapType | PrimitiveType | StructType | VariantType
 _LONGEST_TEXT = 64
 
 

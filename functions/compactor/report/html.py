@@ -39,6 +39,7 @@ def render(report: Mapping[str, Any]) -> str:
         _quarantined(report["partitions"]),
         _overwritten(report["overwritten"]),
         _oversized(report["oversized"]),
+        _of_table(report.get("table")),
         _clean_up(report["clean_up"]),
     ]
     return "".join(parts) + "</html>"
@@ -82,6 +83,9 @@ def _failure(report: Mapping[str, Any]) -> str:
     failed = [p for p in report["partitions"] if p["status"] != "done"]
     lines = [line for line in (report["failure"], report["spark_failure"]) if line]
     lines += [f"{p['path'] or '(root)'}: {p['error']} {p['cause']}" for p in failed]
+    table = report.get("table") or {"error": "", "cause": "", "faults": ()}
+    ended = [f"{table['error']}: {table['cause']}"] if table["error"] else []
+    lines += [f"table: {line}" for line in (*ended, *table["faults"])]
     clean_up = report["clean_up"] or {"failures": (), "unsafe": ()}
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
     items = "".join(f"<li>{escape(str(line))}</li>" for line in lines)
@@ -161,6 +165,22 @@ def _quarantined(partitions: Iterable[Mapping[str, Any]]) -> str:
 def _oversized(paths: Iterable[str]) -> str:
     items = "".join(f"<li>{escape(path or '(root)')}</li>" for path in paths)
     return f"<h2>Oversized partitions, left for Spark</h2><ul>{items}</ul>" if items else ""
+
+
+def _of_table(table: Mapping[str, Any] | None) -> str:
+    if table is None:
+        return ""
+    names = {
+        "outputs": "Outputs brought into it",
+        "rows": "Rows of them",
+        "commits": "Commits of the table",
+        "conflicts": "Commits of others that came first",
+        "last": "Entries of the table log that are in it",
+    }
+    rows = [("Table", table["table"]), ("Status", table["status"])]
+    rows += [(label, f"{table[name]:,}") for name, label in names.items()]
+    rows.append(("Its version then", table["at"]))
+    return f"<h2>Table</h2>{_table(('', ''), rows)}"
 
 
 def _clean_up(clean_up: Mapping[str, Any] | None) -> str:

@@ -16,6 +16,7 @@ from compactor.past.adopt import Adoption, adopt, begin, find_outputs
 from compactor.runs.given import PartitionRun
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
+from compactor.tables.log import table_log_there
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
@@ -56,6 +57,12 @@ def run(args: argparse.Namespace) -> int:
         name = "format" if settings.format == "parquet" else "output_format"
         raise InvalidInput(name, "parquet", "outputs of bytes; rows cannot be rebuilt here")
     store = open_store(args.endpoint_url, settings.state.bucket)
+    if table_log_there(store, settings):
+        accepted = (
+            "a destination without a table, which deletes outputs that it was given: bring the"
+            " state back from a backup or its earlier versions"
+        )
+        raise InvalidInput("s3_destination_uri", settings.s3_destination_uri, accepted)
     with progress("looking for outputs"):
         found = find_outputs(settings, store)
     decided = _adopt(settings, store, [*found], dry_run=True)

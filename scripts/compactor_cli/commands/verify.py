@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
+from compactor.catalogs.opening import open_catalog
 from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.log.entries import Commit
 from compactor.log.stored import StoredLog
@@ -17,6 +19,7 @@ from compactor.past.deep import Finding, examine
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.shown import visible
+from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
@@ -32,6 +35,33 @@ _SHOWN_KEYS = 3
 
 
 @dataclass(slots=True)
+class TableCheck:
+    """How the outputs of a destination stand with its table.
+
+    Attributes:
+        address: of the table.
+        outputs: that are in it.
+        waiting: that are not in it yet.
+        by_rows: that the table has deleted, and whose rows its own count answers for.
+        evidence: that count, in a few words.
+    """
+
+    address: str
+    outputs: int = 0
+    waiting: int = 0
+    by_rows: int = 0
+    evidence: str = ""
+
+
+class _One(NamedTuple):
+    """A commit, how it is called, and the path of its partition."""
+
+    name: str
+    commit: Commit
+    path: str
+
+
+@dataclass(slots=True)
 class Checked:
     """What was looked at, and what is wrong.
 
@@ -43,6 +73,7 @@ class Checked:
             nothing wrong. They are among the outputs, and their records among the records.
         deep: what readers see otherwise in outputs than in their sources; None where that was
             not asked for.
+        table: what was found of the destination's table; None where it has none.
     """
 
     commits: int = 0
@@ -53,6 +84,7 @@ class Checked:
     findings: list[str] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
     deep: list[Finding] | None = None
+    table: TableCheck | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +124,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def check(settings: Settings, store: ObjectStore, *, sources: bool, deep: bool = False) -> Checked:
+def check(
+    settings: Settings,
+    store: ObjectStore,
+    *,
+    sources: bool,
+    deep: bool = False,
+    catalog: OpenCatalog | None = None,
+) -> Checked:
     """Check outputs against commits, and commits against each other.
 
     Args:
@@ -100,15 +139,17 @@ def check(settings: Settings, store: ObjectStore, *, sources: bool, deep: bool =
         store: where they are.
         sources: also read the sources that are still there.
         deep: also compare records, as other readers see them.
+        catalog: opens the destination's table, where it has one; by its address by default.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
     """
     with progress("listing the commit logs"):
         logs = all_logs(settings.state, store)
-    work = _Check(settings, store)
+    work = _Check(settings, store, catalog or open_catalog)
     work.checked.current = SourceCheck() if sources else None
     work.checked.deep = [] if deep else None
+    work.look_at_table()
     with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
         work.check_logs(logs, bar)
     with progress("looking for objects that no commit names"):
@@ -119,20 +160,32 @@ def check(settings: Settings, store: ObjectStore, *, sources: bool, deep: bool =
 
 
 class _Check:
-    def __init__(self, settings: Settings, store: ObjectStore) -> None:
+    def __init__(self, settings: Settings, store: ObjectStore, catalog: OpenCatalog) -> None:
         self.checked = Checked()
+        self._open_catalog = catalog
+        self._table: TableProof | None = None
         self._settings = settings
         self._store = store
         self._seen: dict[bytes, str] = {}
         self._named: set[str] = set()
         self._all_read = True
 
+    def look_at_table(self) -> None:
+        """The destination's table, where it has one, and whether it is what it was."""
+        try:
+            self._table = look_at_table(self._settings, self._store, self._open_catalog)
+        except IntegrityError as error:
+            self.checked.findings.append(str(error))
+        if self._table is not None:
+            self.checked.table = TableCheck(self._table.address)
+
     def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             commits = self._commits(logs, bar)
             while batch := list(islice(commits, _AT_ONCE)):
                 for one, found in zip(batch, pool.map(self._read, batch), strict=True):
-                    self._count(*one)
+                    self._count(one)
+                    self._count_in_table(one, found.table)
                     self.checked.findings += found.findings
                     self.checked.not_read += found.not_read
                     if self.checked.deep is not None:
@@ -142,7 +195,7 @@ class _Check:
                     for current in pool.map(self._read_sources, batch):
                         self.checked.current.add(current)
 
-    def _commits(self, logs: Sequence[StoredLog], bar: Bar) -> Iterator[tuple[str, Commit]]:
+    def _commits(self, logs: Sequence[StoredLog], bar: Bar) -> Iterator[_One]:
         for log in logs:
             name = log.path or "(root)"
             for sequence in log.missing:
@@ -153,7 +206,7 @@ class _Check:
                 for commit in log.newest_first(self._store):
                     origins.pop(commit.sequence, None)
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
-                    yield f"{name} commit {commit.sequence}", commit
+                    yield _One(f"{name} commit {commit.sequence}", commit, log.path)
                 self.checked.findings += [
                     f"{told}: sources came again with the content of commit {of}, which is"
                     " gone or void"
@@ -163,11 +216,14 @@ class _Check:
                 self.checked.findings.append(_line_of(error))
                 self._all_read = False
 
-    def _read(self, one: tuple[str, Commit]) -> Checked:
+    def _read(self, one: _One) -> Checked:
         """What is found of one output; runs beside others."""
-        name, commit = one
+        name, commit, _ = one
         found = Checked()
         try:
+            if self._is_gone_into_table(one):
+                found.table = TableCheck("", by_rows=1)
+                return found
             check_commit(commit, self._store)
             if self.checked.deep is not None:
                 found.deep = list(examine(commit, self._store, self._settings))
@@ -179,6 +235,31 @@ class _Check:
         found.findings += [f"{name}: {where}: {_seen(one)}" for one in found.deep or ()]
         return found
 
+    def _is_gone_into_table(self, one: _One) -> bool:
+        """True for an output that the table was given, and has deleted since.
+
+        Raises:
+            IntegrityError: the table has fewer rows than it was given.
+        """
+        table, output = self._table, one.commit.output
+        if table is None or output is None or not table.has(one.path, one.commit.sequence):
+            return False
+        if self._store.head(output.bucket, output.key) is not None:
+            return False
+        evidence = table.require_rows()
+        if self.checked.table is not None:
+            self.checked.table.evidence = evidence
+        return True
+
+    def _count_in_table(self, one: _One, found: TableCheck | None) -> None:
+        told, table = self.checked.table, self._table
+        if told is None or table is None or one.commit.output is None:
+            return
+        is_in = table.has(one.path, one.commit.sequence)
+        told.outputs += is_in
+        told.waiting += not is_in
+        told.by_rows += found.by_rows if found is not None else 0
+
     def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
         try:
             told = check_heads(commit, self._store)
@@ -186,10 +267,11 @@ class _Check:
         except (IntegrityError, InvalidInput) as error:
             found.findings.append(_with_output(name, commit, _line_of(error)))
 
-    def _read_sources(self, one: tuple[str, Commit]) -> SourceCheck:
-        return check_sources(one[1], self._settings, self._store)
+    def _read_sources(self, one: _One) -> SourceCheck:
+        return check_sources(one.commit, self._settings, self._store)
 
-    def _count(self, name: str, commit: Commit) -> None:
+    def _count(self, one: _One) -> None:
+        name, commit, _ = one
         checked = self.checked
         checked.commits += 1
         checked.sources += len(commit.rows)
@@ -266,6 +348,8 @@ def _show(checked: Checked) -> None:
         f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
         f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
     )
+    if checked.table is not None:
+        _show_table(checked.table)
     current = checked.current
     if current is not None:
         for line in current.not_read:
@@ -273,4 +357,14 @@ def _show(checked: Checked) -> None:
         print_line(
             f"sources now: {current.equal:,} equal, {current.changed:,} changed or gone since,"
             f" {current.archived:,} archived, {current.denied:,} denied"
+        )
+
+
+def _show_table(table: TableCheck) -> None:
+    waiting = f", {table.waiting:,} not in it yet" if table.waiting else ""
+    print_line(f"{table.address}: {counted(table.outputs, 'output')} in the table{waiting}")
+    if table.by_rows:
+        print_line(
+            f"{table.by_rows:,} of them the table has deleted since, and answers for by its rows:"
+            f" {table.evidence}"
         )

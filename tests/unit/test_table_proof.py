@@ -1,0 +1,194 @@
+"""An output is the table's own once the table has it; nothing is done without both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compactor.cleaning.partition import CleanUpRun, decide, record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.clock import NoDeadline
+from compactor.settings.settings import CleanUpMode
+from compactor_cli import commands as cli
+from compactor_cli.commands import adopt, verify
+from tests.support.cleaning import DAY
+from tests.support.examples import PARTITION
+from tests.support.memory_store import Crashed
+from tests.support.memory_tables import IcebergTable
+from tests.support.table_world import KINDS, Tables
+
+
+@pytest.fixture(params=sorted(KINDS))
+def tables(request: pytest.FixtureRequest) -> Tables:
+    made = Tables(request.param)
+    made.world.settings = replace(
+        made.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
+    )
+    return made
+
+
+def cleaning(tables: Tables) -> CleanUpRun:
+    return CleanUpRun(
+        PARTITION.path,
+        tables.world.settings,
+        tables.store,
+        tables.world.clock,
+        NoDeadline(),
+        "clean-up",
+        open_catalog=lambda *_: tables.catalog,
+    )
+
+
+def clean_up(tables: Tables) -> CleanUpReceipt:
+    tables.world.clock.advance(2 * DAY)
+    return record_clean_up(cleaning(tables), CleanUpReceipt(PARTITION.path, "clean-up"))
+
+
+def check(tables: Tables) -> verify.Checked:
+    return verify.check(
+        tables.world.settings, tables.store, sources=False, catalog=lambda *_: tables.catalog
+    )
+
+
+def compact_and_expire(tables: Tables) -> None:
+    """The outputs that the table was given are gone, and their rows in a file of its own."""
+    compact_and_expire_given(tables)
+    assert tables.store.contents("lake", "compacted/") == {}
+
+
+def compact_and_expire_given(tables: Tables) -> None:
+    """The same, while there are outputs that it was not given."""
+    tables.table.rewrite()
+    tables.table.expire()
+
+
+# Clean-up.
+
+
+def test_sources_stay_while_their_output_is_not_in_the_table(tables):
+    tables.compact("a.json")
+    receipt = clean_up(tables)
+    assert (receipt.status, receipt.counts.deleted, receipt.unsafe) == ("done", 0, [])
+    tables.publish()
+    assert clean_up(tables).counts.deleted == 1
+
+
+def test_sources_stay_while_their_output_is_named_and_not_in_the_table(tables):
+    tables.compact("a.json")
+
+    def crash(name, request):
+        if name == "table_commit":
+            raise Crashed("before")
+        return request()
+
+    tables.catalog.ask = crash
+    tables.publish()
+    assert tables.load().last == 1
+    assert clean_up(tables).counts.deleted == 0
+
+
+def test_sources_go_although_the_table_has_deleted_their_output(tables):
+    tables.compact("a.json")
+    tables.publish()
+    compact_and_expire(tables)
+    assert clean_up(tables).counts.deleted == 1
+    tables.must_have_all()
+
+
+def test_sources_stay_where_the_table_has_fewer_rows_than_it_was_given(tables):
+    tables.compact("a.json")
+    tables.publish()
+    compact_and_expire(tables)
+    (name,) = tables.table.files.own
+    tables.table.own[name] = tables.table.own[name][1:]
+    receipt = clean_up(tables)
+    assert receipt.counts.deleted == 0
+    assert "has 2 rows, and was given 3" in receipt.unsafe[0]
+
+
+def test_nothing_is_deleted_where_the_table_is_not_what_it_was(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.table.drop()
+    tables.world.clock.advance(2 * DAY)
+    assert "is gone: it was dropped or renamed" in decide(cleaning(tables)).error
+    assert len(tables.world.sources()) == 3
+
+
+def test_a_clean_up_that_is_not_told_of_the_table_finds_it_by_its_log(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.compact("b.json")
+    tables.world.settings = replace(tables.world.settings, table=None)
+    compact_and_expire_given(tables)
+    assert clean_up(tables).counts.deleted == 1
+
+
+# A worker that finds an output gone which its log has not summed up yet.
+
+
+def test_an_output_that_the_table_deleted_is_not_built_again(tables):
+    tables.world.add("a.json", '{{"id": "{}"}}')
+    tables.store.hooks.crash("after", "complete_upload")
+    with pytest.raises(Crashed):
+        tables.world.run()
+    tables.store.hooks.clear()
+    tables.publish()
+    compact_and_expire(tables)
+    assert tables.world.run().counts.objects_in == 0
+    tables.publish()
+    tables.must_have_all()
+
+
+# Verify, and what cannot be done.
+
+
+def test_verify_tells_what_is_in_the_table_and_what_waits(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.compact("b.json")
+    found = check(tables)
+    assert found.findings == []
+    assert found.table is not None
+    assert (found.table.outputs, found.table.waiting, found.table.by_rows) == (1, 1, 0)
+
+
+def test_verify_takes_the_tables_rows_for_an_output_that_it_deleted(tables):
+    tables.compact("a.json")
+    tables.publish()
+    compact_and_expire(tables)
+    found = check(tables)
+    assert found.findings == []
+    assert found.table is not None
+    assert found.table.by_rows == 1
+    assert "has 3 rows, and was given 3" in found.table.evidence
+
+
+def test_verify_finds_an_output_that_is_gone_with_its_rows(tables):
+    tables.compact("a.json")
+    tables.publish()
+    compact_and_expire(tables)
+    (name,) = tables.table.files.own
+    tables.table.own[name] = ()
+    (line,) = check(tables).findings
+    assert "has 0 rows, and was given 3" in line
+
+
+def test_verify_tells_of_a_table_that_is_not_what_it_was(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.table.drop()
+    (line,) = check(tables).findings
+    assert "is gone: it was dropped" in line
+
+
+def test_a_log_is_not_built_anew_from_outputs_that_a_table_may_have_deleted(monkeypatch, capsys):
+    tables = Tables("iceberg")
+    assert isinstance(tables.table, IcebergTable)
+    tables.compact("a.json")
+    tables.publish()
+    monkeypatch.setattr(adopt, "open_store", lambda *_: tables.store)
+    places = ("s3://source/logs/", "s3://lake/compacted/")
+    assert cli.main(["adopt", *places, "--yes", "--depth", "3"]) == 2
+    assert "a destination without a table" in capsys.readouterr().err
