@@ -7,7 +7,8 @@ from typing import Any
 
 import botocore.session
 
-from compactor.stores.registry import DynamoRegistry, create_table
+from compactor.stores.registry import DynamoRegistry
+from compactor.stores.registry_rows import create_table
 
 _numbers = count()
 

@@ -195,8 +195,9 @@ class MemoryExecutions:
         if name not in self.running:
             self.running[name] = document, self.now()
             self.order.append(name)
+        at = self.running[name][1]
         self.hook("start done")
-        return Started(arn, self.running[name][1])
+        return Started(arn, at)
 
     def is_running(self, arn: str) -> bool:
         return arn.removeprefix("arn:") in self.running

@@ -8,13 +8,14 @@ from itertools import count
 from typing import Any
 
 import boto3
-import botocore.session
 import pytest
 
 from compactor.errors import InvalidInput
 from compactor.stores.executions import StateMachine
-from compactor.stores.registry import DynamoRegistry, create_table
+from compactor.stores.registry import DynamoRegistry
+from compactor.stores.registry_rows import create_table
 from compactor_handlers import compact_partition, discover, events, register, runtime, sweep
+from tests.support.dynamodb import client_at
 from tests.support.moto_server import moto_server
 from tests.support.s3_events import TEST_EVENT, bridged, notification, queued
 from tests.unit.test_handlers import Context
@@ -33,12 +34,12 @@ class Deployed:
 
     def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch, **thresholds: int) -> None:
         number = next(_numbers)
-        self.url, self.table = url, f"pending-{number}"
-        self.source, self.lake = f"source-{number}", f"lake-{number}"
+        self.url, self.table = url, f"registry-{number}"
+        self.source, self.lake = f"raw-{number}", f"events-lake-{number}"
         self.s3 = boto3.client("s3", endpoint_url=url)
         for bucket in (self.source, self.lake):
             self.s3.create_bucket(Bucket=bucket)
-        self.dynamodb = botocore.session.get_session().create_client("dynamodb", endpoint_url=url)
+        self.dynamodb = client_at(url)
         create_table(self.dynamodb, self.table)
         self.machines = boto3.client("stepfunctions", endpoint_url=url)
         self.arn = self.machines.create_state_machine(
@@ -71,8 +72,8 @@ class Deployed:
         return [one["itemIdentifier"] for one in answer["batchItemFailures"]]
 
     def swept(self, **event: Any) -> dict[str, Any]:
-        (found,) = sweep.handler(event, Context())["streams"]
-        return found
+        found: list[dict[str, Any]] = sweep.handler(event, Context())["streams"]
+        return found[0]
 
     def executions(self) -> list[dict[str, Any]]:
         found = self.machines.list_executions(stateMachineArn=self.arn)["executions"]

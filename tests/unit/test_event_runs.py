@@ -181,7 +181,7 @@ def test_other_settings_look_at_what_was_left_again() -> None:
 def test_two_sweeps_at_once_start_one_execution() -> None:
     world = EventWorld()
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
-    inner = []
+    inner: list[bool] = []
 
     def meanwhile(step: str) -> None:
         if step == "advance" and not inner:

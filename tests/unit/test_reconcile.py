@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from tests.support.event_world import EventWorld
 
 
-def reconciled(world: EventWorld, **given: object) -> Reconciled:
+def reconciled(world: EventWorld, **given: Any) -> Reconciled:
     at = world.clock.now()
     whole = Reconciliation(world.settings, world.store, at, world.table, workers=1)
-    return reconcile(replace(whole, **given))  # type: ignore[arg-type]
+    return reconcile(replace(whole, **given))
 
 
 def test_what_no_event_told_of_is_registered_and_compacted() -> None:

@@ -133,8 +133,18 @@ def find_pending(
     now: float,
     fleet: Fleet | None = None,
     at: RegistryAt = registry_at,
+    *,
+    writes: bool = True,
 ) -> Discovery:
     """The partitions of which events told, with what is pending in each.
+
+    Args:
+        settings: of the run.
+        store: where everything else is.
+        now: UNIX seconds.
+        fleet: the workers; those that were measured by default.
+        at: finds the table of a name.
+        writes: a stream that is not known yet becomes that of this source.
 
     Raises:
         InvalidInput: as :func:`discover` does; or the stream is that of another source.
@@ -142,7 +152,8 @@ def find_pending(
         TransientStoreError: the table did not answer.
     """
     listing = open_pending(settings, now, at, left=False)
-    listing.registry.claim(identity_of(settings), now)
+    if writes:
+        listing.registry.claim(identity_of(settings), now)
     listed = cast(ObjectStore, PendingStore(store, listing))
     committed = committed_in(settings, store)
     return count_known(settings, listed, listing.partitions(), committed=committed, fleet=fleet)

@@ -11,6 +11,7 @@
     repair     outputs of the version before, put right     repair, ../repairing.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
     adopt      a log that is gone built anew                adopt
+    reconcile  what no event told of, registered            reconcile
 
 and for a deployed stack, by ../deployed/:
 
@@ -18,6 +19,7 @@ and for a deployed stack, by ../deployed/:
     status     how a run stands, and what failed in it      status
     logs       what its functions logged                    logs
     report     the report it left                           report
+    replay     dead letters back to the queue of events     replay
 
 Only the module of the command asked for is imported, so that ``--help`` answers at once.
 """
@@ -157,6 +159,24 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
   compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
+""",
+    ),
+    "reconcile": Command(
+        "compactor_cli.commands.reconcile",
+        "register by LIST the objects that no event told of",
+        """\
+  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs --depth 1
+  compactor reconcile --stack my-stack       every stream of a deployed stack
+  compactor reconcile --json | jq .registered
+""",
+    ),
+    "replay": Command(
+        "compactor_cli.commands.replay",
+        "put the dead letters that are events of S3 back into their queue",
+        """\
+  compactor replay --dry-run                 what the dead letters are; none is taken
+  compactor replay                           of the stack s3-compactor
+  compactor replay --from DEAD_LETTERS_URL --to QUEUE_URL
 """,
     ),
     "clean-up": Command(

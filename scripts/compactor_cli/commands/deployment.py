@@ -36,6 +36,14 @@ class Deployment:
 
 def add_deployment(parser: argparse.ArgumentParser) -> None:
     """``--stack``, ``--region`` and ``--json``."""
+    add_stack(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document and nothing else"
+    )
+
+
+def add_stack(parser: argparse.ArgumentParser) -> None:
+    """``--stack`` and ``--region``."""
     parser.add_argument(
         "--stack",
         metavar="NAME",
@@ -43,9 +51,6 @@ def add_deployment(parser: argparse.ArgumentParser) -> None:
         help=f"CloudFormation stack (by default {STACK_VARIABLE}, else {DEFAULT_STACK})",
     )
     parser.add_argument("--region", help="region of the stack (by default as boto3 finds it)")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document and nothing else"
-    )
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

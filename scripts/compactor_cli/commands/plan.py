@@ -23,10 +23,12 @@ from compactor.model import CompactionPlan
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
+from compactor.registry.listing import PendingStore
 from compactor.report.html import human_bytes
+from compactor.runs.earlier import open_pending
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
-from compactor.whole.begin import committed_in, find_listed
+from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_document(settings, found, forecasts), indent=2))
     else:
-        _show(found, forecasts)
+        _show(found, forecasts, priced=settings.listing != "events")
     return 0
 
 
@@ -109,6 +111,8 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
     """The partitions."""
     with progress("discovering"):
+        if settings.listing == "events":
+            return find_pending(settings, store, time.time(), writes=False)
         if listing is not None:
             return find_listed(settings, store, listing)
         return discover(settings, store, time.time(), committed=committed_in(settings, store))
@@ -130,10 +134,13 @@ def forecast(
         state = CommitLog(store, settings, item.partition).load()
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
-        now = time.time() if listing is None else listing.as_of
         return Forecast(item, expected.of(item.partition, now))
 
-    lists = store if listing is None else cast(ObjectStore, ListedStore(store, listing))
+    lists, now = store, time.time()
+    if listing is not None:
+        lists, now = cast(ObjectStore, ListedStore(store, listing)), listing.as_of
+    elif settings.listing == "events":
+        lists = cast(ObjectStore, PendingStore(store, open_pending(settings, now)))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
         for done in pool.map(one, items):
@@ -161,7 +168,7 @@ def _document(
     }
 
 
-def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
+def _show(found: Discovery, forecasts: Sequence[Forecast], *, priced: bool) -> None:
     if not forecasts and not found.oversized:
         print_line("no partition holds an object")
     else:
@@ -178,7 +185,8 @@ def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     for reason, objects in sorted(_skips(forecasts).items()):
         print_line(f"skipped: {counted(objects, 'object')}, {reason}{_example(reason, forecasts)}")
     outside = found.unpartitioned
-    if forecasts or found.oversized:
+    if priced and (forecasts or found.oversized):
+        # Of what events told, nobody lists the rest.
         print_line(prices_of(found).line)
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""

@@ -1,0 +1,114 @@
+"""The commands of events, on moto: plan, run, reconcile, replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from compactor_cli.commands import main
+from compactor_cli.commands.replay import Replayed, replay
+from compactor_handlers import events, runtime
+from tests.support.moto_server import moto_server
+from tests.support.s3_events import notification
+from tests.unit.test_event_handlers import Deployed
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with moto_server() as url:
+        yield url
+
+
+@pytest.fixture
+def deployed(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
+    events.forget()
+    runtime._store.cache_clear()
+    yield Deployed(endpoint, monkeypatch, objects=1_000)
+    events.forget()
+    runtime._store.cache_clear()
+
+
+def words(deployed: Deployed, command: str, *more: str) -> list[str]:
+    source, destination = f"s3://{deployed.source}/logs/", f"s3://{deployed.lake}/compacted/"
+    told = ["--registry", f"{deployed.table}/logs", "--depth", "1", "--endpoint-url", deployed.url]
+    return [command, source, destination, *told, "--json", *more]
+
+
+def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+AT_ONCE = ["--listing", "events", "--settle-seconds", "0", "--open-partition-seconds", "0"]
+
+
+def test_a_plan_shows_what_is_pending_and_writes_nothing(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.registered(deployed.put("a/1.json"), deployed.put("b/1.json"))
+    deployed.put("a/untold.json")
+    capsys.readouterr()
+    before = deployed.dynamodb.scan(TableName=deployed.table)["Items"]
+    assert main(words(deployed, "plan", *AT_ONCE)) == 0
+    found = answer(capsys)
+    assert found["totals"]["objects"] == 2
+    assert [one["path"] for one in found["partitions"]] == ["a/", "b/"]
+    assert deployed.dynamodb.scan(TableName=deployed.table)["Items"] == before
+
+
+def test_a_run_on_this_machine_takes_what_is_pending_and_marks_it(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.registered(*[deployed.put(f"a/{n}.json") for n in range(3)])
+    capsys.readouterr()
+    assert main(words(deployed, "run", *AT_ONCE, "--workers", "1")) == 0
+    assert answer(capsys)["objects_before"] == 3
+    assert {one["state"] for one in deployed.items()} == {"COMPACTED"}
+
+
+def test_reconcile_tells_what_no_event_told_of(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.registered(deployed.put("a/1.json"))
+    deployed.put("a/untold.json")
+    capsys.readouterr()
+    assert main(words(deployed, "reconcile")) == 0
+    found = answer(capsys)
+    # Both are too young to tell.
+    assert (found["objects"], found["registered"], found["younger"]) == (2, 0, 2)
+    assert found["streams"][0]["stream"] == "logs"
+    assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2
+    assert "registry" in capsys.readouterr().err
+
+
+def test_dead_letters_of_s3_go_back_and_others_stay(endpoint: str) -> None:
+    sqs = boto3.client("sqs", endpoint_url=endpoint)
+    queue = sqs.create_queue(QueueName="events")["QueueUrl"]
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    told = [notification(f"logs/{n}.json") for n in range(25)]
+    for body in (*told, "poison"):
+        sqs.send_message(QueueUrl=dead, MessageBody=body)
+    assert replay(sqs, dead, queue, dry_run=True) == Replayed(25, 1, ["no JSON: 'poison'"])
+    for _ in range(30):
+        # Whoever looked hides them for a while.
+        for one in sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10).get("Messages", ()):
+            assert one is None
+    sqs.purge_queue(QueueUrl=dead)
+    for body in (*told, "poison"):
+        sqs.send_message(QueueUrl=dead, MessageBody=body)
+    assert replay(sqs, dead, queue).replayed == 25
+    got: list[str] = []
+    while messages := sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
+        got += [one["Body"] for one in messages]
+    assert sorted(got) == sorted(told)
+    attributes = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["All"])["Attributes"]
+    assert int(attributes["ApproximateNumberOfMessagesNotVisible"]) == 1
+
+
+def test_queues_are_both_given_or_neither(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--from", "http://q"]) == 2
+    assert "--to" in capsys.readouterr().err
