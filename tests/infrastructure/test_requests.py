@@ -123,6 +123,16 @@ def test_of_an_encrypted_table_the_key_is_used_as_well() -> None:
     assert _named(asked, {"registry": _KEY})[1:] == [f"kms:Decrypt {_KEY}"]
 
 
+def test_a_change_of_a_table_needs_its_database_and_the_catalog_as_well() -> None:
+    arn = "arn:aws:glue:us-east-1:123456789012"
+    named = {"DatabaseName": "lake", "TableInput": {"Name": "events"}}
+
+    assert _named(_of_a_service("glue", "UpdateTable", named)) == [
+        f"glue:UpdateTable {arn}:{resource}"
+        for resource in ("catalog", "database/lake", "table/lake/events")
+    ]
+
+
 def test_an_execution_is_started_by_its_machine_and_looked_at_by_its_own_name() -> None:
     machine = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
     execution = f"{machine.replace('stateMachine', 'execution')}:1"
@@ -143,6 +153,7 @@ def test_an_execution_is_started_by_its_machine_and_looked_at_by_its_own_name() 
         _request("GET", "/b/k", "versionId=1"),
         _request("POST", "/", service="dynamodb", headers={"target": "D.Scan"}, body="{}"),
         _request("POST", "/", service="states", headers={"target": "S.StopExecution"}, body="{}"),
+        _request("POST", "/", service="glue", headers={"target": "G.GetTables"}, body="{}"),
         _request("POST", "/", service="sqs", headers={"target": "S.SendMessage"}, body="{}"),
     ],
 )

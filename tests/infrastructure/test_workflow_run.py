@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,17 +17,13 @@ import pytest
 from compactor.settings.settings import Settings
 from compactor_cli.local.definition import REGION
 from compactor_cli.local.embedded import SeedObject
-from tests.infrastructure.cloud import adapter, engine, expected
-from tests.infrastructure.cloud.audit import Audit, uses
-from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy
-from tests.infrastructure.cloud.iam import Call, Statement
+from tests.infrastructure.cloud import adapter, engine
+from tests.infrastructure.cloud.audit import Audit
+from tests.infrastructure.cloud.deployment import Deployment, deploy
+from tests.infrastructure.cloud.done import audit_of
+from tests.infrastructure.cloud.iam import Call
 from tests.infrastructure.cloud.running import Cloud, cloud
-from tests.infrastructure.configurations import (
-    CONFIGURATIONS,
-    KMS_KEYS,
-    engine_of,
-    expected_buckets,
-)
+from tests.infrastructure.configurations import CONFIGURATIONS, expected_buckets
 from tests.infrastructure.conftest import Synthesized
 
 pytestmark = pytest.mark.skipif(
@@ -92,39 +88,6 @@ def _objects(on: Cloud, uri: str) -> dict[str, bytes]:
 def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
     given: dict[str, Any] = json.loads(deployment.schedule["Target"]["Input"])
     return given
-
-
-def _audit(deployment: Deployment, kind: str) -> Audit:
-    """What functions and state machine did, with what AWS itself does by their roles."""
-    keys = {**deployment.encryption_keys}
-    if "source_kms_key_arn" in CONFIGURATIONS[kind]:
-        keys |= KMS_KEYS
-    for name, table in deployment.assembly.resources("AWS::DynamoDB::Table").items():
-        if "SSESpecification" in table:
-            keys[deployment.physical_ids[name]] = table["SSESpecification"]["KMSMasterKeyId"]
-    asked = deployment.cloud.requests()
-    done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
-    roles = {name: one["Role"] for name, one in deployment.functions.items()}
-    for name in deployment.functions:
-        done.setdefault(name, set()).update(expected.of_a_function(deployment, name))
-    for machine in deployment.machines:
-        roles[engine.STATE_MACHINE] = machine["roleArn"]
-        way = engine_of(CONFIGURATIONS[kind])
-        done[engine.STATE_MACHINE] |= expected.of_the_workflow(deployment, way)
-    return Audit(
-        {sender: frozenset(calls) for sender, calls in done.items()},
-        {
-            sender: deployment.policies[role].with_others(_policies_of_keys(keys.values()))
-            for sender, role in roles.items()
-        },
-    )
-
-
-def _policies_of_keys(keys: Iterable[str]) -> Iterator[Statement]:
-    """Keys are never the stack's own; theirs is the policy that KMS gives a key by default."""
-    root = account_arn("iam", "root").replace(REGION, "")
-    for key in keys:
-        yield Statement("key policy", True, ("kms:*",), (key,), (root,))
 
 
 def _workflow(
@@ -276,7 +239,7 @@ def ran(
             status=status,
             cause=cause,
             given=given,
-            audit=_audit(deployment, plan.kind),
+            audit=audit_of(deployment, plan.kind),
             left=frozenset(_objects(on, given["s3_source_uri"])),
             outputs=_objects(on, given["s3_destination_uri"]),
         )

@@ -191,4 +191,22 @@ def _of_states(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
     yield Call(f"states:{operation}", body[_OF_STATES[operation]])
 
 
-_BY_TARGET = {"dynamodb": _of_dynamodb, "states": _of_states}
+_OF_TABLES = {"GetTable", "CreateTable", "UpdateTable"}
+
+
+def _of_glue(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
+    operation, body = _target(request)
+    if operation not in _OF_TABLES | {"GetDatabase"}:
+        raise UnknownRequest(f"glue: {operation}")
+    # Each is asked of the whole way from the catalog down ("Specifying AWS Glue resource ARNs").
+    resources = ["catalog"]
+    if operation == "GetDatabase":
+        resources.append(f"database/{body['Name']}")
+    else:
+        database, table = body["DatabaseName"], body.get("Name") or body["TableInput"]["Name"]
+        resources += [f"database/{database}", f"table/{database}/{table}"]
+    for resource in resources:
+        yield Call(f"glue:{operation}", f"arn:aws:glue:{REGION}:{ACCOUNT}:{resource}")
+
+
+_BY_TARGET = {"dynamodb": _of_dynamodb, "states": _of_states, "glue": _of_glue}
