@@ -42,6 +42,15 @@ from compactor.model import (
 from compactor.probe.records import ProbeRecord
 from compactor.report.report import DiscoveryLine, RunReport
 from compactor.runs.receipts import Counts, Receipt
+from compactor.tables.entries import (
+    NamedOutput,
+    PublishedMark,
+    Reached,
+    TableCheckpoint,
+    TableEntry,
+)
+from compactor.tables.log import TableHint
+from compactor.tables.receipts import TableReceipt
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -59,6 +68,12 @@ OBJECTS: dict[str, Any] = {
     "LeftAlone": LeftAlone,
     "CleanUpRecord": CleanUpRecord,
     "PassedRecord": PassedRecord,
+    "TableEntry": TableEntry,
+    "NamedOutput": NamedOutput,
+    "Reached": Reached,
+    "PublishedMark": PublishedMark,
+    "TableCheckpoint": TableCheckpoint,
+    "TableHint": TableHint,
     "ProbeRecord": ProbeRecord,
     "Finding": Finding,
     "Discovery": DiscoveryLine,
@@ -77,6 +92,7 @@ OBJECTS: dict[str, Any] = {
     "CleanUpReceipt": CleanUpReceipt,
     "CleanUpCounts": CleanUpCounts,
     "Undeleted": Undeleted,
+    "TableReceipt": TableReceipt,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
 }
@@ -92,6 +108,7 @@ NUMBERED: tuple[str, ...] = (
     "InventoryIndex",
     "Receipt",
     "CleanUpReceipt",
+    "TableReceipt",
     "RunReport",
 )
 VALUES: dict[str, type[enum.Enum]] = {

@@ -34,13 +34,23 @@ from tests.support.document_tables import (
     told_table,
     told_values,
 )
+from tests.support.examples import PARTITION
 from tests.support.old_states import STATE, load, written_by
+from tests.support.table_world import Tables
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
 TEXT = DOCUMENT.read_text("utf-8")
 SECTIONS = dict(sections_of(TEXT))
 NEWEST = "dda4ecf"
-PREFIXES = {"schemes", "scheme-copies", "parquet-schemas", "partitions", "probes", "runs"}
+PREFIXES = {
+    "schemes",
+    "scheme-copies",
+    "parquet-schemas",
+    "partitions",
+    "table",
+    "probes",
+    "runs",
+}
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
 # Documents that only a discovery of several invocations leaves.
@@ -130,7 +140,9 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)) - not_always, name
     # The index is compared where there is an inventory, in test_inventory.
-    assert {"ProbeRecord", "InventoryIndex", *DIVIDED, *written} >= set(NUMBERED)
+    # That of a table where there is one, below.
+    others = {"ProbeRecord", "InventoryIndex", "TableReceipt"}
+    assert {*others, *DIVIDED, *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
     assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
     newest = next(old.log("json/").every_commit())
@@ -154,6 +166,33 @@ def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
         assert keys_of(state[key]) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
     assert written.keys() == DIVIDED
+
+
+def test_what_a_publisher_leaves_has_the_fields_that_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("compactor.tables.log._ENTRIES_A_CHECKPOINT", 1)
+    tables = Tables("iceberg")
+    tables.compact("a.json")
+    tables.publish()
+    state = tables.store.contents("lake", STATE)
+    number = f"{1:020d}"
+    written = {
+        "TableEntry": f"{STATE}table/{number}.json",
+        "Witness": f"{STATE}table/{number}.witness.json",
+        "PublishedMark": f"{STATE}table/{number}.published.json",
+        "TableCheckpoint": f"{STATE}table/{number}.checkpoint.json",
+        "TableHint": f"{STATE}table/hint.json",
+        "TableReceipt": f"{STATE}runs/publisher-1/table.json",
+    }
+    for name, key in written.items():
+        assert keys_of(state[key]) == set(table_of(name)), name
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+    left = {key for key in state if "/table/" in key}
+    assert left == {key for key in written.values() if "/table/" in key}
+    entry = json.loads(state[written["TableEntry"]])
+    assert set(entry["outputs"][0]) == set(table_of("NamedOutput"))
+    assert set(entry["through"][PARTITION.path]) == set(table_of("Reached"))
 
 
 def test_the_examples_of_lists_settings_and_spark_are_read() -> None:

@@ -19,40 +19,60 @@ from compactor.errors import InvalidInput
 from compactor.tables.port import TableFile
 
 
-def data_file_of(file: TableFile, footer: Any, metadata: TableMetadata) -> DataFile:
-    """The entry of a manifest for one output.
+class DataFiles:
+    """Makes entries of manifests; what follows from the table alone is worked out once.
 
     Args:
-        file: the output.
-        footer: its ``pyarrow.parquet.FileMetaData``.
-        metadata: of the table, with all columns of the file.
-
-    Raises:
-        InvalidInput: it holds rows of several partitions of the table, or is laid out in a way
-            that Iceberg does not know.
+        metadata: of the table, with all columns of the files.
     """
-    schema = metadata.schema()
-    known = parquet_path_to_id_mapping(schema)
-    unknown = frozenset(path for path in _paths(footer) if path not in known)
-    if unknown:
-        # Only readers' pruning hangs on these: a column that is to be added, or lists written by
-        # the rules of old writers.
-        footer = _Without(footer, unknown)
-    plan = compute_statistics_plan(schema, metadata.properties)
-    statistics = data_file_statistics_from_parquet_metadata(footer, plan, known)
-    _require_told(file, footer, statistics, metadata)
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file.uri,
-        file_format=FileFormat.PARQUET,
-        partition=_partition(file, statistics, metadata),
-        file_size_in_bytes=file.size,
-        sort_order_id=None,
-        spec_id=metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._metadata = metadata
+        schema = metadata.schema()
+        self._known = parquet_path_to_id_mapping(schema)
+        self._plan = compute_statistics_plan(schema, metadata.properties)
+
+    def of(self, file: TableFile, footer: Any) -> DataFile:
+        """The entry for one output.
+
+        Args:
+            file: the output.
+            footer: its ``pyarrow.parquet.FileMetaData``.
+
+        Raises:
+            InvalidInput: it holds rows of several partitions of the table, or nothing tells.
+        """
+        statistics = self._statistics(footer)
+        return DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=file.uri,
+            file_format=FileFormat.PARQUET,
+            partition=self._partition(file, footer, statistics),
+            file_size_in_bytes=file.size,
+            sort_order_id=None,
+            spec_id=self._metadata.default_spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+
+    def require_one_partition(self, file: TableFile, footer: Any) -> None:
+        """Raise as :meth:`of` does, which a table without partitions never does."""
+        if self._metadata.spec().fields:
+            self._partition(file, footer, self._statistics(footer))
+
+    def _statistics(self, footer: Any) -> Any:
+        unknown = frozenset(path for path in _paths(footer) if path not in self._known)
+        if unknown:
+            # Only readers' pruning hangs on these: a column that is to be added, or lists written
+            # by the rules of old writers.
+            footer = _Without(footer, unknown)
+        return data_file_statistics_from_parquet_metadata(footer, self._plan, self._known)
+
+    def _partition(self, file: TableFile, footer: Any, statistics: Any) -> Record:
+        metadata = self._metadata
+        _require_told(file, footer, statistics, metadata)
+        return _partition(file, statistics, metadata)
 
 
 def _paths(footer: Any) -> list[str]:

@@ -33,7 +33,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits, require_fit
-from compactor.catalogs.data_files import data_file_of
+from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.file_io import properties_of
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
@@ -212,8 +212,9 @@ class IcebergCatalog:
         schema = metadata.schema().as_struct()
         for where, one in self._schemas(files):
             require_fit(list(misfits(schema, one.as_struct())), where, evolve=evolve)
+        data_files = DataFiles(metadata)
         for file, footer in zip(files, self._footers.of(files), strict=True):
-            data_file_of(file, footer, metadata)
+            data_files.require_one_partition(file, footer)
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
@@ -258,10 +259,10 @@ class IcebergCatalog:
     ) -> None:
         token = f"{PREFIX}{self._log_id}"
         summary = {f"{token}.last": str(number)}
-        metadata = transaction.table_metadata
+        data_files = DataFiles(transaction.table_metadata)
         with transaction.update_snapshot(snapshot_properties=summary).fast_append() as producer:
             for file, footer in files:
-                producer.append_data_file(data_file_of(file, footer, metadata))
+                producer.append_data_file(data_files.of(file, footer))
         made = transaction.table_metadata.current_snapshot()
         if made is None or made.sequence_number is None:
             accepted = "an Iceberg table of format version 2 or later"

@@ -34,14 +34,14 @@ _JSON = "application/json"
 _ENTRIES_A_CHECKPOINT = 32
 
 
-class _Hint(msgspec.Struct, frozen=True, kw_only=True):
+class TableHint(msgspec.Struct, frozen=True, kw_only=True):
     """Where to begin to read; whoever has none, or a wrong one, begins at the start."""
 
     version: int = 1
     checkpoint: int
 
 
-_decode_hint = decoder(_Hint)
+_decode_hint = decoder(TableHint)
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class TableLog:
             # Whoever sums up the same entries writes the same.
             self._create(bucket, key, encode(state.sum_up(self._log_id)))
             bucket, key = layout.table_hint_key(self._settings)
-            self._store.put(bucket, key, encode(_Hint(checkpoint=number)), content_type=_JSON)
+            self._store.put(bucket, key, encode(TableHint(checkpoint=number)), content_type=_JSON)
             state.checkpoint = number
 
     def _create(self, bucket: str, key: str, body: bytes) -> None:
