@@ -21,6 +21,16 @@ IDENTITY_NAME = "identity.json"
 # What every state has, also one of a version before it had an identity.
 FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_MAX_KEY_BYTES = 1024
+# What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
+# 34 of extension.
+_LONGEST_NAME = 170
+
+
+def longest_path(settings: Settings) -> int:
+    """How long the path of a partition may be, so that its outputs and commits have keys; bytes."""
+    places = (settings.destination.prefix, f"{settings.state.prefix}{PARTITIONS}")
+    return _MAX_KEY_BYTES - _LONGEST_NAME - max(len(place.encode()) for place in places)
 
 
 def run_key(settings: Settings, run_id: str, name: str) -> tuple[str, str]:

@@ -20,8 +20,13 @@ def client_at(url: str) -> Any:
     )
 
 
-def registry_on(url: str) -> DynamoRegistry:
-    """An empty table there, of a name of its own."""
+def registry_on(url: str, *, inserts: bool = True) -> DynamoRegistry:
+    """An empty table there, of a name of its own.
+
+    Args:
+        url: of the endpoint.
+        inserts: it knows PartiQL, which moto does not, as far as it is needed.
+    """
     client, table = client_at(url), f"pending-{next(_numbers)}"
     create_table(client, table)
-    return DynamoRegistry(table, client, pause=lambda longest: None)
+    return DynamoRegistry(table, client, pause=lambda longest: None, inserts=inserts)

@@ -66,7 +66,7 @@ def test_a_run_on_this_machine_takes_what_is_pending_and_marks_it(
     deployed.registered(*[deployed.put(f"a/{n}.json") for n in range(3)])
     capsys.readouterr()
     assert main(words(deployed, "run", *AT_ONCE, "--workers", "1")) == 0
-    assert answer(capsys)["objects_before"] == 3
+    assert answer(capsys)["summary"]["objects_before"] == 3
     assert {one["state"] for one in deployed.items()} == {"COMPACTED"}
 
 

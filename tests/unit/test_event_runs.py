@@ -310,3 +310,28 @@ def test_an_item_that_comes_while_a_partition_comes_to_rest_is_not_forgotten() -
     world.sweep()
     world.run_started()
     world.must_be_finished()
+
+
+def test_a_partition_with_too_few_objects_is_not_due() -> None:
+    world = EventWorld(objects=1, seconds=100, min_objects=3)
+    world.deliver(world.put("a/1.json"), world.put("a/2.json"))
+    world.clock.advance(10_000)
+    assert world.sweep().started is None
+    world.deliver(world.put("a/3.json"))
+    world.clock.advance(1)
+    assert world.sweep().started is not None
+    world.run_started()
+    world.must_be_finished()
+
+
+def test_what_lies_in_a_level_that_names_a_column_is_left_and_starts_no_run_again() -> None:
+    world = EventWorld(objects=1, seconds=100)
+    world.deliver(world.put("a/1.json"), world.write("a/region=eu/1.json", b"{}\n"))
+    world.sweep()
+    (receipt,) = world.run_started()
+    assert receipt.skipped[SkipReason.DEEPER_LEVEL.value].objects == 1
+    assert {key: one.state for key, one in world.open_items().items()} == {
+        "logs/a/region=eu/1.json": ItemState.LEFT
+    }
+    world.clock.advance(10_000)
+    assert world.sweep().started is None

@@ -26,10 +26,6 @@ from compactor.settings.settings import Settings
 #: Gives the identities of the sources that a partition's commits name.
 Committed = Callable[[Partition], Container[bytes]]
 
-MAX_KEY_BYTES = 1024
-# What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
-# 34 of extension.
-LONGEST_NAME = 170
 # Only of partitions with more objects it is asked whether they have a log: those with fewer would
 # cost a LIST more each, and these are kept as they were listed meanwhile.
 _KEPT_OBJECTS = 16_000
@@ -103,8 +99,7 @@ class Count:
         self.committed = committed
         self.processors = fleet.processors
         self.stop = stop
-        places = (settings.destination.prefix, f"{settings.state.prefix}partitions/")
-        self._longest_path = MAX_KEY_BYTES - LONGEST_NAME - max(len(p.encode()) for p in places)
+        self._longest_path = layout.longest_path(settings)
 
     def __call__(self, asked: tuple[Partition, Tally | None]) -> tuple[Partition, Tally]:
         """Count a partition, or go on with it."""

@@ -127,7 +127,8 @@ def start_due(
 def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Waiting:
     """Count what waits for a run, and what of it a run would take.
 
-    A run takes what has settled; and of a partition that is still open only what fills outputs.
+    A run takes what has settled, where there are min_objects of it; and of a partition that is
+    still open only what fills outputs.
 
     Args:
         stream: whose objects.
@@ -154,7 +155,8 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
         if empty:
             # Whoever marked the last of it died before it could say so.
             registry.rest(stream.name, head, now)
-        if now >= closes or ready.bytes >= full:
+        takes = ready.objects >= settings.min_objects
+        if takes and (now >= closes or ready.bytes >= full):
             ready.into(found)
     return found
 
@@ -168,7 +170,7 @@ class _Ready:
         self._now = now
         self._closed_at = closed_at
         self._found = Waiting()
-        self.bytes = 0
+        self.objects = self.bytes = 0
 
     def add(self, item: Item) -> None:
         """One more that is pending."""
@@ -176,6 +178,7 @@ class _Ready:
         if ready_at > self._now:
             return
         found = self._found
+        self.objects += 1
         self.bytes += item.size
         found.oldest = min(found.oldest, ready_at)
         found.since = min(found.since, max(ready_at, self._cut))

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from compactor import layout
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.registry.ports import StreamIdentity
@@ -28,8 +29,6 @@ _THRESHOLDS: Mapping[str, tuple[int, int]] = {
     "seconds": (900, 366 * 86_400),
 }
 _FIELDS = ("name", "input", *_THRESHOLDS)
-# A partition's path is part of a key of the table, whose limit is 1,024 bytes.
-_LONGEST_PATH_BYTES = 900
 _DIRECTIVES = {"Y": r"(?P<Y>\d{4})", "m": r"(?P<m>\d\d)", "d": r"(?P<d>\d\d)"} | {
     "H": r"(?P<H>\d\d)",
     "j": r"(?P<j>\d{3})",
@@ -50,6 +49,7 @@ class PartitionScheme:
         dates = 0 if settings.date_format is None else len(wildcards_of(settings.date_format))
         #: Below the source, that name a partition.
         self.levels = len(self._pattern) + (dates or settings.depth)
+        self._longest_path = layout.longest_path(settings)
         self._dates = re.compile(_expression(settings.date_format or ""))
 
     @property
@@ -67,7 +67,8 @@ class PartitionScheme:
         if len(segments) <= self.levels or not self._fit(levels):
             return None
         path = "".join(f"{level}/" for level in levels)
-        if len(path.encode("utf-8", "surrogatepass")) > _LONGEST_PATH_BYTES:
+        # Discovery leaves such a partition alone, too; and no key of the table is as long.
+        if len(path.encode("utf-8", "surrogatepass")) > self._longest_path:
             return None
         return Partition(bucket, root.prefix + path, path)
 

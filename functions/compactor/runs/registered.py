@@ -10,11 +10,13 @@ from compactor.log.digests import Digests
 from compactor.log.entries import Commit
 from compactor.log.manifest import identities
 from compactor.log.state import LogState
+from compactor.model import SkipReason
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import key_rules
 from compactor.registry.items import LEFT_PASSING, Item, ItemState, Mark
 from compactor.registry.listing import EventListing, Marked
 from compactor.runs.given import PartitionRun
+from compactor.settings.windows import named_level
 
 
 class NamedBy:
@@ -90,4 +92,6 @@ class _Judge:
             return "quarantined"
         if not item.size:
             return "empty"
-        return self._by_key(item.source) or ""
+        source = item.source
+        deeper = named_level(source.key, len(item.partition.prefix))
+        return self._by_key(source) or (SkipReason.DEEPER_LEVEL if deeper else "")

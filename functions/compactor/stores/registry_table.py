@@ -1,0 +1,181 @@
+"""Requests of one DynamoDB table, whatever its rows are."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compactor.errors import InvalidInput, TransientStoreError
+from compactor.stores.registry_rows import INDEX, Attributes, names_in, texts
+from compactor.stores.services import Thing, answers_of, service_client
+from compactor.stores.translate import refusal_of
+
+#: Of one request; the limit is DynamoDB's.
+MOST_INSERTS = 25
+#: Requests that one process has under way.
+AT_ONCE = 16
+_REFUSED = "ConditionalCheckFailedException"
+
+
+class Cancelled(Exception):
+    """A transaction did nothing; why, for each of its items."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__(", ".join(reasons))
+        self.reasons = reasons
+
+
+class DynamoTable:
+    """A table with keys ``pk`` and ``sk``, and the local index ``pending``; thread safe.
+
+    Args:
+        table: its name.
+        client: of DynamoDB.
+        pause: waits up to so many seconds before a transaction is tried again.
+        inserts: the service knows PartiQL.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        client: Any = None,
+        pause: Callable[[float], None] = lambda longest: time.sleep(random.uniform(0, longest)),  # noqa: S311 - jitter keeps no secret
+        *,
+        inserts: bool = True,
+    ) -> None:
+        self._table = table
+        self._client = client or service_client("dynamodb", connections=2 * AT_ONCE)
+        self._pause = pause
+        self._inserts = inserts
+
+    def _insert(self, rows: Sequence[Attributes]) -> list[bool]:
+        """Put rows where there are none; which of them were put.
+
+        PartiQL's INSERT is a put on the condition that nothing has the key; a batch of them is no
+        transaction. False is also the answer where the service, or the role, does not know it.
+        """
+        if not self._inserts:
+            return [False] * len(rows)
+        statements = [
+            {
+                "Statement": f'INSERT INTO "{self._table}" VALUE {{{_named(row)}}}',
+                "Parameters": list(row.values()),
+            }
+            for row in rows
+        ]
+        try:
+            with self._answers("insert"):
+                answers = self._client.batch_execute_statement(Statements=statements)["Responses"]
+        except InvalidInput:
+            self._inserts = False
+            return [False] * len(rows)
+        except TransientStoreError:
+            return [False] * len(rows)
+        refused = {one["Error"].get("Code") for one in answers if "Error" in one}
+        if "AccessDenied" in refused:
+            self._inserts = False
+        return ["Error" not in one for one in answers]
+
+    def _transact(self, updates: list[dict[str, Any]]) -> None:
+        try:
+            self._client.transact_write_items(TransactItems=updates)
+        except ClientError as error:
+            if refusal_of(error).code != "TransactionCanceledException":
+                raise
+            told = error.response.get("CancellationReasons") or []
+            if len(told) != len(updates):
+                raise
+            raise Cancelled([str(one.get("Code") or "None") for one in told]) from None
+
+    def _get(self, key: Mapping[str, str]) -> Attributes | None:
+        with self._answers("get"):
+            found = self._client.get_item(
+                TableName=self._table, Key=texts(key), ConsistentRead=True
+            )
+        item: Attributes | None = found.get("Item")
+        return item
+
+    def _put(
+        self, item: Attributes, condition: str, values: Attributes | None = None
+    ) -> Attributes | None:
+        """Put an item; what is there instead where the condition is not met."""
+        more = {"ExpressionAttributeValues": values} if values else {}
+        with self._answers("put"):
+            try:
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=item,
+                    ConditionExpression=condition,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **more,
+                )
+            except ClientError as error:
+                if refusal_of(error).code != _REFUSED:
+                    raise
+                there: Any = error.response.get("Item")
+            else:
+                return None
+        # Not every server tells it with the refusal.
+        found: Attributes | None = there
+        return found or self._get({"pk": item["pk"]["S"], "sk": item["sk"]["S"]}) or item
+
+    def _update(
+        self, key: Mapping[str, str], update: str, condition: str, values: Attributes
+    ) -> Attributes | None:
+        """Update an item, and what it is then; None where the condition is not met."""
+        more: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
+        names = names_in(update + condition)
+        if names:
+            more["ExpressionAttributeNames"] = names
+        with self._answers("update"):
+            try:
+                answer = self._client.update_item(
+                    TableName=self._table,
+                    Key=texts(key),
+                    UpdateExpression=update,
+                    ExpressionAttributeValues=values,
+                    ReturnValues="ALL_NEW",
+                    **more,
+                )
+            except ClientError as error:
+                if refusal_of(error).code != _REFUSED:
+                    raise
+                return None
+        found: Attributes = answer["Attributes"]
+        return found
+
+    def _query(self, pk: str, after: str = "") -> Iterator[Attributes]:
+        """What is pending with this key, behind a sort key."""
+        condition, values = "pk = :pk", {":pk": {"S": pk}}
+        if after:
+            condition += f" AND {INDEX} >= :after"
+            values[":after"] = {"S": after}
+        following: dict[str, Any] = {}
+        while True:
+            with self._answers("query"):
+                found = self._client.query(
+                    TableName=self._table,
+                    IndexName=INDEX,
+                    KeyConditionExpression=condition,
+                    ExpressionAttributeValues=values,
+                    ConsistentRead=True,
+                    **following,
+                )
+            yield from found["Items"]
+            if not found.get("LastEvaluatedKey"):
+                return
+            following = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+
+    def _answers(self, what: str) -> AbstractContextManager[None]:
+        accepted = "a DynamoDB table with keys pk and sk, and the local index pending"
+        thing = Thing("registry", self._table, accepted)
+        return answers_of(f"{what} in {self._table}", thing)
+
+
+def _named(row: Attributes) -> str:
+    return ", ".join(f"'{name}': ?" for name in row)
