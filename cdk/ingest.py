@@ -40,6 +40,9 @@ _BATCH, _WINDOW_SECONDS = 1_000, 5
 _AT_ONCE = 10
 # Lambda takes 4 KB of all variables together; names of buckets are filled in later.
 _STREAMS_CHARACTERS = 3_000
+# The first two follow from the table. A clean-up goes through all commit logs, too much for a run
+# every few minutes: it is for the runs of the schedule.
+_NOT_OF_STREAMS = ("listing", "registry", "clean_up")
 _KINDS = ("Object Created", "Object Deleted", "Object Restore Completed")
 
 
@@ -93,9 +96,7 @@ class Ingest(Construct):
 
     def _streams(self, run_input: Mapping[str, Any]) -> str:
         config = self._config
-        given = {
-            name: value for name, value in run_input.items() if name not in ("listing", "registry")
-        }
+        given = {name: value for name, value in run_input.items() if name not in _NOT_OF_STREAMS}
         stream = {
             "name": config.name,
             "input": given,

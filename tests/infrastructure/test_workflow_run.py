@@ -130,13 +130,16 @@ def _by_events(
         started = _started(deployment)
         ended = engine.run(deployment, started, scratch, run_name="run-1")
         swept = adapter.handler({}, engine.Context(functions[1]))
+        # The sources are for the schedule's run to clean up.
+        cleaned = engine.run(deployment, given, scratch, run_name="run-2")
+        assert cleaned.status == "SUCCEEDED", cleaned.cause
         _reconcile(deployment, given["s3_source_uri"], functions[1])
     finally:
         adapter.end(*functions)
         del os.environ[adapter.FUNCTIONS]
     (stream,) = swept["streams"]
     assert (stream["stream"], stream["pending_objects"]) == (name, 0)
-    assert Settings.from_input(started) == Settings.from_input(given)
+    assert Settings.from_input(started) == Settings.from_input({**given, "clean_up": "keep"})
     return ended.status, ended.cause
 
 
