@@ -18,8 +18,8 @@ def audit_of(deployment: Deployment, kind: str) -> Audit:
     if "source_kms_key_arn" in CONFIGURATIONS[kind]:
         keys |= KMS_KEYS
     for name, table in deployment.assembly.resources("AWS::DynamoDB::Table").items():
-        if "SSESpecification" in table:
-            keys[deployment.physical_ids[name]] = table["SSESpecification"]["KMSMasterKeyId"]
+        if key := table.get("SSESpecification", {}).get("KMSMasterKeyId"):
+            keys[deployment.physical_ids[name]] = key
     asked = deployment.cloud.requests()
     done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
     roles = {name: one["Role"] for name, one in deployment.functions.items()}
