@@ -7,12 +7,15 @@ app                 what `cdk` starts; `synthesize` gives a template without it
 stack               puts the following together
   storage           buckets and the places in them
   grants            what a role may do there
+  registry          the table of objects that wait, where S3 tells of them by events
+  tables            the table that outputs are published to
   functions         the Lambda functions, a role for each
   spark             what the oversized branch needs; emr: the services it may run on
   workflow          the state machine and its own rights
   managed_rules     the rights that Step Functions wants of every machine with such tasks
   standalone        one function instead of the workflow, for small sources
   schedule          when it starts
+  ingest            what else starts it: events; notifications: of a bucket that is there already
   monitoring        the dashboard; metrics: its numbers; alarms: when a person is called
 keys_table          the table of keys in docs/deployment.md
 bundling            what the functions and the Spark job are made of

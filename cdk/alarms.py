@@ -19,7 +19,9 @@ from cdk.metrics import Metrics
 
 _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
-_ABOVE_ZERO = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+# Longer than all tries of a message take.
+_LONG_SECONDS = 3_600
+_ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 
 
 class Alarms(Construct):
@@ -85,6 +87,60 @@ class Alarms(Construct):
         alarm.add_alarm_action(actions.SnsAction(self.topic))
         alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
 
+    def add_ingest(
+        self,
+        register_errors: cloudwatch.IMetric,
+        waiting: cloudwatch.IMetric,
+        dead_letters: cloudwatch.IMetric,
+    ) -> None:
+        """Events are registered, and what they tell of is compacted in time.
+
+        Args:
+            register_errors: of the function.
+            waiting: seconds that the oldest message is in the queue.
+            dead_letters: how many there are.
+        """
+        self._add(
+            "RegisterErrors",
+            register_errors,
+            "The function that registers events failed. Its messages are tried again and become"
+            " dead letters at last: compactor logs --level error says why.",
+        )
+        self._add(
+            "EventsWaiting",
+            waiting,
+            f"An event waits in the queue for more than {_LONG_SECONDS // 60} minutes. Does the"
+            " function register run, and may it?",
+            threshold=_LONG_SECONDS,
+        )
+        self._add(
+            "DeadLetters",
+            dead_letters,
+            "Events could not be registered. Mend the cause, then send them again: compactor"
+            " replay. Until then a reconcile finds their objects.",
+        )
+        self._add(
+            "LostEvents",
+            self._metrics.of_stream("ReconciledObjects", "Sum", _HOUR),
+            "LIST found objects of which no event told; they are registered now. Once: S3 lost"
+            " one. Again and again: are the bucket's notifications to EventBridge on?",
+        )
+        self._add_oldest()
+
+    def _add_oldest(self) -> None:
+        longest = 2 * self._config.events_seconds + 60 * self._config.sweep_minutes
+        self._add(
+            "OldestPending",
+            self._metrics.of_stream(
+                "OldestPendingSeconds", "Maximum", Duration.minutes(self._config.sweep_minutes)
+            ),
+            f"An object waits for more than {longest:,} seconds to be compacted, or the sweep,"
+            " which would say so, does not run. compactor status: did runs fail?",
+            threshold=longest,
+            periods=3,
+            missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+
     def add_common(self, functions: Functions, waiting: cloudwatch.IMetric) -> None:
         """What is watched in any mode: quarantine, integrity, starts that failed."""
         self._add(
@@ -127,16 +183,25 @@ class Alarms(Construct):
             "The schedule could not start a run; the messages in the queue say why.",
         )
 
-    def _add(self, name: str, metric: cloudwatch.IMetric, description: str) -> None:
+    def _add(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        description: str,
+        *,
+        threshold: int = 0,
+        periods: int = 1,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    ) -> None:
         alarm = cloudwatch.Alarm(
             self,
             name,
             metric=metric,
             alarm_name=f"{self._config.name}-{name}",
             alarm_description=description,
-            comparison_operator=_ABOVE_ZERO,
-            threshold=0,
-            evaluation_periods=1,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            comparison_operator=_ABOVE,
+            threshold=threshold,
+            evaluation_periods=periods,
+            treat_missing_data=missing,
         )
         alarm.add_alarm_action(actions.SnsAction(self.topic))

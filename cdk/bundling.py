@@ -7,7 +7,7 @@ goes into it, so that an unchanged one is neither built nor uploaded again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ import jsii
 from aws_cdk import aws_s3_assets as s3_assets
 
 import compactor_dev.bundling
+from compactor.sizes import MIB
 from compactor_dev import REPOSITORY
-from compactor_dev.bundling import Machine, build_application, build_dependencies
+from compactor_dev.bundling import Machine, build_application, build_dependencies, check_size
 from compactor_dev.lock_selection import select
 from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS
 
@@ -39,16 +40,63 @@ LAMBDA_PACKAGES = (
     REPOSITORY / "functions" / "compactor",
     REPOSITORY / "functions" / "compactor_handlers",
 )
+# "Deployment package (.zip file archive) size" unzipped, layers included (Lambda quotas).
+_LAMBDA_BYTES = 250 * MIB
+# The lock that has the extras for tables; where another lock has a library, too, it is the same.
+TABLES_LOCK = REPOSITORY / "requirements-dev.txt"
+#: Kind of table -> what the functions import that know one, beside the others' libraries. Both
+#: kinds together would be larger than Lambda takes.
+TABLE_REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
+    "iceberg": ("pyarrow", "pyiceberg"),
+    "delta": ("deltalake",),
+}
+# Of the catalog in a file, for tests.
+_FOR_TESTS = ("sqlalchemy", "greenlet")
+# Of pyarrow: a protocol that is not spoken, what C++ is compiled against, the same library under
+# the names that a linker would look for, and tests: 53 MiB. Without them a bundle fits.
+_NOT_IMPORTED = (
+    "pyarrow/libarrow_flight.so*",
+    "pyarrow/libarrow_python_flight.so*",
+    "pyarrow/_flight.*",
+    "pyarrow/libarrow_python.so",
+    "pyarrow/libarrow_python.so.*.*",
+    "pyarrow/include*",
+    "pyarrow/src",
+    "pyarrow/tests",
+    "pyarrow/*.pyx",
+    "pyarrow/*.px?",
+    "fsspec/tests",
+)
 
 
-def bundle_functions(out: Path, machine: Machine, lock: Path = LOCK) -> None:
+def bundle_functions(
+    out: Path, machine: Machine, *, table: str | None = None, lock: Path | None = None
+) -> None:
     """Everything the Lambda functions import, into an empty directory.
 
+    Args:
+        out: the directory.
+        machine: what runs them.
+        table: the kind of table that they know, a key of ``TABLE_REQUIREMENTS``; None for none.
+        lock: of the libraries; by default the one that has them.
+
     Raises:
-        BundleError: the libraries could not be had.
+        BundleError: the libraries could not be had, or are larger than Lambda takes.
     """
-    build_dependencies(lock, out, machine, roots=LAMBDA_REQUIREMENTS, without=LAMBDA_HAS)
+    chosen = lock or (TABLES_LOCK if table else LOCK)
+    build_dependencies(
+        chosen, out, machine, roots=_roots(table), without=_without(table), drop=_NOT_IMPORTED
+    )
     build_application(LAMBDA_PACKAGES, out)
+    check_size(out, _LAMBDA_BYTES)
+
+
+def _roots(table: str | None) -> tuple[str, ...]:
+    return LAMBDA_REQUIREMENTS if table is None else LAMBDA_REQUIREMENTS + TABLE_REQUIREMENTS[table]
+
+
+def _without(table: str | None) -> tuple[str, ...]:
+    return LAMBDA_HAS if table is None else LAMBDA_HAS + _FOR_TESTS
 
 
 def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> None:
@@ -75,10 +123,16 @@ class Bundle:
         )
 
 
-def functions_bundle(machine: Machine) -> Bundle:
-    """The one bundle of all functions."""
-    libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
-    return Bundle(lambda out: bundle_functions(out, machine), _hash(libraries, LAMBDA_PACKAGES))
+def functions_bundle(machine: Machine, table: str | None = None) -> Bundle:
+    """The one bundle of all functions that know no table, or of those that know one of a kind."""
+    if table is None:
+        libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
+    else:
+        libraries = _libraries(machine, _roots(table), _without(table), TABLES_LOCK)
+        libraries += "\n".join(_NOT_IMPORTED)
+    return Bundle(
+        lambda out: bundle_functions(out, machine, table=table), _hash(libraries, LAMBDA_PACKAGES)
+    )
 
 
 def spark_libraries(machine: Machine) -> Bundle:
@@ -94,8 +148,10 @@ def spark_application() -> Bundle:
     return Bundle(bundle_spark_application, _hash("", PACKAGES))
 
 
-def _libraries(machine: Machine, roots: Collection[str], without: Collection[str]) -> str:
-    lock = select(LOCK.read_text(encoding="utf-8"), roots, without)
+def _libraries(
+    machine: Machine, roots: Collection[str], without: Collection[str], path: Path = LOCK
+) -> str:
+    lock = select(path.read_text(encoding="utf-8"), roots, without)
     # How they are installed shapes them, too.
     how = Path(compactor_dev.bundling.__file__).read_text(encoding="utf-8")
     return f"{machine.architecture} {machine.python}\n{lock}{how}"

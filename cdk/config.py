@@ -13,12 +13,18 @@ from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 
 # Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
 # the suffix is reserved for access points.
 MADE_SOURCE = "made-by-the-stack-source-s3alias"
 MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
+#: Stands for the name of the registry's table, which CloudFormation gives.
+MADE_REGISTRY = "made-by-the-stack"
+
+#: Catalog of a table -> the kind of libraries that know it (cdk.bundling).
+TABLE_KINDS: Mapping[str, str] = {"glue": "iceberg", "delta": "delta"}
 
 _HOURS_BY_DEFAULT = 48
 _MOST_HOURS = 168
@@ -57,6 +63,15 @@ class Config:
     schedule: str
     schedule_time_zone: str
     schedule_enabled: bool
+    ingest: str
+    events_objects: int
+    events_bytes: int
+    events_seconds: int
+    sweep_minutes: int
+    reconcile_hours: int
+    switch_on_notifications: bool
+    table_location_uri: str | None
+    table_kms_key_arn: str | None
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
@@ -87,18 +102,33 @@ class Config:
         }
         values["create_source_bucket"] |= given.get("s3_source_uri") is None
         values["create_destination_bucket"] |= given.get("s3_destination_uri") is None
-        config = cls(run=_run(given, values["mode"]), **values)
+        config = cls(run=_run(given, values), **values)
         _check_lifecycle(config, given)
         _check_buckets(config, given)
         _check_spark(config, given)
         _check_worker(config)
         _check_alarm(config)
+        _check_table(config, given)
         return config
 
     @property
     def standalone(self) -> bool:
         """True when one function takes the place of the workflow."""
         return self.mode == "standalone"
+
+    @property
+    def events(self) -> bool:
+        """True when S3 tells of objects, and runs start by what waits."""
+        return self.ingest == "events"
+
+    @property
+    def table_location(self) -> S3Uri | None:
+        """Where the table that outputs are published to has its metadata; None without one."""
+        address = self.run.table_address
+        if address is None or address.location is not None:
+            return None if address is None else address.location
+        beside = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
+        return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
 
     @property
     def deletes(self) -> bool:
@@ -170,17 +200,32 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _run(given: Mapping[str, Any], mode: str) -> Settings:
+def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
+    mode = own["mode"]
     values = {name: read_key(spec, given[name]) for name, spec in RUN_KEYS.items() if name in given}
     if values.get("s3_source_uri") is None:
         values["s3_source_uri"] = f"s3://{MADE_SOURCE}/raw/"
     if values.get("s3_destination_uri") is None:
         values["s3_destination_uri"] = f"s3://{MADE_DESTINATION}/compacted/"
-    if mode == "standalone" and "parquet" in (values.get("format"), values.get("output_format")):
+    formats = (values.get("format"), values.get("output_format"))
+    if mode == "standalone" and ("parquet" in formats or values.get("table") is not None):
         raise InvalidInput("mode", mode, '"workflow" for Parquet, which only Spark writes')
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
+    if own["ingest"] == "events":
+        values |= _by_events(values, own)
     values.setdefault("spark_engine", "emr" if values.get("emr_cluster_id") else engine)
     return Settings.from_input(values)
+
+
+def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a run that takes what waits in the registry of the stack."""
+    if own["mode"] == "standalone":
+        raise InvalidInput("ingest", "events", '"schedule" with mode standalone')
+    made = {"listing": "events", "registry": f"{MADE_REGISTRY}/{own['name']}"}
+    for name, value in made.items():
+        if given.get(name) not in (None, value):
+            raise InvalidInput(name, given[name], "none with ingest events, which sets it")
+    return made
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
@@ -265,3 +310,39 @@ def _check_alarm(config: Config) -> None:
     if minutes is not None and minutes > config.alarm_hours * 60:
         accepted = f"more than the {minutes // 60} hours between two runs, at most {_MOST_HOURS}"
         raise InvalidInput("missed_run_hours", config.alarm_hours, accepted)
+
+
+def _check_table(config: Config, given: Mapping[str, Any]) -> None:
+    address = config.run.table_address
+    if address is None or address.kind not in TABLE_KINDS:
+        if address is not None:
+            accepted = (
+                "glue:DATABASE.TABLE or delta:s3://bucket/prefix/: others are for runs elsewhere"
+            )
+            raise InvalidInput("table", address.text, accepted)
+        for name in ("table_location_uri", "table_kms_key_arn"):
+            if given.get(name) is not None:
+                raise InvalidInput(name, given[name], "null without a table")
+        return
+    if config.table_location_uri is not None:
+        _check_table_location(config, config.table_location_uri)
+    if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
+        accepted = "glacier_ir with a table: engines read its data files at any time"
+        raise InvalidInput("archive_class", config.archive_class, accepted)
+    if config.expire_days is not None:
+        accepted = "null with a table, whose data files the outputs are"
+        raise InvalidInput("expire_days", config.expire_days, accepted)
+
+
+def _check_table_location(config: Config, uri: str) -> None:
+    run = config.run
+    if run.table_address is not None and run.table_address.location is not None:
+        raise InvalidInput(
+            "table_location_uri", uri, "null with a Delta table, whose address it is"
+        )
+    location = S3Uri.parse("table_location_uri", uri)
+    places = {"source": run.source.root, "destination": run.destination, "state": run.state}
+    for name, place in places.items():
+        if location.overlaps(place):
+            accepted = f"a place that neither contains the {name} {place.uri} nor lies in it"
+            raise InvalidInput("table_location_uri", uri, accepted)

@@ -24,8 +24,10 @@ from cdk.readers import (
 )
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec, flag, matching, one_of, whole
+from compactor.sizes import GIB, TIB
 
 _WHERE, _WHEN, _BUCKETS = "Where", "Schedule", "Buckets made by the stack"
+_EVENTS, _TABLE = "Events", "Table"
 _WORK, _SPARK, _WATCH = "Functions", "Spark", "Operation"
 
 _DEPLOYMENT = (
@@ -158,6 +160,76 @@ _DEPLOYMENT = (
         False,
         flag(),
         "Whether the schedule starts runs. Off until you have seen one go well.",
+    ),
+    FieldSpec(
+        "ingest",
+        _EVENTS,
+        "schedule",
+        one_of("schedule", "events"),
+        "What makes runs start, and where they learn which objects there are. schedule: the"
+        " schedule, and LIST or an inventory. events: S3 tells of each object as it comes, and a"
+        " run starts when enough wait; the schedule is there as well.",
+    ),
+    FieldSpec(
+        "events_objects",
+        _EVENTS,
+        10_000,
+        whole(1, 10_000_000),
+        "So many objects that wait start a run.",
+    ),
+    FieldSpec(
+        "events_bytes",
+        _EVENTS,
+        GIB,
+        whole(1, TIB),
+        "So many bytes that wait start a run.",
+    ),
+    FieldSpec(
+        "events_seconds",
+        _EVENTS,
+        900,
+        whole(60, 86_400),
+        "An object that waits so long starts a run: the longest time until records are readable in"
+        " outputs, beside the run itself and sweep_minutes.",
+    ),
+    FieldSpec(
+        "sweep_minutes",
+        _EVENTS,
+        5,
+        whole(1, 60),
+        "How often somebody looks for objects that wait too long.",
+    ),
+    FieldSpec(
+        "reconcile_hours",
+        _EVENTS,
+        24,
+        whole(1, 168),
+        "How often the source is listed for objects of which no event told.",
+    ),
+    FieldSpec(
+        "switch_on_notifications",
+        _EVENTS,
+        True,
+        flag(),
+        "Switch on EventBridge for the source's bucket, where that is there already. Its other"
+        " notifications stay. false where another tool keeps the bucket's notifications, which"
+        " would switch it off again: then switch it on there.",
+    ),
+    FieldSpec(
+        "table_location_uri",
+        _TABLE,
+        None,
+        LOCATION,
+        "Where the table of Glue's catalog lies, when it is there already or its database has a"
+        " location. By default where runs make one: beside the destination, with .table in place"
+        " of its last slash.",
+    ),
+    FieldSpec(
+        "table_kms_key_arn",
+        _TABLE,
+        None,
+        KMS_KEY,
+        "The key that encrypts the table's metadata, when that is in a bucket of its own.",
     ),
     FieldSpec(
         "architecture",

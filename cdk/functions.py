@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from aws_cdk import Annotations, Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -22,22 +22,29 @@ from cdk.grants import (
     may_list,
     may_list_uploads,
     may_look_for,
+    may_mark,
+    may_note_discovery,
     may_read,
+    may_register,
     may_write,
     own_role,
 )
 from cdk.storage import Storage
+from cdk.tables import Table, may_ask_table, may_publish, table_of
 from compactor.log.identity import marker_keys, states_around, states_of_source
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 
 # The workflow waits 920 seconds, so that no second invocation starts beside a living one.
 _TIMEOUT_SECONDS = 900
+# A batch of a thousand messages takes some seconds.
+REGISTER_TIMEOUT_SECONDS = 60
 # "New AWS accounts have reduced concurrency and memory quotas" (Lambda quotas); so much they have.
 _NEW_ACCOUNTS_MB = 3_008
 # Discovery holds the listing of one partition and the list of all; a report a bounded part of all
 # receipts, but reads each, which takes a processor; the plan of a clean-up the list that it writes.
 _DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_769, 1_024, 1_024
+_REGISTER_MB, _SWEEP_MB, _PUBLISH_MB = 1_024, 1_024, 1_024
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 _RETENTION = {
@@ -68,22 +75,21 @@ def log_days(days: int) -> logs.RetentionDays:
 
 
 class Functions(Construct):
-    """The five functions of the workflow, or the one of standalone mode.
+    """The functions of the workflow and of what starts it, or the one of standalone mode.
 
     Attributes:
         by_name: handler module (``discover``, …) -> function.
+        roles: handler module -> its role.
         log_groups: handler module -> its log.
     """
 
     def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
         super().__init__(scope, "Functions")
         self._config, self._storage = config, storage
-        bundle = functions_bundle(Machine(config.architecture, LAMBDA_PYTHON))
-        self._code = lambda_.Code.from_asset(
-            str(REPOSITORY / "functions"),
-            asset_hash=bundle.fingerprint,
-            bundling=bundle.options(),
-        )
+        self._code = self._bundled()
+        self._table = table_of(Stack.of(self), config, storage)
+        # What knows the table has libraries that are five times as large as all others.
+        self._table_code = self._bundled(self._table.kind) if self._table else self._code
         if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
             Annotations.of(self).add_info(
                 f"Accounts that are new or little used may not have functions above"
@@ -92,6 +98,7 @@ class Functions(Construct):
                 ' constraint", leave it at its default.'
             )
         self.by_name: dict[str, lambda_.Function] = {}
+        self.roles: dict[str, iam.Role] = {}
         self.log_groups: dict[str, logs.LogGroup] = {}
         if config.standalone:
             self._add_standalone()
@@ -109,6 +116,11 @@ class Functions(Construct):
         self._add_plan_clean_up()
         self._add_clean_up()
         self._add_report()
+        if self._table is not None:
+            self._add_publish_table(self._table)
+        if self._config.events:
+            self._add_register()
+            self._add_sweep()
 
     def _add_discover(self) -> None:
         role = self._add("discover", _DISCOVER_MB)
@@ -128,6 +140,7 @@ class Functions(Construct):
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
         self._may_take_inventory(role)
+        may_note_discovery(role, self._storage.registry)
 
     def _may_take_inventory(self, role: iam.Role) -> None:
         if self._storage.inventory is not None:
@@ -140,6 +153,7 @@ class Functions(Construct):
             reserved=self._config.worker_reserved_concurrency,
         )
         may_compact(role, self._storage)
+        may_mark(role, self._storage.registry)
 
     def _add_plan_clean_up(self) -> None:
         role = self._add("plan_clean_up", _PLAN_CLEAN_UP_MB)
@@ -148,7 +162,10 @@ class Functions(Construct):
         self._may_drop_old_state(role)
 
     def _add_clean_up(self) -> None:
-        role = self._add("clean_up", _CLEAN_UP_MB)
+        role = self._add("clean_up", _CLEAN_UP_MB, knows_table=self._table is not None)
+        if self._table is not None:
+            # Whether an output that was published is in the table still.
+            may_ask_table(role, self._table)
         self._may_clean_up(role)
         if self._config.deletes:
             # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
@@ -189,10 +206,44 @@ class Functions(Construct):
         if self._config.deletes:
             may_delete(role, self._storage.source)
 
+    def _add_publish_table(self, table: Table) -> None:
+        role = self._add("publish_table", _PUBLISH_MB, knows_table=True)
+        may_read(role, self._storage.destination)
+        may_read(role, self._storage.state)
+        may_write(role, self._storage.state)
+        may_publish(role, table)
+
+    def _add_register(self) -> None:
+        role = self._add("register", _REGISTER_MB, timeout_seconds=REGISTER_TIMEOUT_SECONDS)
+        may_register(role, self._storage.registry)
+
+    def _add_sweep(self) -> None:
+        role = self._add("sweep", _SWEEP_MB)
+        may_register(role, self._storage.registry)
+        # It looks for what no event told of, and in the log whether that is compacted already.
+        may_list(role, self._storage.source)
+        may_read(role, self._storage.state)
+
     def _full_name(self, name: str) -> str:
         return f"{self._config.name}-{name.replace('_', '-')}"
 
-    def _add(self, name: str, memory_mb: int, *, reserved: int | None = None) -> iam.Role:
+    def _bundled(self, table: str | None = None) -> lambda_.Code:
+        bundle = functions_bundle(Machine(self._config.architecture, LAMBDA_PYTHON), table)
+        return lambda_.Code.from_asset(
+            str(REPOSITORY / "functions"),
+            asset_hash=bundle.fingerprint,
+            bundling=bundle.options(),
+        )
+
+    def _add(
+        self,
+        name: str,
+        memory_mb: int,
+        *,
+        reserved: int | None = None,
+        timeout_seconds: int = _TIMEOUT_SECONDS,
+        knows_table: bool = False,
+    ) -> iam.Role:
         ident = "".join(word.capitalize() for word in name.split("_"))
         full_name = self._full_name(name)
         log = logs.LogGroup(
@@ -210,7 +261,7 @@ class Functions(Construct):
             wildcard="Streams of its own log group; Lambda names them.",
         )
         acknowledge_wildcard(role, "*", "X-Ray knows no resources.")
-        self.log_groups[name] = log
+        self.log_groups[name], self.roles[name] = log, role
         self.by_name[name] = lambda_.Function(
             self,
             ident,
@@ -220,11 +271,11 @@ class Functions(Construct):
                 f"python{LAMBDA_PYTHON}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
             ),
             architecture=_ARCHITECTURES[self._config.architecture],
-            code=self._code,
+            code=self._table_code if knows_table else self._code,
             handler=f"compactor_handlers.{name}.handler",
             role=role,
             memory_size=memory_mb,
-            timeout=Duration.seconds(_TIMEOUT_SECONDS),
+            timeout=Duration.seconds(timeout_seconds),
             reserved_concurrent_executions=reserved,
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log,

@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk.checks import acknowledge_wildcard
+from cdk.registry import Registry
 from cdk.storage import Place
 
 _UNKNOWN_KEYS = "Which keys there will be is known when a run lists them; the prefix bounds them."
@@ -105,6 +106,39 @@ def may_abort_uploads(role: Role, place: Place) -> None:
 def may_delete(role: Role, place: Place, below: str = "*") -> None:
     """Delete objects; S3 asks for GetObject where the request names an ETag."""
     allow(role, ["s3:DeleteObject", "s3:GetObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
+
+
+def may_ask_registry(role: Role, registry: Registry | None) -> None:
+    """See which objects wait; nothing where there is no registry."""
+    if registry is not None:
+        arn = registry.table.table_arn
+        allow(role, ["dynamodb:Query"], [arn, registry.index_arn])
+        allow(role, ["dynamodb:GetItem"], [arn])
+        if registry.key is not None:
+            allow(role, ["kms:Decrypt"], [registry.key.key_arn])
+
+
+def may_register(role: Role, registry: Registry | None) -> None:
+    """Put objects into the registry, which marks them when they are taken back."""
+    may_ask_registry(role, registry)
+    _may_change(role, registry, ["dynamodb:PutItem", "dynamodb:UpdateItem"])
+
+
+def may_note_discovery(role: Role, registry: Registry | None) -> None:
+    """Put down how far a run has read."""
+    may_ask_registry(role, registry)
+    _may_change(role, registry, ["dynamodb:PutItem"])
+
+
+def may_mark(role: Role, registry: Registry | None) -> None:
+    """Mark objects that were compacted."""
+    may_ask_registry(role, registry)
+    _may_change(role, registry, ["dynamodb:UpdateItem"])
+
+
+def _may_change(role: Role, registry: Registry | None, actions: Sequence[str]) -> None:
+    if registry is not None:
+        allow(role, actions, [registry.table.table_arn])
 
 
 def _may_use_key(role: Role, place: Place, actions: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from cdk.config import Config
 
 # The dimension that compactor_handlers/runtime.py gives all its metrics.
 _SERVICE = {"service": "s3-compactor"}
+_HOUR = Duration.hours(1)
 _DAY = Duration.days(1)
 
 # us-east-1, dollars: a GB-second of Lambda, a request of each kind, a transition of a STANDARD
@@ -45,6 +46,27 @@ class Metrics:
             statistic="Sum",
             period=period,
             label=label or name,
+        )
+
+    def of_stream(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
+        """What the handlers count for each stream; a deployment has one, of its own name."""
+        return cloudwatch.Metric(
+            namespace=self._config.name,
+            metric_name=name,
+            dimensions_map={**_SERVICE, "stream": self._config.name},
+            statistic=statistic,
+            period=period,
+        )
+
+    def freshness(self, percentile: int) -> cloudwatch.Metric:
+        """Seconds from the event of an object until its records are readable in an output."""
+        return cloudwatch.Metric(
+            namespace=self._config.name,
+            metric_name="FreshnessSeconds",
+            dimensions_map=_SERVICE,
+            statistic=f"p{percentile}",
+            period=_HOUR,
+            label=f"p{percentile}",
         )
 
     def undimensioned(self, name: str, period: Duration) -> cloudwatch.Metric:

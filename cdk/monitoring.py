@@ -12,6 +12,7 @@ from constructs import Construct
 from cdk.alarms import Alarms
 from cdk.config import Config
 from cdk.functions import Functions
+from cdk.ingest import Ingest
 from cdk.metrics import Metrics, run_duration
 
 _SOON = Duration.minutes(5)
@@ -79,6 +80,8 @@ class Monitoring(Construct):
             ),
         )
         self._show_work()
+        if "publish_table" in self._functions.by_name:
+            self._show_table()
         self._show(
             *self._function_graphs(),
             cloudwatch.LogQueryWidget(
@@ -87,6 +90,41 @@ class Monitoring(Construct):
                 query_string=_spark_query(),
                 width=_WIDTH,
                 height=_HEIGHT,
+            ),
+        )
+
+    def watch_ingest(self, ingest: Ingest) -> None:
+        """Show and watch how events become objects that wait, and those become outputs."""
+        register = self._functions.by_name["register"]
+        self._alarms.add_ingest(
+            register_errors=register.metric_errors(period=_SOON),
+            waiting=ingest.queue.metric_approximate_age_of_oldest_message(
+                period=_SOON, statistic="Maximum"
+            ),
+            dead_letters=ingest.dead_letters.metric_approximate_number_of_messages_visible(
+                period=_SOON, statistic="Maximum"
+            ),
+        )
+        count, of_stream = self._metrics.count, self._metrics.of_stream
+        self._show(
+            _graph(
+                "Arrival: events an hour",
+                count("EventsRegistered", "registered", _HOUR),
+                count("EventsKnown", "known already", _HOUR),
+                count("EventsWithdrawn", "withdrawn", _HOUR),
+                count("MessagesRefused", "refused", _HOUR),
+            ),
+            _graph(
+                "Backlog: objects that wait",
+                of_stream("PendingObjects", "Maximum", _HOUR),
+                ingest.queue.metric_approximate_number_of_messages_visible(
+                    period=_HOUR, statistic="Maximum", label="events in the queue"
+                ),
+            ),
+            _graph(
+                "Freshness: seconds from arrival to queryable",
+                self._metrics.freshness(50),
+                self._metrics.freshness(99),
             ),
         )
 
@@ -129,6 +167,14 @@ class Monitoring(Construct):
                 count("RefusedSources"),
                 count("DeletedSources"),
             ),
+        )
+
+    def _show_table(self) -> None:
+        count = self._metrics.count
+        self._show(
+            _graph("Outputs that came into the table", count("PublishedOutputs", "outputs")),
+            _graph("Rows that came into the table", count("PublishedRows", "rows")),
+            _graph("Commits of the table that were tried again", count("TableConflicts")),
         )
 
     def _function_graphs(self) -> list[cloudwatch.IWidget]:

@@ -14,7 +14,7 @@ from cdk.bundling import asset, spark_application, spark_libraries
 from cdk.config import Config
 from cdk.emr import AnyCluster, Engine, MadeClusters, NoEngine, Serverless
 from cdk.functions import may_compact
-from cdk.grants import Role, allow, may_delete, may_list_uploads
+from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
 from cdk.storage import Storage
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -94,6 +94,7 @@ class SparkStep(Construct):
         may_compact(role, storage)
         # The job finds uploads that nobody can complete any more.
         may_list_uploads(role, storage.destination)
+        may_mark(role, storage.registry)
         for one in self._assets.values():
             allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
         if self._assets:

@@ -7,8 +7,9 @@ from typing import Any
 
 from aws_cdk import App, CfnOutput, Stack
 
-from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from cdk.config import MADE_DESTINATION, MADE_REGISTRY, MADE_SOURCE, Config
 from cdk.functions import Functions
+from cdk.ingest import Ingest
 from cdk.monitoring import Monitoring
 from cdk.schedule import Start
 from cdk.spark import SparkStep
@@ -36,7 +37,8 @@ class CompactorStack(Stack):
         storage = Storage(self, config)
         functions = Functions(self, config, storage)
         start = Start(self, config)
-        run_input = self.to_json_string(_with_made_buckets(config, storage))
+        fields = _with_made_names(config, storage)
+        run_input = self.to_json_string(fields)
         monitoring = Monitoring(self, config, functions, start.failed)
         if config.standalone:
             standalone = Standalone(self, functions, start.failed)
@@ -48,6 +50,20 @@ class CompactorStack(Stack):
             start.starts_workflow(workflow.machine, run_input)
             monitoring.watch_workflow(workflow.machine, workflow.log_group_name)
             self._tell("StateMachineArn", workflow.machine.state_machine_arn)
+            if storage.registry is not None:
+                ingest = Ingest(
+                    self,
+                    config,
+                    storage,
+                    functions=functions,
+                    machine=workflow.machine,
+                    run_input=fields,
+                )
+                monitoring.watch_ingest(ingest)
+                self._tell("RegistryTable", storage.registry.table.table_name)
+                self._tell("EventsQueueUrl", ingest.queue.queue_url)
+                self._tell("DeadLetterQueueUrl", ingest.dead_letters.queue_url)
+                self._tell("Streams", ingest.streams)
         self._tell("TargetBucketName", storage.destination.bucket.bucket_name)
         self._tell("StateUri", storage.state.uri)
         self._tell("DefaultInput", run_input)
@@ -59,7 +75,7 @@ class CompactorStack(Stack):
         CfnOutput(self, name, value=value)
 
 
-def _with_made_buckets(config: Config, storage: Storage) -> dict[str, Any]:
+def _with_made_names(config: Config, storage: Storage) -> dict[str, Any]:
     names = {
         MADE_SOURCE: storage.source.bucket.bucket_name,
         MADE_DESTINATION: storage.destination.bucket.bucket_name,
@@ -69,4 +85,7 @@ def _with_made_buckets(config: Config, storage: Storage) -> dict[str, Any]:
         for made, name in names.items():
             if field in values:
                 values[field] = values[field].replace(f"s3://{made}/", f"s3://{name}/")
+    if storage.registry is not None:
+        table = storage.registry.table.table_name
+        values["registry"] = values["registry"].replace(f"{MADE_REGISTRY}/", f"{table}/")
     return values

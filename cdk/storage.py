@@ -11,6 +11,7 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.settings.uris import S3Uri
@@ -45,11 +46,16 @@ class Place:
 
 
 class Storage(Construct):
-    """The source, the destination and the state.
+    """The source, the destination, the state, and what else they have.
 
     Args:
         scope: the stack.
         config: says which buckets are made; the others are there already.
+
+    Attributes:
+        inventory: where S3 delivers the inventories of the source; None where runs take LIST.
+        registry: what waits, where S3 tells of objects by events; else None.
+        table: where the metadata of the table lies that outputs are published to; None without.
     """
 
     def __init__(self, scope: Construct, config: Config) -> None:
@@ -61,6 +67,7 @@ class Storage(Construct):
                 ("Key", config.kms_key_arn),
                 ("SourceKey", config.source_kms_key_arn),
                 ("InventoryKey", config.inventory_kms_key_arn),
+                ("TableKey", config.table_kms_key_arn),
             )
             if arn is not None
         }
@@ -76,6 +83,10 @@ class Storage(Construct):
         )
         self.state = self._place(run.state, "State", source_key if in_source else key)
         self.inventory = self._inventory()
+        self.table = self._table()
+        self.registry = Registry(self, self._keys.get("Key")) if config.events else None
+        if config.events and config.made_source:
+            _tell_event_bridge(self.source.bucket)
 
     def _inventory(self) -> Place | None:
         """Where S3 delivers the inventories of the source; None where runs take LIST."""
@@ -88,6 +99,14 @@ class Storage(Construct):
         # An inventory may be encrypted otherwise than its bucket does by default.
         own = self._keys.get("InventoryKey")
         return self._place(delivered, "Inventory", own or next(iter(keys), None))
+
+    def _table(self) -> Place | None:
+        location = self._config.table_location
+        if location is None:
+            return None
+        known = (self.destination, self.source, self.state)
+        keys = [one.key for one in known if one.bucket is self._buckets.get(location.bucket)]
+        return self._place(location, "Table", keys[0] if keys else self._keys.get("TableKey"))
 
     def _place(self, uri: S3Uri, role: str, key: kms.IKey | None) -> Place:
         if uri.bucket not in self._buckets:
@@ -187,3 +206,14 @@ class Storage(Construct):
             bucket.add_lifecycle_rule(
                 id="expired-outputs", prefix=prefix, expiration=Duration.days(config.expire_days)
             )
+
+
+def _tell_event_bridge(bucket: s3.IBucket) -> None:
+    """Switch on the notifications of a bucket that the stack makes (cdk.notifications: others)."""
+    resource = bucket.node.default_child
+    assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is
+    resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+        event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
+            event_bridge_enabled=True
+        )
+    )

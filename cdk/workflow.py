@@ -30,6 +30,8 @@ _FUNCTIONS = {
     "CleanUpFunctionArn": "clean_up",
     "ReportFunctionArn": "report",
 }
+# Its state is entered by runs with a table alone; without one any function stands for it.
+_PUBLISH, _NOT_ENTERED = "PublishTableFunctionArn", "report"
 _RUN_IDS = "A run's records lie below its id, which is new each time."
 
 
@@ -79,13 +81,7 @@ class Workflow(Construct):
             state_machine_name=self._config.name,
             comment="s3-compactor: rewrites small S3 objects into few large ones",
             definition_body=sfn.DefinitionBody.from_file(str(_DEFINITION)),
-            definition_substitutions={
-                **{
-                    name: functions.by_name[function].function_arn
-                    for name, function in _FUNCTIONS.items()
-                },
-                **spark.substitutions,
-            },
+            definition_substitutions={**_arns(functions), **spark.substitutions},
             role=role,
             logs=sfn.LogOptions(
                 destination=log, level=sfn.LogLevel.ALL, include_execution_data=False
@@ -94,8 +90,8 @@ class Workflow(Construct):
         )
 
     def _allow_steps(self, policy: iam.Policy, functions: Functions) -> None:
-        arns = [functions.by_name[name].function_arn for name in _FUNCTIONS.values()]
-        allow(policy, ["lambda:InvokeFunction"], arns)
+        arns = dict.fromkeys(_arns(functions).values())
+        allow(policy, ["lambda:InvokeFunction"], list(arns))
 
     def _allow_managed_rules(self, policy: iam.Policy) -> None:
         rules = managed_rules(json.loads(_DEFINITION.read_text(encoding="utf-8")))
@@ -141,3 +137,10 @@ class Workflow(Construct):
             resource_name=name,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
+
+
+def _arns(functions: Functions) -> dict[str, str]:
+    """Name of a substitution -> the function's ARN."""
+    publishing = "publish_table" if "publish_table" in functions.by_name else _NOT_ENTERED
+    wanted = {**_FUNCTIONS, _PUBLISH: publishing}
+    return {name: functions.by_name[function].function_arn for name, function in wanted.items()}

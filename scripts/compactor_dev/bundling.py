@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compactor.errors import CompactorError, InvalidInput
+from compactor.sizes import MIB
 from compactor_dev.lock_selection import select
 
 # What uv calls them. manylinux_2_28 is the oldest that obstore has wheels for, and what Amazon
@@ -70,6 +71,7 @@ def build_dependencies(
     *,
     roots: Collection[str],
     without: Collection[str] = (),
+    drop: Sequence[str] = (),
 ) -> None:
     """Install requirements of a lock into an empty directory.
 
@@ -79,6 +81,7 @@ def build_dependencies(
         machine: what will import them.
         roots: names of the requirements; what they need comes along.
         without: names of what the place has already, such as boto3 on Lambda.
+        drop: what of the libraries nobody imports, as patterns of paths below the target.
 
     Raises:
         InvalidInput: the lock has no such requirement, or the directory is not empty.
@@ -97,6 +100,24 @@ def build_dependencies(
     (target / ".lock").unlink(missing_ok=True)
     # Programs of libraries, which name the Python that installed them.
     shutil.rmtree(target / "bin", ignore_errors=True)
+    for path in {path for pattern in drop for path in target.glob(pattern)}:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def check_size(target: Path, most_bytes: int) -> None:
+    """Say so at once where a bundle is larger than the place that it is for takes.
+
+    Args:
+        target: what was built.
+        most_bytes: all files of it together, unpacked.
+
+    Raises:
+        BundleError: it is larger.
+    """
+    found = sum(path.stat().st_size for path in _contents(target))
+    if found > most_bytes:
+        most = most_bytes // MIB
+        raise BundleError(f"the bundle has {-(-found // MIB)} MiB unpacked, and may have {most}")
 
 
 def build_application(packages: Sequence[Path], target: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _SOURCE_KEY = "arn:aws:kms:us-east-1:123456789012:key/66666666-7777-8888-9999-000000000000"
 _INVENTORY_KEY = "arn:aws:kms:us-east-1:123456789012:key/aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
+_TABLE_KEY = "arn:aws:kms:us-east-1:123456789012:key/33333333-2222-3333-4444-555555555555"
 _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -40,6 +41,51 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     },
     "running EMR cluster": {"spark_engine": "emr", "emr_cluster_id": "j-2AXXXXXXGAPLF"},
     "Parquet": {"format": "parquet"},
+    "events": {"ingest": "events"},
+    "events, KMS, imported buckets": {
+        **_IMPORTED,
+        "ingest": "events",
+        "kms_key_arn": _KEY,
+        "source_kms_key_arn": _SOURCE_KEY,
+        "clean_up": "delete",
+        "retention_days": 0,
+        "settle_seconds": 0,
+        "open_partition_seconds": 0,
+        "events_objects": 5,
+        "spark_engine": "none",
+    },
+    "events, notifications kept": {
+        **_IMPORTED,
+        "ingest": "events",
+        "name": "compactor-three",
+        "switch_on_notifications": False,
+        "events_bytes": 5_000_000,
+        "events_seconds": 60,
+        "sweep_minutes": 1,
+        "reconcile_hours": 168,
+        "spark_engine": "emr",
+        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+    },
+    "table in Glue": {"table": "glue:lake.events", "format": "json_lines"},
+    "table in Glue, KMS, imported buckets": {
+        **_IMPORTED,
+        "table": "glue:lake.events",
+        "output_format": "parquet",
+        "table_location_uri": "s3://tables/lake/events/",
+        "kms_key_arn": _KEY,
+        "source_kms_key_arn": _SOURCE_KEY,
+        "table_kms_key_arn": _TABLE_KEY,
+        "clean_up": "delete",
+        "retention_days": 0,
+    },
+    "Delta table, by events": {
+        "s3_source_uri": "s3://app-logs/raw/",
+        "s3_destination_uri": "s3://lake/events/_compacted/",
+        "s3_state_uri": "s3://lake/_state/",
+        "table": "delta:s3://lake/events/",
+        "ingest": "events",
+        "clean_up": "delete",
+    },
     "standalone": {"mode": "standalone"},
     "standalone, clean-up, imported buckets": {
         **_IMPORTED,
@@ -69,7 +115,12 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "worker_reserved_concurrency": 200,
     },
 }
-KMS_KEYS = {"app-logs": _SOURCE_KEY, "lake": _KEY, "inventories": _INVENTORY_KEY}
+KMS_KEYS = {
+    "app-logs": _SOURCE_KEY,
+    "lake": _KEY,
+    "inventories": _INVENTORY_KEY,
+    "tables": _TABLE_KEY,
+}
 """Imported bucket -> the key that encrypts it, in the configurations with imported buckets."""
 
 
@@ -82,6 +133,7 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",
         "inventory_manifest_uri": "",
+        "table_location_uri": "",
     }
     return {
         context[uri].split("/")[2]

@@ -96,8 +96,7 @@ def test_the_schedule_may_start_it_and_keep_what_it_could_not_start(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
-    (schedule,) = [one for one in found.noted if one["type"] == "AWS::Scheduler::Schedule"]
-    target = schedule["properties"]["Target"]
+    target = found.schedule["Target"]
 
     calls = expected.of_the_schedule(target)
 

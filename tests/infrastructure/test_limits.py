@@ -69,7 +69,7 @@ def test_every_row_has_a_source(repo_root: Path) -> None:
     text = (repo_root / "docs" / "aws.md").read_text(encoding="utf-8")
     tables = [part for part in text.split("\n\n") if part.startswith("|") and "Source |" in part]
 
-    assert len(tables) == 5
+    assert len(tables) == 6
     for table in tables:
         for row in table.splitlines()[2:]:
             source = row.rstrip(" |").rpartition(" | ")[2]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from tests.infrastructure.cloud.recording import Request
@@ -81,6 +85,65 @@ def test_in_an_encrypted_bucket_the_key_is_used_as_well() -> None:
     assert _named(copied, {"other": _KEY})[2:] == [f"kms:Decrypt {_KEY}"]
 
 
+_TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/registry"
+_ITEM = {"TableName": "registry"}
+
+
+def _of_a_service(service: str, operation: str, body: Mapping[str, Any]) -> Request:
+    headers = {"target": f"Version.{operation}"}
+    return _request("POST", "/", service=service, headers=headers, body=json.dumps(body))
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "needed"),
+    [
+        ("GetItem", _ITEM, [f"dynamodb:GetItem {_TABLE}"]),
+        ("Query", _ITEM, [f"dynamodb:Query {_TABLE}"]),
+        (
+            "Query",
+            {**_ITEM, "IndexName": "pending"},
+            [f"dynamodb:Query {_TABLE}/index/pending"],
+        ),
+        (
+            "TransactWriteItems",
+            {"TransactItems": [{"Update": _ITEM}, {"ConditionCheck": _ITEM}]},
+            [f"dynamodb:UpdateItem {_TABLE}", f"dynamodb:ConditionCheckItem {_TABLE}"],
+        ),
+    ],
+)
+def test_a_request_to_the_registry_needs_these_actions(
+    operation: str, body: Mapping[str, Any], needed: list[str]
+) -> None:
+    assert _named(_of_a_service("dynamodb", operation, body)) == needed
+
+
+def test_of_an_encrypted_table_the_key_is_used_as_well() -> None:
+    asked = _of_a_service("dynamodb", "GetItem", _ITEM)
+
+    assert _named(asked, {"registry": _KEY})[1:] == [f"kms:Decrypt {_KEY}"]
+
+
+def test_a_change_of_a_table_needs_its_database_and_the_catalog_as_well() -> None:
+    arn = "arn:aws:glue:us-east-1:123456789012"
+    named = {"DatabaseName": "lake", "TableInput": {"Name": "events"}}
+
+    assert _named(_of_a_service("glue", "UpdateTable", named)) == [
+        f"glue:UpdateTable {arn}:{resource}"
+        for resource in ("catalog", "database/lake", "table/lake/events")
+    ]
+
+
+def test_an_execution_is_started_by_its_machine_and_looked_at_by_its_own_name() -> None:
+    machine = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
+    execution = f"{machine.replace('stateMachine', 'execution')}:1"
+
+    started = _of_a_service("states", "StartExecution", {"stateMachineArn": machine})
+    looked_at = _of_a_service("states", "DescribeExecution", {"executionArn": execution})
+
+    assert _named(started) == [f"states:StartExecution {machine}"]
+    assert _named(looked_at) == [f"states:DescribeExecution {execution}"]
+
+
 @pytest.mark.parametrize(
     "unknown",
     [
@@ -88,7 +151,10 @@ def test_in_an_encrypted_bucket_the_key_is_used_as_well() -> None:
         _request("GET", "/b/k", "tagging"),
         _request("PUT", "/b/k", headers={"acl": "public-read"}),
         _request("GET", "/b/k", "versionId=1"),
-        _request("POST", "/", service="dynamodb"),
+        _request("POST", "/", service="dynamodb", headers={"target": "D.Scan"}, body="{}"),
+        _request("POST", "/", service="states", headers={"target": "S.StopExecution"}, body="{}"),
+        _request("POST", "/", service="glue", headers={"target": "G.GetTables"}, body="{}"),
+        _request("POST", "/", service="sqs", headers={"target": "S.SendMessage"}, body="{}"),
     ],
 )
 def test_a_request_that_is_not_known_passes_for_nothing(unknown: Request) -> None:

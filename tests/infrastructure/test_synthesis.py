@@ -96,11 +96,10 @@ def test_the_schedule_starts_with_the_default_input_and_is_off_unless_asked_for(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
-    (schedule,) = [one for one in found.noted if one["type"] == "AWS::Scheduler::Schedule"]
     wanted = CONFIGURATIONS[configuration].get("schedule_enabled", False)
 
-    assert schedule["properties"]["Target"]["Input"] == found.outputs["DefaultInput"]
-    assert schedule["properties"]["State"] == ("ENABLED" if wanted else "DISABLED")
+    assert found.schedule["Target"]["Input"] == found.outputs["DefaultInput"]
+    assert found.schedule["State"] == ("ENABLED" if wanted else "DISABLED")
 
 
 def test_the_names_of_the_predecessor_give_its_input(deployed: Deployed) -> None:

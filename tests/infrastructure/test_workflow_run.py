@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,19 +14,16 @@ from typing import Any
 
 import pytest
 
+from compactor.settings.settings import Settings
 from compactor_cli.local.definition import REGION
 from compactor_cli.local.embedded import SeedObject
-from tests.infrastructure.cloud import adapter, engine, expected
-from tests.infrastructure.cloud.audit import Audit, uses
-from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy
-from tests.infrastructure.cloud.iam import Call, Statement
+from tests.infrastructure.cloud import adapter, engine
+from tests.infrastructure.cloud.audit import Audit
+from tests.infrastructure.cloud.deployment import Deployment, deploy
+from tests.infrastructure.cloud.done import audit_of
+from tests.infrastructure.cloud.iam import Call
 from tests.infrastructure.cloud.running import Cloud, cloud
-from tests.infrastructure.configurations import (
-    CONFIGURATIONS,
-    KMS_KEYS,
-    engine_of,
-    expected_buckets,
-)
+from tests.infrastructure.configurations import CONFIGURATIONS, expected_buckets
 from tests.infrastructure.conftest import Synthesized
 
 pytestmark = pytest.mark.skipif(
@@ -89,39 +86,8 @@ def _objects(on: Cloud, uri: str) -> dict[str, bytes]:
 
 
 def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
-    (schedule,) = [one for one in deployment.noted if one["type"] == "AWS::Scheduler::Schedule"]
-    given: dict[str, Any] = json.loads(schedule["properties"]["Target"]["Input"])
+    given: dict[str, Any] = json.loads(deployment.schedule["Target"]["Input"])
     return given
-
-
-def _audit(deployment: Deployment, kind: str) -> Audit:
-    """What functions and state machine did, with what AWS itself does by their roles."""
-    keys = {**deployment.encryption_keys}
-    if "source_kms_key_arn" in CONFIGURATIONS[kind]:
-        keys |= KMS_KEYS
-    asked = deployment.cloud.requests()
-    done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
-    roles = {name: one["Role"] for name, one in deployment.functions.items()}
-    for name in deployment.functions:
-        done.setdefault(name, set()).update(expected.of_a_function(deployment, name))
-    for machine in deployment.machines:
-        roles[engine.STATE_MACHINE] = machine["roleArn"]
-        way = engine_of(CONFIGURATIONS[kind])
-        done[engine.STATE_MACHINE] |= expected.of_the_workflow(deployment, way)
-    return Audit(
-        {sender: frozenset(calls) for sender, calls in done.items()},
-        {
-            sender: deployment.policies[role].with_others(_policies_of_keys(keys.values()))
-            for sender, role in roles.items()
-        },
-    )
-
-
-def _policies_of_keys(keys: Iterable[str]) -> Iterator[Statement]:
-    """Keys are never the stack's own; theirs is the policy that KMS gives a key by default."""
-    root = account_arn("iam", "root").replace(REGION, "")
-    for key in keys:
-        yield Statement("key policy", True, ("kms:*",), (key,), (root,))
 
 
 def _workflow(
@@ -146,6 +112,78 @@ def _function(
         del os.environ[adapter.FUNCTIONS]
         adapter.end(name)
     return str(answer["status"]).upper(), None
+
+
+def _by_events(
+    deployment: Deployment, given: Mapping[str, Any], scratch: Path
+) -> tuple[str, str | None]:
+    """What SQS, the scheduler and Step Functions do: events, a run that they start, and a sweep."""
+    name = deployment.assembly.name
+    functions = [f"{name}-{one}" for one in ("register", "sweep")]
+    described = {one: engine.described(deployment, one, scratch) for one in functions}
+    (scratch / "functions.json").write_text(json.dumps(described), encoding="utf-8")
+    os.environ[adapter.FUNCTIONS] = str(scratch / "functions.json")
+    try:
+        batch = {"Records": [*_messages(deployment.cloud, given["s3_source_uri"])]}
+        answer = adapter.handler(batch, engine.Context(functions[0]))
+        assert answer == {"batchItemFailures": []}
+        started = _started(deployment)
+        ended = engine.run(deployment, started, scratch, run_name="run-1")
+        swept = adapter.handler({}, engine.Context(functions[1]))
+        # The sources are for the schedule's run to clean up.
+        cleaned = engine.run(deployment, given, scratch, run_name="run-2")
+        assert cleaned.status == "SUCCEEDED", cleaned.cause
+        _reconcile(deployment, given["s3_source_uri"], functions[1])
+    finally:
+        adapter.end(*functions)
+        del os.environ[adapter.FUNCTIONS]
+    (stream,) = swept["streams"]
+    assert (stream["stream"], stream["pending_objects"]) == (name, 0)
+    assert Settings.from_input(started) == Settings.from_input({**given, "clean_up": "keep"})
+    return ended.status, ended.cause
+
+
+def _reconcile(deployment: Deployment, uri: str, sweep: str) -> None:
+    """The sweep of once a day finds an object of which nobody told."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    untold = SeedObject(f"{prefix}untold.json", _lines("untold"), time.time() - _DAY)
+    deployment.cloud.seed(bucket, [untold])
+    (found,) = adapter.handler({"reconcile": True}, engine.Context(sweep))["streams"]
+    assert (found["reconciled"]["registered"], found["pending_objects"]) == (1, 1)
+    deployment.cloud.client("s3").delete_object(Bucket=bucket, Key=untold.key)
+
+
+def _messages(on: Cloud, uri: str) -> Iterator[Mapping[str, Any]]:
+    """What EventBridge has sent to the queue of the objects of a source."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    listed = on.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]
+    for number, one in enumerate(listed):
+        about = {
+            "key": one["Key"],
+            "size": one["Size"],
+            "etag": one["ETag"].strip('"'),
+            "sequencer": f"{number:018X}",
+        }
+        event = {
+            "version": "0",
+            "id": str(number),
+            "detail-type": "Object Created",
+            "source": "aws.s3",
+            "time": one["LastModified"].strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": REGION,
+            "detail": {"version": "0", "bucket": {"name": bucket}, "object": about},
+        }
+        yield {"messageId": str(number), "body": json.dumps(event), "eventSource": "aws:sqs"}
+
+
+def _started(deployment: Deployment) -> dict[str, Any]:
+    """The input of the one execution that was started."""
+    client = deployment.cloud.client("stepfunctions")
+    arn = deployment.machine["stateMachineArn"]
+    (execution,) = client.list_executions(stateMachineArn=arn)["executions"]
+    found = client.describe_execution(executionArn=execution["executionArn"])
+    given: dict[str, Any] = json.loads(found["input"])
+    return given
 
 
 @dataclass(frozen=True)
@@ -180,6 +218,7 @@ _PLANS = {
     ),
     "KMS and clean-up": Plan("KMS, clean-up, imported buckets"),
     "standalone": Plan("standalone, clean-up, imported buckets", start=_function),
+    "events, KMS and clean-up": Plan("events, KMS, imported buckets", start=_by_events),
 }
 
 
@@ -203,7 +242,7 @@ def ran(
             status=status,
             cause=cause,
             given=given,
-            audit=_audit(deployment, plan.kind),
+            audit=audit_of(deployment, plan.kind),
             left=frozenset(_objects(on, given["s3_source_uri"])),
             outputs=_objects(on, given["s3_destination_uri"]),
         )
@@ -228,7 +267,7 @@ def test_every_function_that_has_work_did_it_under_its_own_name(ran: Ran) -> Non
     senders = {
         sender
         for sender, calls in ran.audit.done.items()
-        if any(call.action.startswith("s3:") for call in calls)
+        if any(call.action.startswith(("s3:", "dynamodb:")) for call in calls)
     }
 
     machine = {engine.STATE_MACHINE} if ran.deployment.machines else set()

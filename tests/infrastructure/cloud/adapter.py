@@ -47,11 +47,12 @@ def handler(event: Any, context: Any) -> Any:
     return answer["payload"]
 
 
-def end(name: str) -> None:
-    """End a function's process, which the next event would start anew."""
-    function = _process(name)
+def end(*names: str) -> None:
+    """End the processes of functions, which the next event would start anew."""
+    functions = [_process(name) for name in names]
     _process.cache_clear()
-    function.communicate(timeout=30)
+    for function in functions:
+        function.communicate(timeout=30)
 
 
 @cache

@@ -70,6 +70,11 @@ class Assembly:
             if resource["Type"] in types
         }
 
+    def functions(self) -> dict[str, Mapping[str, Any]]:
+        """Properties of the functions of the bundles; CDK's own programs are not among them."""
+        found = self.resources("AWS::Lambda::Function")
+        return {name: one for name, one in found.items() if name.startswith("Functions")}
+
     def assets(self) -> Iterator[Asset]:
         """Everything that the template refers to on S3."""
         (path,) = self.directory.glob("*.assets.json")

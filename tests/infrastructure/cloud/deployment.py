@@ -50,14 +50,28 @@ class Deployment:
 
     @cached_property
     def functions(self) -> dict[str, Mapping[str, Any]]:
-        """Function name -> its configuration, as Lambda tells it."""
+        """Name of a function of the bundles -> its configuration, as Lambda tells it."""
         client = self.cloud.client("lambda")
         return {
             self.physical_ids[name]: client.get_function_configuration(
                 FunctionName=self.physical_ids[name]
             )
-            for name in self.assembly.resources("AWS::Lambda::Function")
+            for name in self.assembly.functions()
         }
+
+    @property
+    def schedules(self) -> dict[str, Mapping[str, Any]]:
+        """Name of a schedule -> its properties."""
+        return {
+            one["properties"]["Name"]: one["properties"]
+            for one in self.noted
+            if one["type"] == "AWS::Scheduler::Schedule"
+        }
+
+    @property
+    def schedule(self) -> Mapping[str, Any]:
+        """The schedule of the runs, which has the deployment's name."""
+        return self.schedules[self.assembly.name]
 
     def code(self, function: str) -> Path:
         """The directory that a function's code was packed from."""

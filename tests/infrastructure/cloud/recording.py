@@ -16,7 +16,8 @@ from typing import Any
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 _CREDENTIAL = re.compile(r"Credential=([^/,]+)/\d+/[^/]+/([^/]+)/aws4_request")
-# The names of what to delete stand in the body, and nothing else there is of interest.
+# The names of what to delete stand in the body; those of requests with a target, too. Nothing else
+# there is of interest.
 _KEPT_BODIES = {"delete", "delete="}
 
 
@@ -57,7 +58,8 @@ class Recorder:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         """Serve one request."""
-        body = _read_body(environ) if environ.get("QUERY_STRING") in _KEPT_BODIES else b""
+        named = "HTTP_X_AMZ_TARGET" in environ or environ.get("QUERY_STRING") in _KEPT_BODIES
+        body = _read_body(environ) if named else b""
 
         def note(status: str, *rest: Any) -> Any:
             self._note(environ, body, int(status[:3]))

@@ -1,15 +1,19 @@
-"""Requests to S3 as the IAM actions that they need.
+"""Requests to S3, and to the services beside it, as the IAM actions that they need.
 
-From the service's authorization reference and "Required permissions for Amazon S3 API
-operations". A request that is not known here is an error: it cannot pass for allowed.
+From the services' authorization references, "Required permissions for Amazon S3 API operations"
+and "Using IAM with DynamoDB transactions". A request that is not known here is an error: it cannot
+pass for allowed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from compactor_cli.local.definition import ACCOUNT, REGION
 from tests.infrastructure.cloud.iam import Call
 from tests.infrastructure.cloud.recording import Request
 
@@ -28,13 +32,16 @@ def calls_of(request: Request, keys: Mapping[str, str]) -> list[Call]:
 
     Args:
         request: what was sent.
-        keys: bucket -> ARN of the KMS key that its objects are encrypted with by default.
+        keys: bucket -> ARN of the KMS key that its objects are encrypted with by default;
+            the same of tables of DynamoDB.
 
     Raises:
         UnknownRequest: not a request that is known here.
     """
     if request.service == "lambda" and request.path.rstrip("/").endswith("/account-settings"):
         return [Call("lambda:GetAccountSettings", "*")]
+    if request.service in _BY_TARGET:
+        return list(_BY_TARGET[request.service](request, keys))
     if request.service != "s3":
         raise UnknownRequest(f"{request.service}: {request.method} {request.path}")
     bucket, _, key = request.path[1:].partition("/")
@@ -63,6 +70,8 @@ _OF_BUCKET: Iterable[tuple[str, str, str]] = (
     ("GET", "versions", "ListBucketVersions"),
     ("GET", "location", "GetBucketLocation"),
     ("GET", "list-type", "ListBucket"),
+    ("GET", "notification", "GetBucketNotification"),
+    ("PUT", "notification", "PutBucketNotification"),
 )
 
 
@@ -138,3 +147,66 @@ def _text(xml: str, name: str) -> str:
         raise UnknownRequest(f"no {name} in {xml}")
     entities = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
     return re.sub(r"&\w+;", lambda match: entities[match[0]], found[1])
+
+
+def _target(request: Request) -> tuple[str, Mapping[str, Any]]:
+    """Operation and members of a request whose header names what it asks for."""
+    operation = request.headers["target"].rpartition(".")[2]
+    return operation, json.loads(request.body)
+
+
+# A transaction needs what its parts would need alone.
+_PARTS = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+_ON_ITEMS = {"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query"}
+
+
+def _of_dynamodb(request: Request, keys: Mapping[str, str]) -> Iterator[Call]:
+    operation, body = _target(request)
+    asked = [(operation, body)]
+    if operation == "TransactWriteItems":
+        asked = [(_PARTS[part], of) for one in body["TransactItems"] for part, of in one.items()]
+    elif operation not in _ON_ITEMS:
+        raise UnknownRequest(f"dynamodb: {operation}")
+    for action, of in asked:
+        table = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{of['TableName']}"
+        index = f"/index/{of['IndexName']}" if "IndexName" in of else ""
+        yield Call(f"dynamodb:{action}", table + index)
+        if of["TableName"] in keys:
+            # The table's own key was encrypted by this one when it was made.
+            yield Call("kms:Decrypt", keys[of["TableName"]])
+
+
+_OF_STATES = {"StartExecution": "stateMachineArn", "DescribeExecution": "executionArn"}
+
+
+def _of_states(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
+    operation, body = _target(request)
+    if operation not in _OF_STATES:
+        raise UnknownRequest(f"states: {operation}")
+    yield Call(f"states:{operation}", body[_OF_STATES[operation]])
+
+
+_OF_TABLES = {"GetTable", "CreateTable", "UpdateTable"}
+
+
+def _of_glue(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
+    operation, body = _target(request)
+    if operation not in _OF_TABLES | {"GetDatabase"}:
+        raise UnknownRequest(f"glue: {operation}")
+    # Each is asked of the whole way from the catalog down ("Specifying AWS Glue resource ARNs").
+    resources = ["catalog"]
+    if operation == "GetDatabase":
+        resources.append(f"database/{body['Name']}")
+    else:
+        database, table = body["DatabaseName"], body.get("Name") or body["TableInput"]["Name"]
+        resources += [f"database/{database}", f"table/{database}/{table}"]
+    for resource in resources:
+        yield Call(f"glue:{operation}", f"arn:aws:glue:{REGION}:{ACCOUNT}:{resource}")
+
+
+_BY_TARGET = {"dynamodb": _of_dynamodb, "states": _of_states, "glue": _of_glue}

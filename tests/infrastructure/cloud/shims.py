@@ -12,9 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
 from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
+from moto.s3.responses import S3Response
 from moto.stepfunctions.models import StateMachine
 
 from compactor_cli.local.patching import replace
@@ -32,6 +34,8 @@ _ARNS: Mapping[str, str] = {
     "AWS::SNS::Subscription": "arn:aws:sns:{region}:{account}:{name}",
     "AWS::SNS::TopicPolicy": "{name}",
     "AWS::SQS::QueuePolicy": "{name}",
+    # What it does is tested apart (test_notifications.py).
+    "Custom::S3BucketNotifications": "{name}",
     "AWS::Scheduler::Schedule": "arn:aws:scheduler:{region}:{account}:schedule/default/{name}",
     "AWS::Scheduler::ScheduleGroup": "arn:aws:scheduler:{region}:{account}:schedule-group/{name}",
 }
@@ -47,13 +51,17 @@ noted: list[dict[str, Any]] = []
 def install() -> None:
     """Make moto's CloudFormation know these types; once per process."""
     for type_name, arn in _ARNS.items():
-        _stand_in(type_name, arn)
+        kind = _stand_in(type_name, arn)
+        if type_name.startswith("Custom::"):
+            # moto would run the function in a container.
+            replace(parsing, "CustomModel", kind)
     _read_definitions()
+    _tell_of_event_bridge()
     # As CloudFormation has it; moto leaves the last part out.
     replace(LogGroup, "get_cfn_attribute", lambda group, _: f"{group.arn}:*")
 
 
-def _stand_in(type_name: str, arn_format: str) -> None:
+def _stand_in(type_name: str, arn_format: str) -> type:
     """moto finds a type's class among the subclasses that there are."""
 
     def create(
@@ -81,11 +89,31 @@ def _stand_in(type_name: str, arn_format: str) -> None:
     }
     kind = type(type_name.replace(":", ""), (CloudFormationModel,), members)
     _KEPT.append(kind)
+    return kind
 
 
 _ATTRIBUTES = {"Arn": "arn", "ApplicationId": "name", "Name": "name"}
 # Subclasses are known by weak references.
 _KEPT: list[type] = []
+
+
+def _tell_of_event_bridge() -> None:
+    """moto keeps that a bucket tells EventBridge, and leaves it out when it is asked."""
+    original: Any = vars(S3Response)["get_bucket_notification"]
+
+    def answer(response: Any) -> Any:
+        status, headers, body = original(response)
+        found = response.backend.get_bucket_notification_configuration(response.bucket_name)
+        if found is not None and found.event_bridge is not None:
+            # Without any other notification the root is empty.
+            opened = re.sub(
+                r"(<NotificationConfiguration[^>]*)/>", r"\1></NotificationConfiguration>", body
+            )
+            inner, _, end = opened.rpartition("</")
+            body = f"{inner}<EventBridgeConfiguration/></{end}"
+        return status, headers, body
+
+    replace(S3Response, "get_bucket_notification", answer)
 
 
 def _read_definitions() -> None:

@@ -1,0 +1,45 @@
+"""What a deployed run did, beside what its roles allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from compactor_cli.local.definition import REGION
+from tests.infrastructure.cloud import engine, expected
+from tests.infrastructure.cloud.audit import Audit, uses
+from tests.infrastructure.cloud.deployment import Deployment, account_arn
+from tests.infrastructure.cloud.iam import Statement
+from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of
+
+
+def audit_of(deployment: Deployment, kind: str) -> Audit:
+    """What functions and state machine did, with what AWS itself does by their roles."""
+    keys = {**deployment.encryption_keys}
+    if "source_kms_key_arn" in CONFIGURATIONS[kind]:
+        keys |= KMS_KEYS
+    for name, table in deployment.assembly.resources("AWS::DynamoDB::Table").items():
+        if key := table.get("SSESpecification", {}).get("KMSMasterKeyId"):
+            keys[deployment.physical_ids[name]] = key
+    asked = deployment.cloud.requests()
+    done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
+    roles = {name: one["Role"] for name, one in deployment.functions.items()}
+    for name in deployment.functions:
+        done.setdefault(name, set()).update(expected.of_a_function(deployment, name))
+    for machine in deployment.machines:
+        roles[engine.STATE_MACHINE] = machine["roleArn"]
+        way = engine_of(CONFIGURATIONS[kind])
+        done[engine.STATE_MACHINE] |= expected.of_the_workflow(deployment, way)
+    return Audit(
+        {sender: frozenset(calls) for sender, calls in done.items()},
+        {
+            sender: deployment.policies[role].with_others(_policies_of_keys(keys.values()))
+            for sender, role in roles.items()
+        },
+    )
+
+
+def _policies_of_keys(keys: Iterable[str]) -> Iterator[Statement]:
+    """Keys are never the stack's own; theirs is the policy that KMS gives a key by default."""
+    root = account_arn("iam", "root").replace(REGION, "")
+    for key in keys:
+        yield Statement("key policy", True, ("kms:*",), (key,), (root,))
