@@ -8,7 +8,8 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.discovery.work import WorkItem
-from compactor.inventory.listing import open_listing
+from compactor.registry.listing import EventListing
+from compactor.runs.earlier import open_earlier
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import counts_from
 from compactor.settings.settings import Settings
@@ -16,6 +17,7 @@ from compactor_handlers.runtime import (
     Event,
     LambdaContext,
     LambdaDeadline,
+    add_marked_metrics,
     add_partition_metrics,
     logger,
     metrics,
@@ -34,18 +36,20 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     again with what is returned here.
     """
     settings = Settings.from_input(event["settings"])
-    store = trusted_store(settings, context)
+    store, clock = trusted_store(settings, context), SystemClock()
     run = PartitionRun(
         partition=WorkItem.from_dict(event["partition"]).partition,
         settings=settings,
         store=store,
-        listing=open_listing(settings, event["run_id"], store),
-        clock=SystemClock(),
+        listing=open_earlier(settings, event["run_id"], store, clock.now()),
+        clock=clock,
         deadline=LambdaDeadline(context),
         run_id=event["run_id"],
     )
     receipt = record_partition(run, counts_from(event.get("counts")))
     add_partition_metrics(receipt.counts, counts_from(event.get("counts")))
+    if isinstance(run.listing, EventListing):
+        add_marked_metrics(run.listing.marked)
     logger.info("compacted", path=receipt.path, status=receipt.status)
     return {
         "run_id": event["run_id"],

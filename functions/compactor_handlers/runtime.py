@@ -15,6 +15,7 @@ from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
 from compactor.probe.probe import traits_for
+from compactor.registry.listing import Marked
 from compactor.runs import memory as worker_process
 from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
@@ -124,6 +125,15 @@ def add_partition_metrics(counts: Counts, earlier: Counts) -> None:
     for name, unit, attribute in _FIGURES:
         value = getattr(counts, attribute) - getattr(earlier, attribute)
         metrics.add_metric(name=name, unit=unit, value=value)
+
+
+def add_marked_metrics(marked: Marked) -> None:
+    """What became of objects known by events, and how long it took until they could be queried."""
+    metrics.add_metric(name="MarkedObjects", unit=MetricUnit.Count, value=marked.compacted)
+    metrics.add_metric(name="GoneObjects", unit=MetricUnit.Count, value=marked.gone)
+    # One metric with many values: CloudWatch makes percentiles of them.
+    for age in marked.ages:
+        metrics.add_metric(name="FreshnessSeconds", unit=MetricUnit.Seconds, value=age)
 
 
 def tell_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work import WorkItem
-from compactor.inventory.listing import open_listing
+from compactor.runs.earlier import open_earlier
 from compactor.runs.given import PartitionRun
 from compactor.runs.receipts import Receipt
 from compactor.stores.s3 import S3Store
@@ -84,14 +84,15 @@ class Driver:
         # A store of its own, so that its requests are counted apart.
         store = S3Store(self.client).with_traits(self.traits)
         settings, run_id = self.loaded.settings, self.loaded.run_id
+        clock = SystemClock()
         run = PartitionRun(
             item.partition,
             settings,
             store,
-            SystemClock(),
+            clock,
             NoDeadline(),
             run_id,
-            listing=open_listing(settings, run_id, store),
+            listing=open_earlier(settings, run_id, store, clock.now()),
         )
         return OversizedPartition(run, rebuild=not settings.columnar)
 

@@ -69,6 +69,37 @@ def discover(
     return found.discovery()
 
 
+def count_known(
+    settings: Settings,
+    store: ObjectStore,
+    partitions: Iterable[Partition],
+    *,
+    committed: Committed,
+    fleet: Fleet | None = None,
+    workers: int = 16,
+) -> Discovery:
+    """What is in partitions that are known already, so that nothing need be searched.
+
+    Args:
+        settings: what the run shall do.
+        store: what lists them; called from several threads at once.
+        partitions: in their order.
+        committed: see :func:`discover`.
+        fleet: likewise.
+        workers: likewise.
+
+    Raises:
+        InvalidInput: likewise.
+        IntegrityError: likewise.
+    """
+    check_places(settings, store)
+    count = Count(settings, store, committed, fleet or Fleet())
+    found = Found(settings)
+    with Parallel(workers) as parallel:
+        found.add(parallel.in_order(count, ((partition, None) for partition in partitions)))
+    return found.discovery()
+
+
 class Found:
     """What partitions were found to hold, in their order."""
 

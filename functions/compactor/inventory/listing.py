@@ -16,7 +16,7 @@ from compactor.inventory.pages import (
     read_index,
     read_listed,
 )
-from compactor.model import SourceObject
+from compactor.model import Partition, SourceObject
 from compactor.ports import KeyPage, ObjectStore
 from compactor.settings.settings import Settings
 
@@ -45,6 +45,10 @@ class InventoryListing:
     def as_of(self) -> float:
         """When the objects were listed, UNIX seconds."""
         return self.index.created_at
+
+    def newest(self, partition: Partition) -> float:
+        """Nothing but what is listed."""
+        return 0.0
 
     def covers(self, bucket: str, prefix: str) -> bool:
         """True where all that is below a prefix is in the listing."""

@@ -29,6 +29,10 @@ class EarlierListing(Lists, Protocol):
         """When it was, UNIX seconds."""
         ...
 
+    def newest(self, partition: Partition) -> float:
+        """When a partition's latest object arrived, listed or not; 0.0 where all are listed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class AsOf:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import translate
 
@@ -69,6 +69,16 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
 
 
+def key_rules(
+    settings: Settings, partition: Partition
+) -> Callable[[SourceObject], SkipReason | None]:
+    """Tells of sources of a partition why no run takes them, whatever they hold; None if one may.
+
+    Of this kind are what keys and settings alone decide.
+    """
+    return _Rules(settings, Knowledge(), 0.0, partition).by_key
+
+
 class _Rules:
     """Qualification of one source."""
 
@@ -87,9 +97,9 @@ class _Rules:
         self._own = (settings.destination, settings.state)
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
-        return self._by_key(source) or self._by_level(source) or self._by_state(source)
+        return self.by_key(source) or self._by_level(source) or self._by_state(source)
 
-    def _by_key(self, source: SourceObject) -> SkipReason | None:
+    def by_key(self, source: SourceObject) -> SkipReason | None:
         relative = source.key[self._root_length :]
         if any(o.bucket == source.bucket and source.key.startswith(o.prefix) for o in self._own):
             return SkipReason.OWN_STATE

@@ -31,6 +31,7 @@ class PartitionResult:
         withheld: what a second reader saw otherwise, a line for each group that was therefore
             not committed.
         unread: sources that are left alone for this run alone, by identity.
+        marked: registered objects of which it was noted that a commit names them.
     """
 
     done: bool = True
@@ -41,6 +42,7 @@ class PartitionResult:
     skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
     unread: dict[bytes, Quarantined] = field(default_factory=dict)
     withheld: list[str] = field(default_factory=list)
+    marked: int = 0
 
     @property
     def fault(self) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from math import inf
 
 from compactor.log.state import LogState
-from compactor.model import SHOWN_EXAMPLES, Listing, Skipped
+from compactor.model import SHOWN_EXAMPLES, Listing, Skipped, SkipReason
 from compactor.planning.listing import AsOf, Lists, take_listing
+from compactor.registry.listing import EventListing
 from compactor.runs.given import PartitionRun
 from compactor.runs.window import Window
 
@@ -25,7 +27,7 @@ class Listings:
 
     def take(self, state: LogState, window: Window) -> Listing:
         """List a window."""
-        return take_listing(
+        listing = take_listing(
             self._lists,
             self._run.partition,
             state.committed,
@@ -35,15 +37,29 @@ class Listings:
             written_at=inf if window.listed else state.written_at,
             limits=self._run.settings.limits,
         )
+        earlier = self._run.listing
+        if earlier is None:
+            return listing
+        newest = max(listing.newest, earlier.newest(self._run.partition))
+        return replace(listing, newest=newest)
 
     def doubt(self) -> None:
-        """What was listed before the run does not tell any more what is there: LIST is asked."""
+        """What was listed before the run does not tell any more what is there: the store is."""
         listing = self._run.listing
-        if listing is not None:
+        if isinstance(listing, EventListing):
+            self._lists = listing.doubted(self._run.store.head)
+        elif listing is not None:
             self._lists = AsOf(self._run.store, listing.as_of)
 
+    @property
+    def gone_reason(self) -> SkipReason:
+        """Why what is gone is skipped."""
+        if isinstance(self._run.listing, EventListing):
+            return SkipReason.GONE_EVENT
+        return SkipReason.GONE
+
     def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
-        """What was listed before, and is gone now that LIST is asked after all; told once."""
+        """What was listed before, and is gone now that the store is asked after all; told once."""
         run = self._run
         if run.listing is None or self._lists is run.listing or window.compared:
             return Skipped(0, 0)

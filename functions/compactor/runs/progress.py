@@ -52,6 +52,7 @@ from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
 from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
+from compactor.runs.registered import NamedBy, settle_registered
 from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
@@ -76,6 +77,7 @@ class PartitionProgress:
         self.run = run
         self.state = state
         self.result = PartitionResult(done=False)
+        self.named = NamedBy(run)
         self.signatures: dict[bytes, Signature] = {}
         self.lessons = 0
         self.longest_seconds = 0.0
@@ -114,7 +116,8 @@ class PartitionProgress:
         """List a window and choose its groups; what is left alone is counted the first time."""
         run, state = self.run, self.state
         listing = self._listings.take(state, window)
-        self._skip(SkipReason.GONE, self._listings.gone(listing, window, state.committed))
+        gone = self._listings.gone(listing, window, state.committed)
+        self._skip(self._listings.gone_reason, gone)
         self._note_returned(listing.returned)
         state.foreign = Contents()
         if self._aside:
@@ -260,6 +263,7 @@ class PartitionProgress:
             self._build_without_copies(commit, error)
             return commit
         self.state.mark_published(commit)
+        self.named.add(commit)
         self.result.groups += 1
         self._setbacks = 0
         run.on_group(commit)
@@ -293,12 +297,18 @@ class PartitionProgress:
             raise TransientStoreError(f"planned {MAX_REPLANS} times, last: {error}") from error
 
     def finish(self) -> PartitionResult:
-        """What was done, after the last window."""
+        """What was done, after the last window.
+
+        Raises:
+            TransientStoreError: commits stand, and what became of registered objects is not noted.
+        """
         # Commits of other runs may have come in on the way.
         self.result.done = self.settle()
         # What earlier calls of this very run did, it did not skip.
         self.result.leave_out(self._earlier_calls)
         require_readable(self.result.unread.values(), self.state)
+        if self.result.done:
+            self.result.marked = settle_registered(self.run, self.state, self.named).compacted
         return self.result
 
     def out_of_time(self) -> bool:

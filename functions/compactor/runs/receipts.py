@@ -48,6 +48,7 @@ class Counts:
     conflicts: int = 0
     changed: int = 0
     repaired: int = 0
+    marked: int = 0
     calls: int = 0
     seconds: float = 0.0
     requests: dict[str, int] = field(default_factory=dict)

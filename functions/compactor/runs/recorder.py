@@ -52,6 +52,7 @@ class Recorder:
         counts.conflicts += result.conflicts
         counts.changed += result.changed
         counts.repaired += result.repaired
+        counts.marked += result.marked
 
     def failed(self, name: str, cause: str) -> None:
         """The call ended with an error of this class name and text."""

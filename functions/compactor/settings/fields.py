@@ -52,6 +52,10 @@ _MANIFEST = matching(
     r"s3://[^/]+/(?:.+/)?(?:manifest\.json)?",
     "a URI such as s3://BUCKET/PREFIX/manifest.json, or the prefix of a configuration, ending in /",
 )
+_REGISTRY = matching(
+    r"[A-Za-z0-9_.-]{3,255}/[A-Za-z0-9][A-Za-z0-9_-]{0,39}",
+    "TABLE/STREAM, such as s3-compactor-pending/logs",
+)
 
 
 class CleanUpMode(StrEnum):
@@ -151,10 +155,11 @@ class RunFields:
         Declared(
             _WHICH,
             "list",
-            one_of("list", "inventory"),
-            "Where the run learns which objects there are: LIST, or the S3 Inventory that"
-            " inventory_manifest_uri names. What is newer than that is left for a later run, and"
-            " ages are counted back from it.",
+            one_of("list", "inventory", "events"),
+            "Where the run learns which objects there are: LIST; the S3 Inventory that"
+            " inventory_manifest_uri names, and then what is newer than that is left for a later"
+            " run, and ages are counted back from it; or the events that registry names, and then"
+            " all is taken that is pending, without a window.",
         ),
     ]
     inventory_manifest_uri: Annotated[
@@ -167,6 +172,16 @@ class RunFields:
             " configuration is delivered to (ending in the configuration's name and /), for the"
             " newest there. In CSV (ORC and Parquet where pyarrow is installed), with Size,"
             " LastModifiedDate and ETag; it has to cover the whole source.",
+        ),
+    ]
+    registry: Annotated[
+        str | None,
+        Declared(
+            _WHICH,
+            None,
+            _REGISTRY,
+            "Where the events of objects are kept when listing is events: a DynamoDB table, and the"
+            " name of a stream in it.",
         ),
     ]
     include: Annotated[

@@ -57,7 +57,9 @@ class Settings(RunFields):
             for name, spec in FIELDS.items()
         }
         values["clean_up"] = CleanUpMode(values["clean_up"])
-        if values["date_format"] and values["start"] is None and values["duration"] is None:
+        windowless = values["start"] is None and values["duration"] is None
+        # Of what events tell, all that is pending is taken, whenever it is of.
+        if values["date_format"] and windowless and values["listing"] != "events":
             values["duration"] = 1
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
@@ -66,6 +68,7 @@ class Settings(RunFields):
         _check_window(settings)
         _check_sizes(settings)
         _check_listing(settings)
+        _check_registry(settings)
         _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
@@ -105,7 +108,9 @@ class Settings(RunFields):
         return S3Uri.parse("s3_state_uri", self.s3_state_uri)
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
-        """First instant of the window and first instant after it; None without date_format.
+        """First instant of the window and first instant after it; None where there is none.
+
+        There is none without date_format, nor where objects are known by their events.
 
         Args:
             now: UNIX seconds.
@@ -113,7 +118,7 @@ class Settings(RunFields):
         Raises:
             InvalidInput: the window is empty or has too many partitions.
         """
-        if self.date_format is None:
+        if self.date_format is None or self.listing == "events":
             return None
         if self.start is None:
             start, end = days_before_today(now, self.duration or 1)
@@ -197,8 +202,9 @@ def _check_locations(settings: Settings) -> None:
 
 
 def _check_window(settings: Settings) -> None:
-    if settings.date_format is None:
+    if settings.date_format is None or settings.listing == "events":
         _check_no_window(settings)
+    if settings.date_format is None:
         return
     if settings.depth:
         raise InvalidInput("depth", settings.depth, "0 when date_format is given")
@@ -214,8 +220,10 @@ def _check_window(settings: Settings) -> None:
 def _check_no_window(settings: Settings) -> None:
     for name in ("duration", "start", "end"):
         value = getattr(settings, name)
-        if value is not None:
+        if value is not None and settings.date_format is None:
             raise InvalidInput(name, value, f"no {name} unless date_format is given")
+        if value is not None:
+            raise InvalidInput(name, value, f"no {name} when listing is events: all is taken")
 
 
 def _check_engine(settings: Settings) -> None:
@@ -246,6 +254,14 @@ def _check_listing(settings: Settings) -> None:
         raise InvalidInput("inventory_manifest_uri", uri, accepted)
     if uri is not None:
         S3Uri.parse("inventory_manifest_uri", uri.removesuffix("manifest.json"))
+
+
+def _check_registry(settings: Settings) -> None:
+    if settings.listing == "events" and settings.registry is None:
+        accepted = "TABLE/STREAM when listing is events"
+        raise InvalidInput("registry", settings.registry, accepted)
+    if settings.listing != "events" and settings.registry is not None:
+        raise InvalidInput("registry", settings.registry, 'null unless listing is "events"')
 
 
 def _check_parquet(settings: Settings) -> None:

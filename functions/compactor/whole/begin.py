@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
-from compactor.discovery.discover import discover
+from compactor.discovery.discover import count_known, discover
 from compactor.discovery.divided import Ask, Part, discover_on
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.work import (
@@ -27,6 +27,9 @@ from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.ports import Deadline, ObjectStore
 from compactor.probe.probe import ensure_asked
+from compactor.registry.listing import PendingStore
+from compactor.registry.streams import identity_of
+from compactor.runs.earlier import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import CleanUpMode, Settings
 
 _Store = TypeVar("_Store", bound=ObjectStore)
@@ -62,6 +65,7 @@ def begin(
     *,
     deadline: Deadline | None = None,
     shares: bool = False,
+    at: RegistryAt = registry_at,
 ) -> Begun[_Store] | Part:
     """Find the partitions, make certain that the store can be trusted, and write the work lists.
 
@@ -74,6 +78,7 @@ def begin(
         deadline: of this call, which never comes by default; before it, a discovery that is not
             at its end stores what it found.
         shares: several calls may go on with that at the same time.
+        at: finds the table of what events told.
 
     Returns:
         What is to be done; or a part of the discovery, after which this is to be called again.
@@ -90,6 +95,9 @@ def begin(
         store, warnings = asked_store(settings, store, now)
         shelf = RunShelf(settings, run_id, store)
         found = find_listed(settings, store, take_inventory(settings, store, shelf), fleet)
+    elif settings.listing == "events":
+        store, warnings = asked_store(settings, store, now)
+        found = find_pending(settings, store, now, fleet, at)
     else:
         committed, until = committed_in(settings, store), deadline or NoDeadline()
         ask = Ask(settings, run_id, store, now, committed, until, fleet, shares=shares)
@@ -117,6 +125,27 @@ def find_listed(
     committed = committed_in(settings, store)
     listed = cast(ObjectStore, ListedStore(store, listing))
     return discover(settings, listed, listing.as_of, committed=committed, fleet=fleet)
+
+
+def find_pending(
+    settings: Settings,
+    store: ObjectStore,
+    now: float,
+    fleet: Fleet | None = None,
+    at: RegistryAt = registry_at,
+) -> Discovery:
+    """The partitions of which events told, with what is pending in each.
+
+    Raises:
+        InvalidInput: as :func:`discover` does; or the stream is that of another source.
+        IntegrityError: likewise.
+        TransientStoreError: the table did not answer.
+    """
+    listing = open_pending(settings, now, at, left=False)
+    listing.registry.claim(identity_of(settings), now)
+    listed = cast(ObjectStore, PendingStore(store, listing))
+    committed = committed_in(settings, store)
+    return count_known(settings, listed, listing.partitions(), committed=committed, fleet=fleet)
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:

@@ -14,10 +14,11 @@ from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.cleaning.work import partition_at
 from compactor.discovery.work import WorkItem
-from compactor.inventory.listing import InventoryListing, open_listing
 from compactor.log.seen import SeenState
 from compactor.model import Partition
+from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.runs.earlier import RegistryAt, open_earlier, registry_at
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -97,6 +98,7 @@ class Desk:
 
     Attributes:
         seen: what the orders before have shown of the state.
+        at: finds the table of what events told.
     """
 
     settings: Settings
@@ -104,11 +106,20 @@ class Desk:
     clock: Clock
     run_id: str
     seen: SeenState = field(default_factory=SeenState)
+    at: RegistryAt = registry_at
 
     @cached_property
-    def listing(self) -> InventoryListing | None:
+    def _inventory(self) -> EarlierListing | None:
         """What discovery took from an inventory, for all orders of this process."""
-        return open_listing(self.settings, self.run_id, self.store)
+        return self._open()
+
+    @property
+    def listing(self) -> EarlierListing | None:
+        """What an order takes its objects from; None for LIST."""
+        return self._open() if self.settings.listing == "events" else self._inventory
+
+    def _open(self) -> EarlierListing | None:
+        return open_earlier(self.settings, self.run_id, self.store, self.clock.now(), self.at)
 
     def carry_out(self, order: Order, deadline: Deadline) -> Answer:
         """Do what is asked as far as time allows, and leave a receipt on S3.

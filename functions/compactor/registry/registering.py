@@ -1,0 +1,169 @@
+"""Register: messages about objects -> items of the table.
+
+Items first, then the heads of their partitions, and only then a message is done with: so that no
+item is without a head for longer than until its message comes again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from compactor.errors import TransientStoreError
+from compactor.model import Partition, SkipReason, SourceObject
+from compactor.planning.plan import key_rules
+from compactor.registry.events import ForeignMessage, Happened, ObjectEvent, decode
+from compactor.registry.items import Batch, Item, Removal, latest
+from compactor.registry.ports import Registry
+from compactor.registry.streams import Stream
+
+
+@dataclass(slots=True)
+class Registration:
+    """What became of messages.
+
+    Attributes:
+        failed: ids of those that are to come again, and why.
+        refused: how many of these are none of S3's.
+        new: objects that were not known.
+        known: events that came twice, or late.
+        withdrawn: objects that are no more.
+        ignored: objects that no stream wants.
+        batches: of each stream to which something came, by name: what arrived since its last run.
+    """
+
+    failed: dict[str, str] = field(default_factory=dict)
+    refused: int = 0
+    new: int = 0
+    known: int = 0
+    withdrawn: int = 0
+    ignored: int = 0
+    batches: dict[str, Batch] = field(default_factory=dict)
+
+
+def register(
+    messages: Iterable[tuple[str, str]],
+    streams: Sequence[Stream],
+    registry: Registry,
+    now: float,
+) -> Registration:
+    """Remember what messages say of objects. Safe to run again, in any order.
+
+    Args:
+        messages: id and body of each.
+        streams: each takes what lies below its source.
+        registry: where it is remembered.
+        now: UNIX seconds.
+
+    Raises:
+        InvalidInput: the table may not be used; no message is done with then.
+    """
+    result = Registration()
+    wanted = {stream.name: _Wanted(stream, now) for stream in streams}
+    for message, body in messages:
+        try:
+            events = decode(body)
+        except ForeignMessage as error:
+            result.failed[message] = str(error)
+            result.refused += 1
+            continue
+        for event in events:
+            taken = [one.take(message, event) for one in wanted.values()]
+            result.ignored += not any(taken)
+    for one in wanted.values():
+        one.store(registry, result)
+    return result
+
+
+class _Wanted:
+    """What messages have for one stream."""
+
+    def __init__(self, stream: Stream, now: float) -> None:
+        self._stream = stream
+        self._now = now
+        self._items: list[Item] = []
+        self._removals: list[Removal] = []
+        # Partition path and name -> the messages that speak of it.
+        self._told_by: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._rules: dict[str, Callable[[SourceObject], SkipReason | None]] = {}
+
+    def take(self, message: str, event: ObjectEvent) -> bool:
+        """Whether the stream wants an event."""
+        partition = self._stream.scheme.partition(event.bucket, event.key)
+        if partition is None:
+            return False
+        name = event.key[len(partition.prefix) :]
+        if event.happened is Happened.REMOVED:
+            removal = Removal(partition, name, event.time, event.sequencer, event.version)
+            self._removals.append(removal)
+        else:
+            item = Item(
+                partition,
+                name,
+                event.etag,
+                event.size,
+                event.time,
+                event.sequencer,
+                self._now,
+                event.version,
+                restored=event.happened is Happened.RESTORED,
+            )
+            if self._is_unwanted(item):
+                return False
+            self._items.append(item)
+        self._told_by[partition.path, name].add(message)
+        return True
+
+    def store(self, registry: Registry, result: Registration) -> None:
+        """Register, and note whose messages are to come again."""
+        name = self._stream.name
+        if self._items:
+            items = latest(self._items)
+            found = registry.register(name, items)
+            result.new += len(found.new)
+            result.known += len(self._items) - len(found.new) - len(found.failed)
+            for one, error in found.failed:
+                self._fail(result, (one.partition.path, one.name), error)
+            self._touch(registry, items, result)
+            self._arrived(registry, found.new, result)
+        if self._removals:
+            withdrawn = registry.withdraw(name, self._removals)
+            result.withdrawn += withdrawn.done
+            for removal, error in withdrawn.failed:
+                self._fail(result, (removal.partition.path, removal.name), error)
+
+    def _touch(self, registry: Registry, items: Sequence[Item], result: Registration) -> None:
+        """Heads of all partitions, also of what was known: whoever registered it may have died."""
+        newest: dict[str, float] = {}
+        for one in items:
+            path = one.partition.path
+            newest[path] = max(newest.get(path, 0.0), one.time)
+        for path, time in newest.items():
+            try:
+                registry.touch(self._stream.name, path, time)
+            except TransientStoreError as error:
+                for one in items:
+                    if one.partition.path == path:
+                        self._fail(result, (path, one.name), error)
+
+    def _arrived(self, registry: Registry, new: Sequence[Item], result: Registration) -> None:
+        # A hint: the sweep counts what is there.
+        with suppress(TransientStoreError):
+            if new:
+                name, size = self._stream.name, sum(one.size for one in new)
+                result.batches[name] = registry.arrived(name, len(new), size)
+
+    def _fail(self, result: Registration, place: tuple[str, str], error: Exception) -> None:
+        for message in self._told_by[place]:
+            result.failed[message] = f"{type(error).__name__}: {error}"
+
+    def _is_unwanted(self, item: Item) -> bool:
+        rules = self._rules_of(item.partition)
+        return rules(item.source) is not None
+
+    def _rules_of(self, partition: Partition) -> Callable[[SourceObject], SkipReason | None]:
+        if partition.path not in self._rules:
+            self._rules[partition.path] = key_rules(self._stream.settings, partition)
+        return self._rules[partition.path]

@@ -1,0 +1,186 @@
+"""Start what is due: one execution for each batch of a stream, by a name of its own.
+
+What is due is counted from the items themselves, never from counters that could drift. The name of
+an execution is made of the stream and the number of its batch: whoever starts the same batch again,
+because two looked at once or one died before it could note what it did, starts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from compactor.model import Partition
+from compactor.planning.packing import COMPRESSED_TARGET_BYTES
+from compactor.registry.items import Batch, Item, ItemState
+from compactor.registry.ports import Executions, Registry, Started
+from compactor.registry.streams import Stream
+
+# An execution that goes on for longer does not keep others from being started.
+HELD_SECONDS = 6 * 3_600.0
+# Of those who see at the same time that enough has arrived, one looks.
+LOOK_SECONDS = 5.0
+# Batches whose executions have ended already, that one look passes over.
+_MOST_PASSED = 5
+_LONGEST_NAME = 80
+
+
+@dataclass(slots=True)
+class Waiting:
+    """What waits for a run.
+
+    Attributes:
+        objects, bytes: pending in all.
+        fresh_objects, fresh_bytes: of these, what a run would take now and the last one could not.
+        oldest: since when the oldest that a run would take could be taken, UNIX seconds.
+        since: the same, but counted from the start of the last run.
+    """
+
+    objects: int = 0
+    bytes: int = 0
+    fresh_objects: int = 0
+    fresh_bytes: int = 0
+    oldest: float = inf
+    since: float = inf
+
+    def is_due(self, stream: Stream, now: float) -> bool:
+        """Whether it is time for a run."""
+        return (
+            self.fresh_objects >= stream.objects
+            or self.fresh_bytes >= stream.bytes
+            or now - self.since >= stream.seconds
+        )
+
+    def oldest_seconds(self, now: float) -> float:
+        """How long the oldest has waited; 0.0 where nothing does."""
+        return max(0.0, now - self.oldest) if self.oldest < inf else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look found, and did.
+
+    Attributes:
+        started: the execution that it started.
+        busy: an earlier one still goes on, and nothing was started for that.
+    """
+
+    waiting: Waiting
+    started: Started | None = None
+    busy: bool = False
+
+
+def is_worth_a_look(stream: Stream, batch: Batch) -> bool:
+    """Whether enough may have arrived."""
+    return batch.objects >= stream.objects or batch.bytes >= stream.bytes
+
+
+def execution_name(stream: str, born: str, number: int) -> str:
+    """The name of the execution for a batch.
+
+    Args:
+        stream: its name, at most 40 characters.
+        born: what tells the stream from others that had its name; see Registry.claim.
+        number: of the batch.
+    """
+    name = f"{stream}-{born}-{number:06d}"
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"the name {name} of an execution is too long")
+    return name
+
+
+def start_due(
+    stream: Stream, registry: Registry, executions: Executions, born: str, now: float
+) -> Looked:
+    """Start an execution if one is due. Safe to run again, and by several at once.
+
+    Args:
+        stream: whose objects wait.
+        registry: where they are.
+        executions: what starts runs.
+        born: see :func:`execution_name`.
+        now: UNIX seconds.
+
+    Raises:
+        TransientStoreError: the table, or what starts runs, did not answer.
+        InvalidInput: one of them may not be used.
+    """
+    for _ in range(_MOST_PASSED):
+        batch = registry.batch(stream.name)
+        waiting = waiting_in(stream, registry, batch.cut, now)
+        if not waiting.is_due(stream, now):
+            registry.looked(stream.name, batch.number, waiting.fresh_objects, waiting.fresh_bytes)
+            return Looked(waiting)
+        held = batch.execution and now - batch.cut < HELD_SECONDS
+        if held and executions.is_running(batch.execution):
+            return Looked(waiting, busy=True)
+        started = executions.start(execution_name(stream.name, born, batch.number), stream.document)
+        cut = batch.cut if started.at is None else started.at
+        registry.advance(stream.name, batch.number, cut, started.arn)
+        if started.at is not None:
+            return Looked(waiting, started)
+        # Started by somebody who died before noting it, and over: what waits came later.
+    return Looked(waiting)
+
+
+def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Waiting:
+    """Count what waits for a run, and what of it a run would take.
+
+    A run takes what has settled; and of a partition that is still open only what fills outputs.
+
+    Args:
+        stream: whose objects.
+        registry: where they are.
+        cut: when the last execution was started, UNIX seconds.
+        now: UNIX seconds.
+    """
+    found = Waiting()
+    settings = stream.settings
+    root = settings.source.root
+    full = settings.target_bytes or COMPRESSED_TARGET_BYTES
+    for head in registry.heads(stream.name):
+        partition = Partition(root.bucket, root.prefix + head.path, head.path)
+        closes = head.newest + settings.open_partition_seconds
+        items = registry.pending(stream.name, partition)
+        ready = _Ready(settings.settle_seconds, cut, now, 0.0 if now < closes else closes)
+        for one in items:
+            if one.state is ItemState.PENDING:
+                found.objects += 1
+                found.bytes += one.size
+                ready.add(one)
+        if now >= closes or ready.bytes >= full:
+            ready.into(found)
+    return found
+
+
+class _Ready:
+    """What a run would take of one partition."""
+
+    def __init__(self, settle_seconds: float, cut: float, now: float, closed_at: float) -> None:
+        self._settle_seconds = settle_seconds
+        self._cut = cut
+        self._now = now
+        self._closed_at = closed_at
+        self._found = Waiting()
+        self.bytes = 0
+
+    def add(self, item: Item) -> None:
+        """One more that is pending."""
+        ready_at = max(item.registered, item.time + self._settle_seconds, self._closed_at)
+        if ready_at > self._now:
+            return
+        found = self._found
+        self.bytes += item.size
+        found.oldest = min(found.oldest, ready_at)
+        found.since = min(found.since, max(ready_at, self._cut))
+        if ready_at > self._cut:
+            found.fresh_objects += 1
+            found.fresh_bytes += item.size
+
+    def into(self, total: Waiting) -> None:
+        """Add it up."""
+        found = self._found
+        total.fresh_objects += found.fresh_objects
+        total.fresh_bytes += found.fresh_bytes
+        total.oldest = min(total.oldest, found.oldest)
+        total.since = min(total.since, found.since)

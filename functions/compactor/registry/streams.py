@@ -1,0 +1,219 @@
+"""Streams, and whose an object is: which stream wants it, and the partition that its key names.
+
+The partition of a key is the one that discovery finds by LIST. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.model import Partition
+from compactor.registry.ports import StreamIdentity
+from compactor.settings.settings import Settings
+from compactor.settings.windows import expand, matches, wildcards_of
+
+#: In front of the name of a run's stream: that of the table.
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"
+NAME_ACCEPTED = "1 to 40 letters, digits, hyphens and underscores, the first a letter or digit"
+_THRESHOLDS: Mapping[str, tuple[int, int]] = {
+    "objects": (10_000, 100_000_000),
+    "bytes": (1024**3, 1024**5),
+    "seconds": (900, 366 * 86_400),
+}
+_FIELDS = ("name", "input", *_THRESHOLDS)
+# A partition's path is part of a key of the table, whose limit is 1,024 bytes.
+_LONGEST_PATH_BYTES = 900
+_DIRECTIVES = {"Y": r"(?P<Y>\d{4})", "m": r"(?P<m>\d\d)", "d": r"(?P<d>\d\d)"} | {
+    "H": r"(?P<H>\d\d)",
+    "j": r"(?P<j>\d{3})",
+}
+
+
+class PartitionScheme:
+    """How the keys of a source name partitions.
+
+    Args:
+        settings: of a run over that source.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._root = settings.source.root
+        self._pattern = settings.source.pattern
+        self._date_format = settings.date_format
+        dates = 0 if settings.date_format is None else len(wildcards_of(settings.date_format))
+        self._levels = len(self._pattern) + (dates or settings.depth)
+        self._dates = re.compile(_expression(settings.date_format or ""))
+
+    @property
+    def text(self) -> str:
+        """The same for the same partitions."""
+        return f"{'/'.join(self._pattern)}|{self._date_format}|{self._levels}"
+
+    def partition(self, bucket: str, key: str) -> Partition | None:
+        """The partition that holds a key; None for a key that none holds."""
+        root = self._root
+        if bucket != root.bucket or not key.startswith(root.prefix):
+            return None
+        segments = key[len(root.prefix) :].split("/")
+        levels = segments[: self._levels]
+        if len(segments) <= self._levels or not self._fit(levels):
+            return None
+        path = "".join(f"{level}/" for level in levels)
+        if len(path.encode("utf-8", "surrogatepass")) > _LONGEST_PATH_BYTES:
+            return None
+        return Partition(bucket, root.prefix + path, path)
+
+    def _fit(self, levels: Sequence[str]) -> bool:
+        for pattern, level in zip(self._pattern, levels, strict=False):
+            if level != pattern and not ("*" in pattern and matches(pattern, level)):
+                return False
+        if self._date_format is None:
+            return True
+        return self._is_date("/".join(levels[len(self._pattern) :]))
+
+    def _is_date(self, text: str) -> bool:
+        """Whether these levels are what the date format makes of some day."""
+        found = self._dates.fullmatch(text)
+        if found is None:
+            return False
+        parts = {name: int(value) for name, value in found.groupdict().items()}
+        day, hour = f"{parts['Y']:04d}", parts.get("H", 0)
+        if "j" in parts:
+            day, form = f"{day} {parts['j']}", "%Y %j %H %z"
+        else:
+            day, form = f"{day} {parts.get('m', 1)} {parts.get('d', 1)}", "%Y %m %d %H %z"
+        try:
+            moment = datetime.strptime(f"{day} {hour} +0000", form)  # noqa: DTZ007 - both forms have %z
+        except ValueError:
+            return False
+        # Also where a format names the month and the day of the year, which then must agree.
+        return expand(self._date_format or "", moment, moment.replace(minute=1)) == (f"{text}/",)
+
+
+def _expression(date_format: str) -> str:
+    """The expression that the prefixes of a date format match; each number is taken once."""
+    seen: set[str] = set()
+    pieces = []
+    for piece in re.split(r"(%[A-Za-z])", date_format):
+        letter = piece[1:] if piece.startswith("%") and piece[1:] in _DIRECTIVES else ""
+        if not letter:
+            pieces.append(re.escape(piece))
+        else:
+            pieces.append(f"(?P={letter})" if letter in seen else _DIRECTIVES[letter])
+            seen.add(letter)
+    return "".join(pieces)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A source whose objects become known by their events.
+
+    Attributes:
+        settings: of its runs.
+        objects, bytes, seconds: so many registered objects, or of so many bytes, start a run; or
+            one that has waited so long.
+    """
+
+    name: str
+    settings: Settings
+    objects: int = _THRESHOLDS["objects"][0]
+    bytes: int = _THRESHOLDS["bytes"][0]
+    seconds: int = _THRESHOLDS["seconds"][0]
+
+    @cached_property
+    def scheme(self) -> PartitionScheme:
+        """How its keys name partitions."""
+        return PartitionScheme(self.settings)
+
+    @cached_property
+    def identity(self) -> StreamIdentity:
+        """What it is."""
+        return identity_of(self.settings)
+
+    @cached_property
+    def document(self) -> str:
+        """The input of its runs, always the same text: so that starting one twice is no mistake."""
+        return json.dumps(self.settings.to_dict(), sort_keys=True, separators=(",", ":"))
+
+
+def identity_of(settings: Settings) -> StreamIdentity:
+    """The stream that a run takes its objects from.
+
+    Raises:
+        InvalidInput: the run names none.
+    """
+    _, name = table_and_stream(settings)
+    return StreamIdentity(
+        name,
+        settings.s3_source_uri,
+        settings.s3_destination_uri,
+        settings.s3_state_uri,
+        PartitionScheme(settings).text,
+    )
+
+
+def table_and_stream(settings: Settings) -> tuple[str, str]:
+    """Names of the table and of the stream in it.
+
+    Raises:
+        InvalidInput: the run names none.
+    """
+    table, _, stream = (settings.registry or "").rpartition("/")
+    if not table:
+        raise InvalidInput("registry", settings.registry, "TABLE/STREAM")
+    return table, stream
+
+
+def parse_streams(text: str, table: str) -> tuple[Stream, ...]:
+    """Streams out of the JSON list that a deployment gives its functions.
+
+    Args:
+        text: ``[{"name", "input", "objects"?, "bytes"?, "seconds"?}]``.
+        table: name of the DynamoDB table.
+
+    Raises:
+        InvalidInput: it is no such list, or a stream's input is at fault.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, list) or not given:
+        raise InvalidInput("STREAMS", text, f"a JSON list of objects with {', '.join(_FIELDS)}")
+    streams = tuple(_stream(one, table) for one in given)
+    names = [one.name for one in streams]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("STREAMS", name, "a name of its own for each stream")
+    return streams
+
+
+def _stream(given: object, table: str) -> Stream:
+    if not isinstance(given, Mapping) or set(given) - set(_FIELDS):
+        raise InvalidInput(
+            "STREAMS", given, f"an object with {', '.join(_FIELDS)} and nothing else"
+        )
+    name = given.get("name")
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        raise InvalidInput("STREAMS.name", name, NAME_ACCEPTED)
+    thresholds = {field: _threshold(given, field) for field in _THRESHOLDS}
+    document = given.get("input")
+    if not isinstance(document, Mapping):
+        raise InvalidInput("STREAMS.input", document, "the input of a run")
+    filled: dict[str, Any] = {**document, "listing": "events", "registry": f"{table}/{name}"}
+    return Stream(name, Settings.from_input(filled), **thresholds)
+
+
+def _threshold(given: Mapping[str, object], field: str) -> int:
+    default, most = _THRESHOLDS[field]
+    value = given.get(field, default)
+    if type(value) is not int or not 1 <= value <= most:
+        raise InvalidInput(f"STREAMS.{field}", value, f"a whole number from 1 to {most:,}")
+    return value

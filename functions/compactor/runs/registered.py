@@ -1,0 +1,93 @@
+"""What became of registered objects, once a partition's commits stand and are published.
+
+The commit log is the truth. Whoever dies before this, or does it wrongly, leaves it to the next
+run, which meets the same objects and finds them in the log.
+"""
+
+from __future__ import annotations
+
+from compactor.log.digests import Digests
+from compactor.log.entries import Commit
+from compactor.log.manifest import identities
+from compactor.log.state import LogState
+from compactor.outputs.detection import decided_by
+from compactor.planning.plan import key_rules
+from compactor.registry.items import LEFT_PASSING, Item, ItemState, Mark
+from compactor.registry.listing import EventListing, Marked
+from compactor.runs.given import PartitionRun
+
+
+class NamedBy:
+    """Which commit of this call names a source, in little more than 16 bytes for each.
+
+    Args:
+        run: of which nothing is remembered where no events told of its objects.
+    """
+
+    def __init__(self, run: PartitionRun) -> None:
+        self._wanted = isinstance(run.listing, EventListing)
+        self._commits: list[tuple[str, Digests]] = []
+
+    def add(self, commit: Commit) -> None:
+        """Remember the sources of a commit."""
+        if self._wanted:
+            self._commits.append((commit.commit_id, Digests(identities(commit.rows))))
+
+    def commit_of(self, identity: bytes) -> str:
+        """Id of the commit that names a source; empty where an earlier call's does."""
+        for commit_id, named in self._commits:
+            if identity in named:
+                return commit_id
+        return ""
+
+
+def settle_registered(run: PartitionRun, state: LogState, named: NamedBy) -> Marked:
+    """Note what became of what is pending in a partition; nothing where the run takes a LIST.
+
+    To be called when all commits are published: a partition with an output to be published is one
+    that the next run must come to.
+
+    Raises:
+        TransientStoreError: the table did not answer; commits stand.
+        InvalidInput: it may not be used.
+    """
+    listing = run.listing
+    if not isinstance(listing, EventListing) or state.unpublished:
+        return Marked()
+    judge = _Judge(run, state, named, listing)
+    return listing.settle(run.partition, judge, run.clock.now())
+
+
+class _Judge:
+    """Says what is to be noted of an item."""
+
+    def __init__(
+        self, run: PartitionRun, state: LogState, named: NamedBy, listing: EventListing
+    ) -> None:
+        self._state = state
+        self._named = named
+        self._listing = listing
+        self._by_key = key_rules(run.settings, run.partition)
+        self._decided_by = decided_by(run.settings)
+
+    def __call__(self, item: Item) -> Mark | None:
+        identity = item.source.identity
+        if identity in self._state.committed:
+            # Of a mark that was lost the log tells, too, which commit it was.
+            commit = self._named.commit_of(identity) or f"entry 1 to {self._state.last}"
+            return Mark(item, ItemState.COMPACTED, commit)
+        if self._listing.is_gone(item.source):
+            return Mark(item, ItemState.GONE)
+        reason = self._reason(item, identity)
+        if reason:
+            return Mark(item, ItemState.LEFT, reason=f"{reason}@{self._decided_by}")
+        return None if item.state is ItemState.PENDING else Mark(item, ItemState.PENDING)
+
+    def _reason(self, item: Item, identity: bytes) -> str:
+        if identity in self._state.passing:
+            return LEFT_PASSING
+        if identity in self._state.quarantined:
+            return "quarantined"
+        if not item.size:
+            return "empty"
+        return self._by_key(item.source) or ""

@@ -1,0 +1,57 @@
+"""Executions of the state machine, started by name."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compactor.registry.ports import Started
+from compactor.stores.services import Thing, answers_of, service_client
+from compactor.stores.translate import refusal_of
+
+
+class StateMachine:
+    """Implements :class:`compactor.registry.ports.Executions`.
+
+    Args:
+        arn: of the state machine.
+        client: of Step Functions.
+    """
+
+    def __init__(self, arn: str, client: Any = None) -> None:
+        self._arn = arn
+        self._client = client or service_client("stepfunctions")
+
+    def start(self, name: str, document: str) -> Started:
+        """Start an execution, once.
+
+        Step Functions answers a second call of the same name and input, while the execution goes
+        on, with the first one's answer; and refuses it for 90 days once it has ended.
+        """
+        with self._answers(f"start execution {name}"):
+            try:
+                answer = self._client.start_execution(
+                    stateMachineArn=self._arn, name=name, input=document
+                )
+            except ClientError as error:
+                if refusal_of(error).code != "ExecutionAlreadyExists":
+                    raise
+                return Started(f"{self._arn.replace(':stateMachine:', ':execution:')}:{name}", None)
+        return Started(answer["executionArn"], answer["startDate"].timestamp())
+
+    def is_running(self, arn: str) -> bool:
+        """True while an execution goes on; one that is not known does not."""
+        with self._answers(f"describe execution {arn}"):
+            try:
+                answer = self._client.describe_execution(executionArn=arn)
+            except ClientError as error:
+                if refusal_of(error).code != "ExecutionDoesNotExist":
+                    raise
+                return False
+        return str(answer["status"]) == "RUNNING"
+
+    def _answers(self, what: str) -> AbstractContextManager[None]:
+        thing = Thing("STATE_MACHINE_ARN", self._arn, "the ARN of a state machine")
+        return answers_of(what, thing)

@@ -1,0 +1,125 @@
+"""What AWS's services other than S3 answer, in terms of what the caller does next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+)
+
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError
+from compactor.stores.direct import USER_AGENT
+from compactor.stores.translate import (
+    WEATHER,
+    Refusal,
+    one_line,
+    refusal_of,
+    worth_another_try,
+)
+
+_CONNECT_SECONDS, _READ_SECONDS = 5, 20
+_TRIES = 6
+# Of DynamoDB and Step Functions, beside those that S3 has, too.
+_PASSING = frozenset(
+    {
+        "InternalServerError",
+        "ItemCollectionSizeLimitExceededException",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottledException",
+        "ThrottlingException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+_CREDENTIALS = frozenset(
+    {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
+)
+_NO_SUCH = frozenset({"ResourceNotFoundException", "StateMachineDoesNotExist"})
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "KmsAccessDeniedException"})
+
+
+def service_client(name: str, *, connections: int = 10) -> Any:
+    """A botocore client of a service, which asks again where that may help.
+
+    Region, credentials and endpoint are found as boto3 does.
+
+    Raises:
+        InvalidInput: there is no region.
+    """
+    config = Config(
+        max_pool_connections=connections,
+        retries={"mode": "standard", "total_max_attempts": _TRIES},
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        user_agent=USER_AGENT,
+    )
+    try:
+        return botocore.session.get_session().create_client(name, config=config)
+    except NoRegionError:
+        raise InvalidInput("region", None, "a region, in AWS_REGION") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What a service is asked about, for the case that there is no such thing.
+
+    Attributes:
+        field: of the input, or the environment variable, that names it.
+        value: its name.
+        accepted: what would have been right, in words.
+    """
+
+    field: str
+    value: str
+    accepted: str
+
+
+@contextmanager
+def answers_of(what: str, thing: Thing) -> Iterator[None]:
+    """Turn what botocore raises into this project's errors.
+
+    Args:
+        what: is asked for, as errors tell it.
+        thing: that is asked about.
+
+    Raises:
+        TransientStoreError: the service did not answer, or asked for less.
+        InvalidInput: there is no such thing, or it may not be used.
+    """
+    try:
+        yield
+    except ClientError as error:
+        raise _judged(refusal_of(error), what, thing) from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        accepted = "AWS credentials as boto3 finds them"
+        raise InvalidInput("credentials", str(error), accepted) from None
+    except WEATHER as error:
+        raise TransientStoreError(f"{what}: {one_line(error)}") from error
+    except BotoCoreError as error:
+        accepted = "one that botocore can send"
+        raise InvalidInput("request", f"{what}: {one_line(error)}", accepted) from error
+
+
+def _judged(refusal: Refusal, what: str, thing: Thing) -> CompactorError:
+    if refusal.code in _NO_SUCH:
+        return InvalidInput(thing.field, thing.value, thing.accepted)
+    if refusal.code in _DENIED:
+        accepted = "a role that allows this request"
+        return InvalidInput("permission", f"{what}: {refusal}", accepted)
+    if refusal.code in _CREDENTIALS:
+        return InvalidInput("credentials", refusal.code, "valid AWS credentials")
+    if refusal.code in _PASSING or worth_another_try(refusal):
+        return TransientStoreError(f"{what}: {refusal}")
+    return InvalidInput("request", f"{what}: {refusal}", "a request that this service takes")

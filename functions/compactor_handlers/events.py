@@ -1,0 +1,78 @@
+"""What the handlers of events share: streams, the table, what starts runs; kept between calls."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.errors import InvalidInput
+from compactor.registry.ports import Executions, Registry
+from compactor.registry.starting import Looked, start_due
+from compactor.registry.streams import Stream, parse_streams
+from compactor.runs.earlier import registry_at
+from compactor.stores.executions import StateMachine
+from compactor_handlers.runtime import logger, metrics
+
+# A JSON list of streams; the table they are in; what compacts them.
+STREAMS, TABLE, MACHINE = "STREAMS", "REGISTRY_TABLE", "STATE_MACHINE_ARN"
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """Everything that the environment of a function names."""
+
+    streams: tuple[Stream, ...]
+    registry: Registry
+    executions: Executions
+    born: dict[str, str]
+
+    def start_due(self, stream: Stream, now: float) -> Looked:
+        """Start a run of a stream if one is due, and tell."""
+        looked = start_due(stream, self.registry, self.executions, self.born[stream.name], now)
+        if looked.started is not None:
+            metrics.add_metric(name="ExecutionsStarted", unit=MetricUnit.Count, value=1)
+            logger.info("started", stream=stream.name, execution=looked.started.arn)
+        return looked
+
+
+def office(now: float) -> Office:
+    """What the environment names; each stream is claimed once by a process.
+
+    Raises:
+        InvalidInput: the environment is at fault, or a stream is that of another source.
+    """
+    return _office(_named(TABLE), _named(STREAMS), _named(MACHINE), int(now))
+
+
+def _named(variable: str) -> str:
+    value = os.environ.get(variable, "")
+    if not value:
+        raise InvalidInput(variable, value, "a value in the function's environment")
+    return value
+
+
+_offices: dict[tuple[str, str, str], Office] = {}
+
+
+def _office(table: str, streams: str, machine: str, now: int) -> Office:
+    place = table, streams, machine
+    if place not in _offices:
+        parsed, registry = parse_streams(streams, table), registry_at(table)
+        born = {one.name: registry.claim(one.identity, float(now)) for one in parsed}
+        _offices[place] = Office(parsed, registry, _machine(machine), born)
+    return _offices[place]
+
+
+@cache
+def _machine(arn: str) -> StateMachine:
+    return StateMachine(arn)
+
+
+def forget() -> None:
+    """Ask the environment anew: for tests, which change it."""
+    _offices.clear()
+    _machine.cache_clear()
+    registry_at.cache_clear()

@@ -1,0 +1,58 @@
+"""Lambda: remember what S3's events say of objects, and start a run when enough has arrived."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.clock import SystemClock
+from compactor.errors import TransientStoreError
+from compactor.registry.events import bodies
+from compactor.registry.registering import Registration, register
+from compactor.registry.starting import LOOK_SECONDS, is_worth_a_look
+from compactor_handlers.events import Office, office
+from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
+
+
+@logger.inject_lambda_context
+@traced
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take a batch of SQS; return the messages that are to come again.
+
+    Raises:
+        InvalidInput: the environment is at fault, or the table may not be used: all come again.
+    """
+    now = SystemClock().now()
+    here = office(now)
+    done = register(bodies(event), here.streams, here.registry, now)
+    _tell(done)
+    _start(here, done, now)
+    return {"batchItemFailures": [{"itemIdentifier": one} for one in done.failed]}
+
+
+def _start(here: Office, done: Registration, now: float) -> None:
+    for stream in here.streams:
+        batch = done.batches.get(stream.name)
+        if batch is None or not is_worth_a_look(stream, batch):
+            continue
+        # Registered is registered: what is due now, the sweep finds as well.
+        with suppress(TransientStoreError):
+            if here.registry.may_look(stream.name, now, LOOK_SECONDS):
+                here.start_due(stream, now)
+
+
+def _tell(done: Registration) -> None:
+    for name, value in (
+        ("EventsRegistered", done.new),
+        ("EventsKnown", done.known),
+        ("EventsWithdrawn", done.withdrawn),
+        ("EventsIgnored", done.ignored),
+        ("MessagesRefused", done.refused),
+    ):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    for message, reason in list(done.failed.items())[:10]:
+        logger.warning("comes again", message_id=message, reason=reason)
+    logger.info("registered", new=done.new, known=done.known, failed=len(done.failed))

@@ -1,0 +1,207 @@
+"""A table of what is pending, in memory, with the conditions of the real one; and what starts runs.
+
+registry = MemoryRegistry()
+registry.hook = lambda step: ...       called before and after each request; may raise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from compactor.errors import InvalidInput
+from compactor.model import Partition
+from compactor.registry.items import (
+    OPEN_STATES,
+    Batch,
+    Head,
+    Item,
+    ItemState,
+    Mark,
+    Removal,
+    in_place_of,
+    name_bytes,
+    supersedes,
+    withdraws,
+)
+from compactor.registry.ports import Registered, Started, StreamIdentity, Withdrawn
+
+Hook = Callable[[str], None]
+
+
+def _nothing(step: str) -> None:
+    """The hook that does nothing."""
+
+
+@dataclass(slots=True)
+class _Head:
+    touched: int = 0
+    newest: float = 0.0
+    active: bool = True
+
+
+class MemoryRegistry:
+    """Implements :class:`compactor.registry.ports.Registry`; for one thread at a time."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str, str], Item] = {}
+        self.commits: dict[tuple[str, str, str], str] = {}
+        self.hook: Hook = _nothing
+        self._heads: dict[tuple[str, str], _Head] = {}
+        self._streams: dict[str, tuple[StreamIdentity, str]] = {}
+        self._batches: dict[str, Batch] = {}
+
+    def claim(self, stream: StreamIdentity, now: float) -> str:
+        there, born = self._streams.setdefault(stream.name, (stream, f"{int(now * 1000):x}"))
+        if there != stream:
+            raise InvalidInput("registry", stream.name, f"a stream of {there}")
+        return born
+
+    def register(self, stream: str, items: Sequence[Item]) -> Registered:
+        new = []
+        for one in items:
+            self.hook("put")
+            place = stream, one.partition.path, one.name
+            old = self.items.get(place)
+            if old is None or supersedes(one, old):
+                self.items[place] = one if old is None else in_place_of(one, old)
+                self.items[place] = replace(self.items[place], restored=False)
+                new.append(one)
+            self.hook("put done")
+        return Registered(new, len(items) - len(new))
+
+    def withdraw(self, stream: str, removals: Sequence[Removal]) -> Withdrawn:
+        done = 0
+        for one in removals:
+            self.hook("withdraw")
+            place = stream, one.partition.path, one.name
+            old = self.items.get(place)
+            if withdraws(one, old):
+                before = old or Item(one.partition, one.name, "", 0, one.time)
+                done += old is not None and old.state in OPEN_STATES
+                sequencer = one.sequencer or before.sequencer
+                state = ItemState.WITHDRAWN
+                self.items[place] = replace(before, state=state, time=one.time, sequencer=sequencer)
+            self.hook("withdraw done")
+        return Withdrawn(done)
+
+    def touch(self, stream: str, path: str, newest: float) -> None:
+        self.hook("touch")
+        head = self._heads.setdefault((stream, path), _Head())
+        head.touched += 1
+        head.newest = max(head.newest, newest)
+        head.active = True
+        self.hook("touch done")
+
+    def heads(self, stream: str) -> Iterator[Head]:
+        self.hook("heads")
+        for (name, path), head in list(self._heads.items()):
+            if name == stream and head.active:
+                yield Head(path, head.touched, head.newest)
+
+    def head(self, stream: str, path: str) -> Head | None:
+        self.hook("head")
+        found = self._heads.get((stream, path))
+        return None if found is None else Head(path, found.touched, found.newest)
+
+    def rest(self, stream: str, head: Head, now: float) -> bool:
+        self.hook("rest")
+        found = self._heads[stream, head.path]
+        if found.touched != head.touched:
+            return False
+        found.active = False
+        return True
+
+    def pending(self, stream: str, partition: Partition, after: str = "") -> Iterator[Item]:
+        self.hook("query")
+        found = [
+            item
+            for (name, path, _), item in self.items.items()
+            if (name, path) == (stream, partition.path) and item.state in OPEN_STATES
+        ]
+        behind = after.encode()
+        for one in sorted(found, key=name_bytes):
+            if not after or name_bytes(one) > behind:
+                yield one
+
+    def mark(self, stream: str, marks: Iterable[Mark], now: float) -> int:
+        done = 0
+        for mark in list(marks):
+            self.hook("mark")
+            place = stream, mark.item.partition.path, mark.item.name
+            if self.items.get(place) == mark.item and mark.item.state in OPEN_STATES:
+                self.items[place] = replace(mark.item, state=mark.state, reason=mark.reason)
+                self.commits[place] = mark.commit
+                done += 1
+            self.hook("mark done")
+        return done
+
+    def batch(self, stream: str) -> Batch:
+        self.hook("batch")
+        return self._batches.get(stream, Batch())
+
+    def arrived(self, stream: str, objects: int, size: int) -> Batch:
+        self.hook("arrived")
+        old = self._batches.get(stream, Batch())
+        new = replace(old, objects=old.objects + objects, bytes=old.bytes + size)
+        self._batches[stream] = new
+        return new
+
+    def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
+        old = self._batches.get(stream, Batch())
+        if old.looked and old.looked > now - pause_seconds:
+            return False
+        self._batches[stream] = replace(old, looked=now)
+        return True
+
+    def looked(self, stream: str, number: int, objects: int, size: int) -> None:
+        self.hook("looked")
+        old = self._batches.get(stream, Batch())
+        if old.number == number:
+            self._batches[stream] = replace(old, objects=objects, bytes=size)
+
+    def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
+        self.hook("advance")
+        old = self._batches.get(stream, Batch())
+        if old.number != number:
+            return False
+        self._batches[stream] = Batch(number + 1, cut, execution, looked=old.looked)
+        self.hook("advance done")
+        return True
+
+
+@dataclass
+class MemoryExecutions:
+    """Implements :class:`compactor.registry.ports.Executions`, as Step Functions keeps names.
+
+    Attributes:
+        now: gives the time.
+        running: names and inputs of those that go on.
+        ended: names of those that are over.
+        order: all that were started, in order.
+    """
+
+    now: Callable[[], float]
+    running: dict[str, tuple[str, float]] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    order: list[str] = field(default_factory=list)
+    hook: Hook = _nothing
+
+    def start(self, name: str, document: str) -> Started:
+        self.hook("start")
+        arn = f"arn:{name}"
+        if name in self.ended or self.running.get(name, (document, 0.0))[0] != document:
+            return Started(arn, None)
+        if name not in self.running:
+            self.running[name] = document, self.now()
+            self.order.append(name)
+        self.hook("start done")
+        return Started(arn, self.running[name][1])
+
+    def is_running(self, arn: str) -> bool:
+        return arn.removeprefix("arn:") in self.running
+
+    def end(self, name: str) -> None:
+        """An execution is over."""
+        del self.running[name]
+        self.ended.add(name)
