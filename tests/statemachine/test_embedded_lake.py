@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus
@@ -79,3 +80,51 @@ def test_of_two_writers_of_a_glue_table_that_read_one_version_the_second_is_refu
     update("second", VersionId=table["VersionId"])
     update("third")
     assert glue.get_table(DatabaseName="db", Name="t")["Table"]["Owner"] == "third"
+
+
+def _number(dynamodb: Any, name: str) -> int:
+    item = dynamodb.get_item(TableName="numbers", Key={"pk": {"S": name}}).get("Item")
+    return int(item["n"]["N"]) if item else 0
+
+
+def test_a_transaction_that_is_refused_changes_nothing_and_takes_back_nothing_of_others(
+    server: EmbeddedS3,
+) -> None:
+    dynamodb = _client("dynamodb", server)
+    dynamodb.create_table(
+        TableName="numbers",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+    )
+
+    def add(name: str) -> dict[str, Any]:
+        one = {":one": {"N": "1"}}
+        return {
+            "TableName": "numbers",
+            "Key": {"pk": {"S": name}},
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": one,
+        }
+
+    def refused() -> None:
+        for _ in range(20):
+            with pytest.raises(dynamodb.exceptions.TransactionCanceledException):
+                dynamodb.transact_write_items(
+                    TransactItems=[
+                        {"Update": add("mine")},
+                        {"Update": {**add("none"), "ConditionExpression": "attribute_exists(pk)"}},
+                    ]
+                )
+
+    dynamodb.update_item(**add("mine"))
+    others = threading.Thread(target=refused)
+    others.start()
+    for _ in range(50):
+        dynamodb.update_item(**add("theirs"))
+    others.join()
+    assert [_number(dynamodb, name) for name in ("mine", "theirs", "none")] == [1, 50, 0]
+    dynamodb.transact_write_items(
+        TransactItems=[{"Update": add("mine")}, {"Update": add("theirs")}]
+    )
+    assert [_number(dynamodb, name) for name in ("mine", "theirs")] == [2, 51]
