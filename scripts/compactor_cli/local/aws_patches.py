@@ -106,6 +106,24 @@ def _install_transactions() -> None:
 
     before = replace(backend, "transact_write_items", transact_write_items)
     replace(models, "copy", _CopiesNoTable(models.Table))
+    _install_plain_values()
+
+
+def _install_plain_values() -> None:
+    """Let values of items pass as they are: moto asks for each of ten kinds in five spellings."""
+    from moto.core.serialize import BaseJSONSerializer  # noqa: PLC0415 - as Glue's
+
+    def serialize(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
+        if (
+            shape.name == "AttributeValue"
+            and isinstance(value, dict)
+            and value.keys() <= {"S", "N"}
+        ):
+            serialized[self.get_serialized_name(shape, key)] = value
+        else:
+            before(self, serialized, value, shape, key)
+
+    before = replace(BaseJSONSerializer, "_serialize_type_structure", serialize)
 
 
 def _one_at_a_time(method: Callable[..., Any], lock: threading.RLock) -> Callable[..., Any]:
