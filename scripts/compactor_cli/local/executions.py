@@ -105,6 +105,10 @@ class Executions:
         with self._changed:
             return list(self._known.values())
 
+    def running(self) -> bool:
+        """Whether one runs or waits."""
+        return any(one.status == RUNNING for one in self.all())
+
     def wait_until_idle(self) -> None:
         """Return when nothing runs and nothing waits."""
         with self._changed:

@@ -72,7 +72,7 @@ class Ingest:
         server: with a lake's services; the bucket is there.
         bucket: whose objects are told of,
         prefix: below this.
-        stream: what becomes of them.
+        streams: what becomes of them.
         executions_url: where executions are started.
         sweep_seconds: between two sweeps.
         log: receives what the functions print.
@@ -83,14 +83,14 @@ class Ingest:
         server: EmbeddedS3,
         bucket: str,
         prefix: str,
-        stream: Stream,
+        streams: Sequence[Stream],
         *,
         executions_url: str,
         sweep_seconds: float,
         log: IO[bytes] | int,
     ) -> None:
         self._server = server
-        self._stream = stream
+        self._streams = streams
         self._sweep_seconds = sweep_seconds
         self._stopped = threading.Event()
         self._failures: list[str] = []
@@ -138,20 +138,20 @@ class Ingest:
         found = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=names)
         return sum(int(found["Attributes"][name]) for name in names)
 
-    def sweep(self) -> Mapping[str, Any]:
-        """One sweep, now; what it found of the stream.
+    def sweep(self) -> Sequence[Mapping[str, Any]]:
+        """One sweep, now; what it found of each stream.
 
         Raises:
             EngineError: the function failed.
         """
         answer = self._call("sweep", {})
         found: Sequence[Mapping[str, Any]] = answer.payload["streams"]
-        return found[0]
+        return found
 
     def _variables(self, executions_url: str) -> dict[str, str]:
         return {
             "REGISTRY_TABLE": REGISTRY_TABLE,
-            "STREAMS": json.dumps([self._stream.to_dict()]),
+            "STREAMS": json.dumps([one.to_dict() for one in self._streams]),
             "STATE_MACHINE_ARN": MACHINE_ARN,
             "AWS_ENDPOINT_URL_SFN": executions_url,
             "POWERTOOLS_METRICS_NAMESPACE": "s3-compactor",
