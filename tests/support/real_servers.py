@@ -94,10 +94,35 @@ def real_server(name: str) -> Iterator[RealServer]:
     Raises:
         Unavailable: it cannot be had on this machine; says why.
     """
+    with _running(name, _STARTS[name]) as url:
+        yield RealServer(url, _ACCESS_KEY, _SECRET_KEY, name, strict(name))
+
+
+@contextmanager
+def dynamodb_local() -> Iterator[str]:
+    """The URL of an empty DynamoDB Local, which ends with the context.
+
+    Raises:
+        Unavailable: it cannot be had on this machine; says why.
+    """
+    with _running("dynamodb-local", _dynamodb_local) as url:
+        yield url
+
+
+def _dynamodb_local(directory: Path, port: int) -> _Start:
+    jars = server_builds.dynamodb_local()
+    java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    java += [f"-Djava.library.path={jars}", "-cp", f"{jars}/*"]
+    main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+    return _Start([*java, main, "-inMemory", "-disableTelemetry", "-port", str(port)], {})
+
+
+@contextmanager
+def _running(name: str, starts: Callable[[Path, int], _Start]) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as temporary:
         directory = Path(temporary)
         port = _free_port()
-        start = _STARTS[name](directory, port)
+        start = starts(directory, port)
         with (directory / "log").open("wb") as log:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", _SUPERVISED, "sh", *start.command],
@@ -109,8 +134,7 @@ def real_server(name: str) -> Iterator[RealServer]:
             )
         try:
             _wait_until_open(name, port, directory / "log")
-            url = f"http://{_HOST}:{port}"
-            yield RealServer(url, _ACCESS_KEY, _SECRET_KEY, name, strict(name))
+            yield f"http://{_HOST}:{port}"
         finally:
             _stop(process)
 

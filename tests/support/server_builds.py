@@ -1,9 +1,10 @@
-"""S3 servers of other projects, fetched and built once, below build/servers.
+"""Servers of other projects, fetched and built once, below build/servers.
 
     python -m tests.support.server_builds      all of them, before the tests need them
 
-Each version is pinned: Python packages by hash in servers/*.txt, Go modules by the checksum
-database of Go. What is there is not fetched again; a new version gets a new directory.
+Each version is pinned: Python packages by hash in servers/*.txt, jars in servers/*.sha256, Go
+modules by the checksum database of Go. What is there is not fetched again; a new version gets a
+new directory.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _LOCKS = Path(__file__).with_name("servers")
 _VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 # From 1.21 on Go fetches the newer Go that a module asks for.
 _USABLE_GO = (1, 21)
+# Of the plugin of Maven that fetches jars.
+_COPYING = "3.8.1"
 _BUILD_SECONDS = 900
 _LAST_LINES = 400
 
@@ -55,6 +58,32 @@ def ministack() -> Path:
         Unavailable: the package index is out of reach.
     """
     return _python_with("ministack") / "bin" / "python"
+
+
+def dynamodb_local() -> Path:
+    """The directory with its jars: the table service itself, as AWS gives it out for tests.
+
+    Raises:
+        Unavailable: Java or Maven is missing, or the repository is out of reach.
+    """
+    pom, sums = _LOCKS / "dynamodb-local.pom.xml", _LOCKS / "dynamodb-local.sha256"
+    lines = [line.split() for line in sums.read_text(encoding="utf-8").splitlines()]
+    wanted = {name: digest for digest, name in lines}
+
+    def build(directory: Path) -> None:
+        maven, java = shutil.which("mvn"), shutil.which("java")
+        if not maven or not java:
+            raise Unavailable("DynamoDB Local needs mvn and java")
+        copy = f"org.apache.maven.plugins:maven-dependency-plugin:{_COPYING}:copy-dependencies"
+        _run([maven, "-q", "-B", "-f", str(pom), copy, f"-DoutputDirectory={directory}"], {})
+        found = {
+            one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in directory.iterdir()
+        }
+        if found != wanted:
+            names = sorted(name for name, _ in found.items() ^ wanted.items())
+            raise Unavailable(f"what Maven fetched is not what {sums.name} says: {names[:5]}")
+
+    return _built(f"dynamodb-local-{_digest(sums.read_text(encoding='utf-8'))}", build)
 
 
 def _go() -> Path:
@@ -148,8 +177,8 @@ def _digest(text: str) -> str:
 
 def main() -> int:
     """Make all of them; 0 even where one is not to be had here, which is then said."""
-    for make in (ministack, versitygw):
-        what = f"{make.__name__}, an S3 server for the tests (the first time, a minute or two) ... "
+    for make in (ministack, versitygw, dynamodb_local):
+        what = f"{make.__name__}, a server for the tests (the first time, a minute or two) ... "
         # Beside other steps, the end is a line of its own; see scripts/step.sh.
         beside = bool(os.environ.get("BESIDE"))
         _say(f"{what}\n" if beside else what)

@@ -177,7 +177,7 @@ WRONG_VALUES = [
     ("cloudtrail_output", "line", '"document" or "lines"'),
     ("undelimited_output", "", '"lines" or "as_is"'),
     ("clean_up", "DELETE", '"keep" or "delete"'),
-    ("listing", "metadata", '"list" or "inventory"'),
+    ("listing", "metadata", '"list", "inventory" or "events"'),
     ("inventory_manifest_uri", "s3://bucket/manifest.csv", "manifest.json"),
     ("inventory_manifest_uri", "bucket/manifest.json", "manifest.json"),
     ("keep_runs_days", 14, "from 15"),

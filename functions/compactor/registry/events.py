@@ -141,7 +141,13 @@ def _of_bridge(document: Mapping[str, Any]) -> ObjectEvent | None:
 
 
 def _event(
-    happened: Happened, bucket: str, key: str, one: Mapping[str, Any], time: str, *, final: bool
+    happened: Happened,
+    bucket: object,
+    key: object,
+    one: Mapping[str, Any],
+    time: str,
+    *,
+    final: bool,
 ) -> ObjectEvent:
     size, etag = one.get("size", 0), str(one.get("eTag") or "").strip('"')
     sequencer = str(one.get("sequencer") or "")

@@ -105,6 +105,7 @@ def start_due(
         TransientStoreError: the table, or what starts runs, did not answer.
         InvalidInput: one of them may not be used.
     """
+    waiting = Waiting()
     for _ in range(_MOST_PASSED):
         batch = registry.batch(stream.name)
         waiting = waiting_in(stream, registry, batch.cut, now)
@@ -143,11 +144,16 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
         closes = head.newest + settings.open_partition_seconds
         items = registry.pending(stream.name, partition)
         ready = _Ready(settings.settle_seconds, cut, now, 0.0 if now < closes else closes)
+        empty = True
         for one in items:
+            empty = False
             if one.state is ItemState.PENDING:
                 found.objects += 1
                 found.bytes += one.size
                 ready.add(one)
+        if empty:
+            # Whoever marked the last of it died before it could say so.
+            registry.rest(stream.name, head, now)
         if now >= closes or ready.bytes >= full:
             ready.into(found)
     return found

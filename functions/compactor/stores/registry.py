@@ -324,7 +324,8 @@ class DynamoRegistry:
             found = self._client.get_item(
                 TableName=self._table, Key=_texts(key), ConsistentRead=True
             )
-        return found.get("Item")
+        item: Attributes | None = found.get("Item")
+        return item
 
     def _put(
         self, item: Attributes, condition: str, values: Attributes | None = None

@@ -1,0 +1,186 @@
+"""A world whose runs take what events told: sources, a queue, the table, and runs by name.
+
+Every record carries a number of its own, as in :mod:`tests.support.world`; whoever writes an object
+gets the messages that S3 would send, and delivers them as it likes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from compactor.clock import NoDeadline
+from compactor.discovery.divided import Part
+from compactor.discovery.work import WorkItem
+from compactor.registry.items import OPEN_STATES, Item
+from compactor.registry.registering import Registration, register
+from compactor.registry.starting import Looked, start_due
+from compactor.registry.streams import Stream, parse_streams
+from compactor.runs.earlier import open_earlier
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt
+from compactor.settings.settings import Settings
+from compactor.whole.begin import begin
+from tests.support.examples import NOW
+from tests.support.memory_registry import MemoryExecutions, MemoryRegistry
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.s3_events import notification
+from tests.support.world import records_in
+
+URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
+# Objects are taken at once, and partitions are never open: what a stream for freshness sets.
+AT_ONCE = {"settle_seconds": 0, "open_partition_seconds": 0}
+TABLE = "pending"
+
+
+class EventWorld:
+    """One stream, ``logs``, with a partition for each level below the source.
+
+    Args:
+        objects, bytes, seconds: thresholds.
+        given: of the runs.
+    """
+
+    def __init__(
+        self, *, objects: int = 2, bytes: int = 10**9, seconds: int = 600, **given: Any
+    ) -> None:
+        self.clock = ManualClock(NOW)
+        self.store = MemoryStore(self.clock)
+        self.registry = MemoryRegistry()
+        self.executions = MemoryExecutions(self.clock.now)
+        document = {**URIS, "depth": 1, **AT_ONCE, **given}
+        thresholds = {"objects": objects, "bytes": bytes, "seconds": seconds}
+        streams = [{"name": "logs", "input": document, **thresholds}]
+        self.stream: Stream = parse_streams(json.dumps(streams), TABLE)[0]
+        self.store.add_bucket("lake")
+        self.store.add_bucket("source")
+        self.born = self.registry.claim(self.stream.identity, self.clock.now())
+        self.records: set[int] = set()
+        self._next = count()
+        self._sequencer = count(1)
+
+    @property
+    def settings(self) -> Settings:
+        return self.stream.settings
+
+    def put(self, name: str, records: int = 2) -> str:
+        """Write a source with new records; returns the message about it."""
+        numbers = [next(self._next) for _ in range(records)]
+        self.records.update(numbers)
+        return self.write(name, "".join(f'{{"id": "record-{n}"}}\n' for n in numbers).encode())
+
+    def write(self, name: str, body: bytes, **given: Any) -> str:
+        """Write a source as it is; what was there before is no longer looked for."""
+        key = f"logs/{name}"
+        self.records -= set(self._records_at(key))
+        at = self.clock.now()
+        self.store.seed("source", key, body, last_modified=at)
+        head = self.store.head("source", key)
+        assert head is not None
+        sequencer = f"{next(self._sequencer):016X}"
+        told = {"etag": head.etag, "size": len(body), "time": at, "sequencer": sequencer}
+        return notification(key, **{**told, **given})
+
+    def remove(self, name: str) -> str:
+        """Delete a source; returns the message about it."""
+        key = f"logs/{name}"
+        # What a commit names already stays readable.
+        self.records -= set(self._records_at(key)) - set(self.destination())
+        self.store.remove("source", key)
+        sequencer = f"{next(self._sequencer):016X}"
+        given = {"sequencer": sequencer, "time": self.clock.now()}
+        return notification(key, "ObjectRemoved:Delete", **given)
+
+    def _records_at(self, key: str) -> Counter[int]:
+        there = self.store.contents("source", key).get(key)
+        return Counter() if there is None else records_in(there)
+
+    def deliver(self, *bodies: str) -> Registration:
+        """What the function does with a batch of messages."""
+        messages = ((f"m{n}", body) for n, body in enumerate(bodies))
+        return register(messages, [self.stream], self.registry, self.clock.now())
+
+    def sweep(self) -> Looked:
+        return start_due(self.stream, self.registry, self.executions, self.born, self.clock.now())
+
+    def run_started(self) -> list[Receipt]:
+        """Carry out all executions that were started, one after the other."""
+        return [one for name in list(self.executions.running) for one in self.run(name)]
+
+    def run(self, name: str) -> list[Receipt]:
+        """Carry out one execution to its end."""
+        items = self.begin(name)
+        found = [self.compact(name, item) for item in items]
+        if name in self.executions.running:
+            self.executions.end(name)
+        return found
+
+    def begin(self, run_id: str) -> Iterable[WorkItem]:
+        """Discovery of a run."""
+        at = self.clock.now()
+        found = begin(self.settings, run_id, self.store, at, at=self.table)
+        assert not isinstance(found, Part)
+        return found.in_full().items
+
+    def compact(self, run_id: str, item: WorkItem) -> Receipt:
+        """One worker does one partition."""
+        return record_partition(self.run_of(run_id, item), Counts())
+
+    def run_of(self, run_id: str, item: WorkItem) -> PartitionRun:
+        at = self.clock.now()
+        return PartitionRun(
+            item.partition,
+            self.settings,
+            self.store,
+            self.clock,
+            NoDeadline(),
+            run_id,
+            listing=open_earlier(self.settings, run_id, self.store, at, self.table),
+        )
+
+    def table(self, name: str) -> MemoryRegistry:
+        assert name == TABLE
+        return self.registry
+
+    def open_items(self) -> dict[str, Item]:
+        """What is pending or left, by key."""
+        found = [one for one in self.registry.items.values() if one.state in OPEN_STATES]
+        return {one.source.key: one for one in found}
+
+    def states(self) -> dict[str, str]:
+        """State of each key that is known."""
+        return {one.source.key: one.state.value for one in self.registry.items.values()}
+
+    def destination(self) -> Counter[int]:
+        return self._numbers("lake", "compacted/")
+
+    def check(self) -> None:
+        """No record twice in the destination, none in neither place."""
+        readable = self.destination()
+        doubled = {number for number, many in readable.items() if many > 1}
+        assert not doubled, f"records {doubled} are readable twice"
+        lost = self.records - set(readable) - set(self._numbers("source", ""))
+        assert not lost, f"records {lost} are gone"
+
+    def must_be_finished(self) -> None:
+        """Every record is readable once, and nothing is pending."""
+        self.check()
+        assert self.records <= set(self.destination())
+        assert self.open_items() == {}
+        # Late events of what is done have woken partitions up.
+        self.sweep()
+        assert list(self.registry.heads("logs")) == []
+
+    def _numbers(self, bucket: str, prefix: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for body in self.store.contents(bucket, prefix).values():
+            found += records_in(body)
+        return found
+
+    def lists_of_the_source(self) -> int:
+        """Pages of LIST below the source, but for the one look whether it may be read."""
+        calls = [one for one in self.store.calls if one.bucket == "source"]
+        return sum(one.name == "list_objects" for one in calls)
