@@ -32,8 +32,9 @@ class Office:
     def start_due(self, stream: Stream, now: float) -> Looked:
         """Start a run of a stream if one is due, and tell."""
         looked = start_due(stream, self.registry, self.executions, self.born[stream.name], now)
+        started = looked.started is not None
+        metrics.add_metric(name="ExecutionsStarted", unit=MetricUnit.Count, value=int(started))
         if looked.started is not None:
-            metrics.add_metric(name="ExecutionsStarted", unit=MetricUnit.Count, value=1)
             logger.info("started", stream=stream.name, execution=looked.started.arn)
         return looked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
@@ -9,22 +10,30 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from compactor.clock import SystemClock
 from compactor.registry.starting import Looked
 from compactor.registry.streams import Stream
+from compactor.whole.reconcile import Reconciliation, reconcile
 from compactor_handlers.events import Office, office
 from compactor_handlers.runtime import (
     SERVICE,
     Event,
     LambdaContext,
+    LambdaDeadline,
     logger,
     metrics,
+    store_for,
     traced,
 )
+
+# Kept of an invocation for the look that follows.
+_RESERVE_SECONDS = 60.0
 
 
 @logger.inject_lambda_context
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take anything; return what waits in each stream, and what was started.
+    """Take ``{"reconcile"?}``; return what waits in each stream, and what was started.
+
+    With ``reconcile`` true, what no event told of is registered first, as far as time allows.
 
     A stream whose look fails does not keep the others from theirs.
 
@@ -38,13 +47,29 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     swept = []
     for stream in here.streams:
         try:
-            swept.append(_swept(stream, here, now))
+            found = _reconciled(stream, context) if event.get("reconcile") else None
+            swept.append({**_swept(stream, here, now), "reconciled": found})
         except Exception as error:
             logger.exception("not swept", stream=stream.name)
             failed.append(error)
     if failed:
         raise failed[0]
     return {"streams": swept}
+
+
+def _reconciled(stream: Stream, context: LambdaContext) -> dict[str, Any]:
+    deadline = LambdaDeadline(context)
+    found = reconcile(
+        Reconciliation(
+            stream.settings,
+            store_for(stream.settings, context),
+            SystemClock().now(),
+            stop=lambda: deadline.remaining_seconds() < _RESERVE_SECONDS,
+        )
+    )
+    _count(stream, "ReconciledObjects", MetricUnit.Count, found.registered)
+    logger.info("reconciled", stream=stream.name, **asdict(found))
+    return asdict(found)
 
 
 def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:
@@ -56,10 +81,14 @@ def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:
         ("PendingBytes", MetricUnit.Bytes, waiting.bytes),
         ("OldestPendingSeconds", MetricUnit.Seconds, oldest),
     ):
-        with single_metric(name, unit, value, namespace=metrics.namespace) as one:
-            one.add_dimension("service", SERVICE)
-            one.add_dimension("stream", stream.name)
+        _count(stream, name, unit, value)
     return _told(stream, looked, oldest)
+
+
+def _count(stream: Stream, name: str, unit: MetricUnit, value: float) -> None:
+    with single_metric(name, unit, value, namespace=metrics.namespace) as one:
+        one.add_dimension("service", SERVICE)
+        one.add_dimension("stream", stream.name)
 
 
 def _told(stream: Stream, looked: Looked, oldest: float) -> dict[str, Any]:

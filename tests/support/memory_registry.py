@@ -203,5 +203,5 @@ class MemoryExecutions:
 
     def end(self, name: str) -> None:
         """An execution is over."""
-        del self.running[name]
+        self.running.pop(name, None)
         self.ended.add(name)

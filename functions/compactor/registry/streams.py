@@ -48,13 +48,14 @@ class PartitionScheme:
         self._pattern = settings.source.pattern
         self._date_format = settings.date_format
         dates = 0 if settings.date_format is None else len(wildcards_of(settings.date_format))
-        self._levels = len(self._pattern) + (dates or settings.depth)
+        #: Below the source, that name a partition.
+        self.levels = len(self._pattern) + (dates or settings.depth)
         self._dates = re.compile(_expression(settings.date_format or ""))
 
     @property
     def text(self) -> str:
         """The same for the same partitions."""
-        return f"{'/'.join(self._pattern)}|{self._date_format}|{self._levels}"
+        return f"{'/'.join(self._pattern)}|{self._date_format}|{self.levels}"
 
     def partition(self, bucket: str, key: str) -> Partition | None:
         """The partition that holds a key; None for a key that none holds."""
@@ -62,8 +63,8 @@ class PartitionScheme:
         if bucket != root.bucket or not key.startswith(root.prefix):
             return None
         segments = key[len(root.prefix) :].split("/")
-        levels = segments[: self._levels]
-        if len(segments) <= self._levels or not self._fit(levels):
+        levels = segments[: self.levels]
+        if len(segments) <= self.levels or not self._fit(levels):
             return None
         path = "".join(f"{level}/" for level in levels)
         if len(path.encode("utf-8", "surrogatepass")) > _LONGEST_PATH_BYTES:
