@@ -7,10 +7,10 @@ choices alone, and can be played again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
@@ -79,12 +79,24 @@ class Inline:
             done.set_exception(error)
         return done
 
+    def map(self, work: Callable[..., Any], /, *given: Iterable[Any]) -> Iterator[Any]:
+        yield from map(work, *given)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def shutdown(self, *_: object, **__: object) -> None:
         pass
 
 
 @contextmanager
 def without_threads() -> Iterator[None]:
-    """For the length of the block the product's writers use no threads."""
-    with patch("compactor.outputs.pending.ThreadPoolExecutor", Inline):
+    """For the length of the block the product's writers and publishers use no threads."""
+    with (
+        patch("compactor.outputs.pending.ThreadPoolExecutor", Inline),
+        patch("compactor.tables.leftover.ThreadPoolExecutor", Inline),
+    ):
         yield

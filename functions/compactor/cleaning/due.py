@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from compactor import layout
+from compactor.catalogs.opening import open_catalog
 from compactor.cleaning import decide as cleanup
 from compactor.cleaning import proof
 from compactor.cleaning.decide import Entry, Survey
@@ -27,6 +29,7 @@ from compactor.log.whole import not_whole, outputs_there
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.settings.settings import Settings
+from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
 
 CLOUDTRAIL_WARNING = (
     "sources of CloudTrail: aws cloudtrail validate-logs needs the originals, so validate them"
@@ -45,6 +48,7 @@ class CleanUpRun:
         reserve_seconds: with less than this left, or less than the longest commit took, no
             further commit is begun; but one is, in every call.
         on_entry: told after each entry that was dealt with.
+        open_catalog: opens the destination's table, where it has one.
     """
 
     path: str
@@ -56,6 +60,7 @@ class CleanUpRun:
     only: Mapping[int, str] | None = None
     reserve_seconds: float = 30.0
     on_entry: Callable[[], None] = lambda: None
+    open_catalog: OpenCatalog = open_catalog
 
     @property
     def partition(self) -> Partition:
@@ -141,8 +146,28 @@ def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Ite
             yield entry
 
 
-def examine(run: CleanUpRun, log: StoredLog, entry: Entry) -> Examined | None:
-    """Decide about one entry; None when retention has not passed by the store's clock.
+def with_table(
+    run: CleanUpRun, entries: Iterable[Entry]
+) -> Iterator[tuple[Entry, TableProof | None]]:
+    """Entries, and the table as it was before the first of them; not looked at without any.
+
+    Raises:
+        IntegrityError: the table is not what it was: nothing may be deleted.
+    """
+    table: TableProof | None = None
+    for number, entry in enumerate(entries):
+        if not number:
+            table = look_at_table(run.settings, run.store, run.open_catalog)
+        yield entry, table
+
+
+def examine(
+    run: CleanUpRun, log: StoredLog, entry: Entry, table: TableProof | None = None
+) -> Examined | None:
+    """Decide about one entry; None when its sources are still to be kept.
+
+    That is while retention has not passed by the store's clock, or the output is not in the
+    destination's table yet.
 
     Raises:
         IntegrityError: the entry is not what it was when the log was read.
@@ -153,12 +178,20 @@ def examine(run: CleanUpRun, log: StoredLog, entry: Entry) -> Examined | None:
     sources = cleanup.own_sources(commit, run.settings.source) if entry.valid else ()
     if entry.valid and commit.sources and not sources:
         return Examined(commit, elsewhere=True)
-    return _examine_output(run, log, entry, Examined(commit, sources))
+    waits = table is not None and not table.has(run.path, entry.sequence)
+    if sources and commit.output is not None and waits:
+        return None
+    return _examine_output(_Look(run, log, table), entry, Examined(commit, sources))
 
 
-def _examine_output(
-    run: CleanUpRun, log: StoredLog, entry: Entry, found: Examined
-) -> Examined | None:
+class _Look(NamedTuple):
+    run: CleanUpRun
+    log: StoredLog
+    table: TableProof | None
+
+
+def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
+    run, log = look.run, look.log
     # Sources without any content have no output; nothing of them can be lost.
     output = found.commit.output if found.sources else None
     head = None if output is None else run.store.head(output.bucket, output.key)
@@ -173,8 +206,8 @@ def _examine_output(
     if found.sources:
         try:
             if output is not None:
-                _prove(run, found.commit, output, head)
-            _prove_origins(run, log, found.commit)
+                _prove(look, found.commit, output, head)
+            _prove_origins(look, found.commit)
         except IntegrityError as error:
             where = f"{run.path or '(root)'} commit {entry.sequence}"
             return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
@@ -191,15 +224,25 @@ def _is_held(run: CleanUpRun, commit: Commit) -> bool:
     )
 
 
-def _prove(run: CleanUpRun, commit: Commit, output: Output, head: ObjectHead | None) -> None:
+def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None) -> None:
+    run = look.run
     if head is None:
-        raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+        return _require_in_table(look, commit, output)
     proven = run.only[commit.sequence] if run.only is not None else ""
-    proof.prove(commit, output, head, run.store, proven)
+    return proof.prove(commit, output, head, run.store, proven)
 
 
-def _prove_origins(run: CleanUpRun, log: StoredLog, commit: Commit) -> None:
+def _require_in_table(look: _Look, commit: Commit, output: Output) -> None:
+    """An output that is gone is the table's own doing, where the table has its rows."""
+    if look.table is None or not look.table.has(look.run.path, commit.sequence):
+        raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+    look.table.require_rows()
+    proof.prove_account(output, look.run.store)
+
+
+def _prove_origins(look: _Look, commit: Commit) -> None:
     """What came again goes only while the output that has its content is proven as well."""
+    run, log = look.run, look.log
     for sequence in sorted({one.of for one in commit.again}):
         if sequence not in log.entries:
             raise IntegrityError(f"commit {sequence}, which has the content of sources, is gone")
@@ -212,8 +255,9 @@ def _prove_origins(run: CleanUpRun, log: StoredLog, commit: Commit) -> None:
             output = origin.output
             head = run.store.head(output.bucket, output.key)
             if head is None:
-                raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
-            proof.prove(origin, output, head, run.store)
+                _require_in_table(look, origin, output)
+            else:
+                proof.prove(origin, output, head, run.store)
 
 
 def _head_of(run: CleanUpRun, log: StoredLog, entry: Entry) -> ObjectHead:

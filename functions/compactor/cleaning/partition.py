@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from compactor.cleaning import decide as cleanup
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.decide import Deleted, Entry
-from compactor.cleaning.due import CLOUDTRAIL_WARNING, CleanUpRun, Examined, candidates, examine
+from compactor.cleaning.due import (
+    CLOUDTRAIL_WARNING,
+    CleanUpRun,
+    Examined,
+    candidates,
+    examine,
+    with_table,
+)
 from compactor.cleaning.orphans import find_orphans
 from compactor.cleaning.receipts import CleanUpReceipt, held_line
 from compactor.cleaning.records import write_record
@@ -74,8 +81,8 @@ def decide(run: CleanUpRun) -> Decision:
     try:
         log = run.list_log()
         entries = run.survey(log).entries
-        for entry in candidates(run, entries):
-            examined = examine(run, log, entry)
+        for entry, table in with_table(run, candidates(run, entries)):
+            examined = examine(run, log, entry, table)
             if examined is not None:
                 _add(decision, examined)
             run.on_entry()
@@ -171,11 +178,11 @@ def _go_through(
     """Deal with one entry after the other; False when time ran out."""
     # The first is begun in any case, so that every call comes further.
     needed = 0.0
-    for entry in candidates(run, entries, receipt.counts.through):
+    for entry, table in with_table(run, candidates(run, entries, receipt.counts.through)):
         if needed and run.deadline.remaining_seconds() < needed:
             return False
         started = run.clock.now()
-        examined = examine(run, log, entry)
+        examined = examine(run, log, entry, table)
         if examined is not None:
             _carry_out(run, receipt, log, examined)
         receipt.counts.through = entry.sequence

@@ -56,6 +56,7 @@ from compactor.runs.registered import NamedBy, settle_registered
 from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
+from compactor.tables.proof import is_given
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
@@ -353,6 +354,10 @@ class PartitionProgress:
         except UploadLost:
             with rebuilding.unless_replaced(commit, self.run, self.state):
                 repaired = withdraw(commit, self.run.store)
+            # A table deletes what it was given once it has the rows elsewhere.
+            path = self.run.partition.path
+            if is_given(self.run.settings, self.run.store, path, commit.sequence):
+                repaired = False
             if repaired:
                 self._replace(commit)
         else:

@@ -14,6 +14,7 @@ from compactor.formats import spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -26,6 +27,8 @@ from compactor.settings.windows import (
 __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
+# Directories that Delta keeps things of its own in.
+_DELTA_OWN = ("_delta", "_change_data")
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -63,6 +66,8 @@ class Settings(RunFields):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
+        if values["table"] is not None:
+            values["output_format"] = "parquet"
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
@@ -72,6 +77,7 @@ class Settings(RunFields):
         _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
+        _check_table(settings)
         return settings
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,6 +112,11 @@ class Settings(RunFields):
     def state(self) -> S3Uri:
         """Where the commit log and the run's own records go."""
         return S3Uri.parse("s3_state_uri", self.s3_state_uri)
+
+    @property
+    def table_address(self) -> TableAddress | None:
+        """Where the table is; None without one."""
+        return None if self.table is None else parse_table(self.table)
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
         """First instant of the window and first instant after it; None where there is none.
@@ -272,3 +283,36 @@ def _check_parquet(settings: Settings) -> None:
     if settings.parquet_schema is not None and not converted:
         accepted = "no schema unless output_format is parquet and the sources are not"
         raise InvalidInput("parquet_schema", settings.parquet_schema, accepted)
+
+
+def _check_table(settings: Settings) -> None:
+    address = settings.table_address
+    if address is None:
+        if settings.table_partitioning:
+            accepted = "an empty list unless table is given"
+            raise InvalidInput("table_partitioning", list(settings.table_partitioning), accepted)
+        return
+    location = address.location
+    if location is None:
+        # The catalog knows it, and is asked before anything goes into the table.
+        return
+    for name, place in (("source", settings.source.root), ("state", settings.state)):
+        if location.overlaps(place):
+            accepted = f"a table that neither contains the {name} {place.uri} nor lies in it"
+            raise InvalidInput("table", settings.table, accepted)
+    _check_delta_destination(settings, location)
+
+
+def _check_delta_destination(settings: Settings, location: S3Uri) -> None:
+    """Readers find a Delta table's files below it, and VACUUM passes over names that begin so."""
+    destination = settings.destination
+    inside = destination.bucket == location.bucket
+    inside = inside and destination.prefix.startswith(f"{location.prefix}_")
+    first = destination.prefix.removeprefix(location.prefix).partition("/")[0]
+    if not inside or first.startswith(_DELTA_OWN):
+        raise InvalidInput(
+            "s3_destination_uri",
+            settings.s3_destination_uri,
+            f"a prefix such as {location.uri}_compacted/ for this Delta table: below it, where a"
+            " directory whose name begins with _ keeps VACUUM away",
+        )

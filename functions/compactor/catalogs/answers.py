@@ -1,0 +1,72 @@
+"""What catalogs answer, in this project's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError
+from compactor.shown import visible
+
+# Names, because each library has its own classes, and not all libraries are there.
+_LATER = frozenset(
+    {
+        "CommitStateUnknownException",
+        "ServerError",
+        "ServiceUnavailableError",
+        "TooManyRequestsError",
+        # SQLAlchemy: a catalog that another process has locked.
+        "OperationalError",
+        # botocore, requests and urllib3.
+        "ConnectTimeoutError",
+        "ConnectionClosedError",
+        "ConnectionError",
+        "EndpointConnectionError",
+        "ReadTimeoutError",
+        "SSLError",
+        "Timeout",
+    }
+)
+_DENIED = frozenset({"ForbiddenError", "UnauthorizedError", "AuthorizationExpiredError"})
+_DENIED_CODES = ("AccessDenied", "UnauthorizedOperation", "ExpiredToken", "InvalidSignature")
+_LATER_CODES = ("Throttl", "InternalService", "OperationTimeout", "ServiceUnavailable", "TooMany")
+
+
+@contextmanager
+def translated(table: str) -> Iterator[None]:
+    """Turn what a catalog's library raises of the weather and of rights into our errors.
+
+    What it says of the table itself passes.
+
+    Args:
+        table: its address.
+    """
+    try:
+        yield
+    except CompactorError:
+        raise
+    except Exception as error:
+        found = _judged(error, table)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _judged(error: Exception, table: str) -> CompactorError | None:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    code = _code(error)
+    told = visible(" ".join(str(error).split()))
+    if names & _DENIED or code.startswith(_DENIED_CODES):
+        return InvalidInput("permission", f"{table}: {told}", "a role that may use this table")
+    if "NoCredentialsError" in names or "PartialCredentialsError" in names:
+        return InvalidInput("credentials", told, "AWS credentials as boto3 finds them")
+    if names & _LATER or code.startswith(_LATER_CODES):
+        return TransientStoreError(f"{table}: {told}")
+    return None
+
+
+def _code(error: Exception) -> str:
+    """What AWS calls it; empty where it is no answer of AWS."""
+    response = getattr(error, "response", None)
+    found = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
+    return str(found)

@@ -1,0 +1,145 @@
+"""Whether the columns of outputs fit those of a Delta table, and what its log says of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import Schema
+from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, StructType
+
+from compactor.catalogs.parquet import require_signed, spread
+from compactor.errors import InvalidInput
+
+_Type = ArrayType | MapType | PrimitiveType | StructType
+_LONGEST_TEXT = 64
+
+
+class _Misfit(NamedTuple):
+    column: str
+    output: str
+    table: str
+
+
+def delta_schema(schema: pa.Schema, where: str) -> Schema:
+    """The columns of an output as Delta has them.
+
+    Raises:
+        InvalidInput: Delta has no such type.
+    """
+    for one in schema:
+        try:
+            require_signed(one.type)
+            Schema.from_arrow(pa.schema([one]))
+        except Exception:
+            accepted = (
+                f"outputs with types that Delta has; {where}: column {one.name} is {one.type}"
+            )
+            raise InvalidInput("table", "delta", accepted) from None
+    return Schema.from_arrow(schema)
+
+
+def require_fit(table: Schema, output: Schema, where: str, *, evolve: bool) -> None:
+    """Refuse what does not fit.
+
+    Args:
+        table: its columns.
+        output: its columns.
+        where: the output, for a person.
+        evolve: columns that the table has not may be added, outermost ones.
+
+    Raises:
+        InvalidInput: names the first column and both types.
+    """
+    for one in _misfits(table.fields, output.fields, ""):
+        if one.table or (evolve and "." in one.column):
+            there = one.table or "not there"
+            accepted = (
+                f"outputs that fit the table; column {one.column} is {one.output} in {where}, and"
+                f" {there} in the table"
+            )
+            raise InvalidInput("table", one.column, accepted)
+        if not evolve:
+            accepted = (
+                f'"add_columns", or outputs without column {one.column} ({one.output}), which'
+                f" {where} has and the table has not"
+            )
+            raise InvalidInput("schema_evolution", "refuse", accepted)
+
+
+def merged(table: Schema, output: Schema) -> Schema:
+    """The columns of the table, and those that it has not."""
+    known = {one.name for one in table.fields}
+    more = [one for one in output.fields if one.name not in known]
+    return Schema([*table.fields, *more]) if more else table
+
+
+def _misfits(table: list[Field], output: list[Field], path: str) -> Iterator[_Misfit]:
+    names = {one.name: one for one in table}
+    lower = {one.name.lower(): one.name for one in table}
+    for one in output:
+        column = f"{path}{one.name}"
+        there = names.get(one.name)
+        if there is not None:
+            yield from _unlike(there.type, one.type, column)
+        elif one.name.lower() in lower:
+            yield _Misfit(column, _name(one.type), f"called {lower[one.name.lower()]}")
+        else:
+            yield _Misfit(column, _name(one.type), "")
+    for one in table:
+        if not one.nullable:
+            yield _Misfit(f"{path}{one.name}", "without a value in some rows", "required")
+
+
+def _unlike(table: _Type, output: _Type, column: str) -> Iterator[_Misfit]:
+    if isinstance(table, StructType) and isinstance(output, StructType):
+        yield from _misfits(table.fields, output.fields, f"{column}.")
+    elif isinstance(table, ArrayType) and isinstance(output, ArrayType):
+        yield from _unlike(table.element_type, output.element_type, f"{column}.element")
+    elif isinstance(table, MapType) and isinstance(output, MapType):
+        yield from _unlike(table.key_type, output.key_type, f"{column}.key")
+        yield from _unlike(table.value_type, output.value_type, f"{column}.value")
+    elif _name(table) != _name(output):
+        yield _Misfit(column, _name(output), _name(table))
+
+
+def _name(kind: _Type) -> str:
+    return str(kind.type)
+
+
+def statistics_of(footer: Any) -> str:
+    """What Delta's log keeps of a file, in JSON: rows, and of plain columns nulls and range.
+
+    Only of whole numbers, dates and short texts: their ranges are what Parquet has.
+    """
+    nulls: dict[str, int] = {}
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    for one in footer.schema.to_arrow_schema():
+        if pa.types.is_nested(one.type):
+            continue
+        found = spread(footer, one.name)
+        if found is None:
+            continue
+        nulls[one.name] = found.nulls
+        values = _as_json(found.least), _as_json(found.greatest)
+        if None not in values:
+            least[one.name], greatest[one.name] = values
+    document = {
+        "numRecords": footer.num_rows,
+        "minValues": least,
+        "maxValues": greatest,
+        "nullCount": nulls,
+    }
+    return json.dumps(document)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None

@@ -1,0 +1,278 @@
+"""Iceberg tables, by pyiceberg (0.12): in Glue, behind a REST catalog, or in one of this machine.
+
+A commit is one transaction: new columns, the data files, and two properties of the table,
+
+    s3-compactor.<log id>.last       up to which entry of the table log it has everything
+    s3-compactor.<log id>.snapshot   id and sequence number of the snapshot that says so
+
+It is conditional on the snapshot that the table was read with. The library's own retry is off: it
+would add the files to whatever it finds, without a look at ``last``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import IdentityTransform
+
+from compactor.catalogs.answers import translated
+from compactor.catalogs.columns import iceberg_schema, misfits, require_fit
+from compactor.catalogs.data_files import data_file_of
+from compactor.catalogs.file_io import properties_of
+from compactor.catalogs.parquet import Footers, schemas_of
+from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.tables import TableAddress
+from compactor.tables.history import Snapshot, rolled_back
+from compactor.tables.port import TableFile, TableState
+
+#: What pyiceberg's configuration and environment call the catalog.
+CATALOG_NAME = "compactor"
+PREFIX = "s3-compactor."
+_FIRST_FIELD_ID = 1000
+_SPEC_ID = 0
+
+
+class IcebergCatalog:
+    """Implements :class:`compactor.tables.port.TableCatalog`.
+
+    Args:
+        address: of the table.
+        settings: of the run.
+        store: where outputs and the table's metadata are.
+        catalog: in place of the one that the address names.
+    """
+
+    def __init__(
+        self,
+        address: TableAddress,
+        settings: Settings,
+        store: ObjectStore,
+        catalog: Catalog | None = None,
+    ) -> None:
+        self._address = address
+        self._settings = settings
+        self._store = store
+        self._footers = Footers(store)
+        self._opened = catalog
+        self._log_id = ""
+
+    @property
+    def address(self) -> str:
+        return self._address.text
+
+    @property
+    def _catalog(self) -> Catalog:
+        if self._opened is None:
+            given = {"type": self._address.kind, **properties_of(self._store)}
+            if self._address.uri:
+                given["uri"] = self._address.uri
+            with translated(self.address):
+                self._opened = load_catalog(CATALOG_NAME, **given)
+        return self._opened
+
+    def load(self, log_id: str) -> TableState | None:
+        self._log_id = log_id
+        try:
+            with translated(self.address):
+                table = self._catalog.load_table(self._address.name)
+        except NoSuchIcebergTableError:
+            accepted = "an Iceberg table, or a name that is free"
+            raise InvalidInput("table", self.address, accepted) from None
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        return self._state(table)
+
+    def _state(self, table: Table) -> TableState:
+        current = table.metadata.current_snapshot()
+        last = self._number(table.metadata)
+        summary = current.summary if current is not None else None
+        rows = summary["total-records"] if summary is not None else None
+        return TableState(
+            uuid=str(table.metadata.table_uuid),
+            location=table.metadata.location,
+            last=last,
+            version=f"snapshot {current.snapshot_id}" if current is not None else "no snapshot",
+            rows=0 if current is None else None if rows is None else int(rows),
+            fault=self._fault(table.metadata) if last else "",
+            handle=table,
+        )
+
+    def _number(self, metadata: TableMetadata) -> int:
+        text = metadata.properties.get(f"{PREFIX}{self._log_id}.last", "0")
+        if not text.isdecimal():
+            raise IntegrityError(
+                f"{self.address} has property {PREFIX}{self._log_id}.last = {text!r}, which is no"
+                " number: somebody changed it"
+            )
+        return int(text)
+
+    def _fault(self, metadata: TableMetadata) -> str:
+        """Why the snapshot that said so is no longer part of the table."""
+        text = metadata.properties.get(f"{PREFIX}{self._log_id}.snapshot", "")
+        ours, _, sequence = text.partition(":")
+        if not ours.isdecimal() or not sequence.isdecimal():
+            return f"its property {PREFIX}{self._log_id}.snapshot is {text!r}"
+        known = {
+            one.snapshot_id: Snapshot(one.parent_snapshot_id, one.sequence_number or 0)
+            for one in metadata.snapshots
+        }
+        current = metadata.current_snapshot()
+        return rolled_back(
+            known, current.snapshot_id if current else None, int(ours), int(sequence)
+        )
+
+    def create(self, files: Sequence[TableFile]) -> None:
+        schema = self._schema_of(files)
+        spec = self._spec(schema)
+        given = (self._address.name, schema)
+        try:
+            with translated(self.address):
+                if self._address.kind == "sql":
+                    with suppress(NamespaceAlreadyExistsError):
+                        self._catalog.create_namespace(self._address.name[:-1])
+                try:
+                    self._catalog.create_table(*given, partition_spec=spec)
+                except ValueError:
+                    # Neither the catalog nor the namespace says where its tables lie.
+                    self._catalog.create_table(
+                        *given, partition_spec=spec, location=self._usual_location
+                    )
+        except TableAlreadyExistsError as error:
+            raise TableConflict(str(error)) from error
+        except NoSuchNamespaceError:
+            accepted = "a database, or namespace, that is there"
+            raise InvalidInput("table", self.address, accepted) from None
+
+    @property
+    def _usual_location(self) -> str:
+        destination = self._settings.destination
+        return f"s3://{destination.bucket}/{destination.prefix.rstrip('/')}.table"
+
+    def _schema_of(self, files: Sequence[TableFile]) -> Schema:
+        """All columns of these files.
+
+        Raises:
+            InvalidInput: a column has different types in them, or one that Iceberg has not.
+        """
+        found = self._schemas(files)
+        made = Schema(*found[0][1].fields)
+        for where, schema in found[1:]:
+            more = list(misfits(made.as_struct(), schema.as_struct()))
+            require_fit(more, where, evolve=True)
+            names = {one.column for one in more if "." not in one.column}
+            if len(names) < len(more):
+                accepted = f"outputs whose nested columns are alike; {where} has {more[0].column}"
+                raise InvalidInput("table", self.address, accepted)
+            made = Schema(*made.fields, *(one for one in schema.fields if one.name in names))
+        return assign_fresh_schema_ids(made)
+
+    def _spec(self, schema: Schema) -> PartitionSpec:
+        names = self._settings.table_partitioning
+        if not names:
+            return UNPARTITIONED_PARTITION_SPEC
+        fields: list[PartitionField] = []
+        for number, name in enumerate(names):
+            column = next((one for one in schema.fields if one.name == name), None)
+            if column is None or not column.field_type.is_primitive:
+                known = ", ".join(one.name for one in schema.fields if one.field_type.is_primitive)
+                raise InvalidInput("table_partitioning", name, f"one of the columns {known}")
+            fields.append(
+                PartitionField(column.field_id, _FIRST_FIELD_ID + number, IdentityTransform(), name)
+            )
+        return PartitionSpec(*fields, spec_id=_SPEC_ID)
+
+    def _schemas(self, files: Sequence[TableFile]) -> list[tuple[str, Schema]]:
+        """The different schemas of files, each with the URI of the first that has it."""
+        found = schemas_of(self._footers.of(files))
+        return [
+            (files[number].uri, iceberg_schema(schema, files[number].uri))
+            for number, schema in found
+        ]
+
+    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
+        metadata = _handle(table).metadata
+        schema = metadata.schema().as_struct()
+        for where, one in self._schemas(files):
+            require_fit(list(misfits(schema, one.as_struct())), where, evolve=evolve)
+        for file, footer in zip(files, self._footers.of(files), strict=True):
+            data_file_of(file, footer, metadata)
+
+    def append(
+        self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
+    ) -> str:
+        handle = _handle(table)
+        if self._state(handle).version != table.version:
+            # pyiceberg moves its handle on with a commit of its own.
+            raise TableConflict(f"{self.address} is not at {table.version} any more")
+        # On this handle alone: no update of ours carries it into the table.
+        handle.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
+        footers = self._footers.of(files)
+        try:
+            with translated(self.address):
+                transaction = handle.transaction()
+                self._evolve(transaction, files, evolve=evolve)
+                self._add(transaction, list(zip(files, footers, strict=True)), number)
+                made = transaction.table_metadata.current_snapshot()
+                transaction.commit_transaction()
+        except (CommitFailedException, ValidationError) as error:
+            raise TableConflict(str(error)) from error
+        self._footers.forget()
+        return f"snapshot {made.snapshot_id}" if made is not None else ""
+
+    def _evolve(
+        self, transaction: Transaction, files: Sequence[TableFile], *, evolve: bool
+    ) -> None:
+        """The columns that the table has not, and names for all: our files have no ids."""
+        for where, schema in self._schemas(files):
+            known = transaction.table_metadata.schema().as_struct()
+            found = list(misfits(known, schema.as_struct()))
+            require_fit(found, where, evolve=evolve)
+            if found:
+                with transaction.update_schema() as update:
+                    update.union_by_name(assign_fresh_schema_ids(schema))
+        metadata = transaction.table_metadata
+        if metadata.name_mapping() is None:
+            names = metadata.schema().name_mapping.model_dump_json()
+            transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
+
+    def _add(
+        self, transaction: Transaction, files: Sequence[tuple[TableFile, Any]], number: int
+    ) -> None:
+        token = f"{PREFIX}{self._log_id}"
+        summary = {f"{token}.last": str(number)}
+        metadata = transaction.table_metadata
+        with transaction.update_snapshot(snapshot_properties=summary).fast_append() as producer:
+            for file, footer in files:
+                producer.append_data_file(data_file_of(file, footer, metadata))
+        made = transaction.table_metadata.current_snapshot()
+        if made is None or made.sequence_number is None:
+            accepted = "an Iceberg table of format version 2 or later"
+            raise InvalidInput("table", self.address, accepted)
+        said = {
+            f"{token}.last": str(number),
+            f"{token}.snapshot": f"{made.snapshot_id}:{made.sequence_number}",
+        }
+        transaction.set_properties(said)
+
+
+def _handle(table: TableState) -> Table:
+    assert isinstance(table.handle, Table)  # noqa: S101 - made by load
+    return table.handle

@@ -1,0 +1,43 @@
+"""Which catalog a table is in."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from compactor.errors import InvalidInput
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.tables import DELTA
+from compactor.tables.port import TableCatalog
+
+_MODULES = {"iceberg": "pyiceberg", "delta": "deltalake"}
+
+
+def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
+    """The catalog of the table that settings name; nothing is asked of it yet.
+
+    Args:
+        settings: of the run; they name a table.
+        store: where outputs and the table's files are.
+
+    Raises:
+        InvalidInput: there is none, or what it takes is not installed.
+    """
+    address = settings.table_address
+    if address is None:
+        raise InvalidInput("table", None, "the address of a table")
+    extra = "delta" if address.kind == DELTA else "iceberg"
+    _require(extra, address.text)
+    if extra == "delta":
+        from compactor.catalogs.delta import DeltaCatalog  # noqa: PLC0415 - one of two extras
+
+        return DeltaCatalog(address, settings, store)
+    from compactor.catalogs.iceberg import IcebergCatalog  # noqa: PLC0415 - one of two extras
+
+    return IcebergCatalog(address, settings, store)
+
+
+def _require(extra: str, table: str) -> None:
+    if find_spec(_MODULES[extra]) is None:
+        accepted = f"no table, or more than the base install: pip install 's3-compactor[{extra}]'"
+        raise InvalidInput("table", table, accepted)

@@ -1,0 +1,496 @@
+"""Schedules with a table: workers of two partitions, publishers, clean-ups, and what others do.
+
+Others append to the table, compact it and expire its snapshots, which deletes outputs, in between
+of any two requests; every request to S3 and to the catalog may crash, fail or lose its answer.
+What a query of the table finds is looked at after each of them: no record twice, none that is
+neither in its source nor in the table. In the end each record is in the table once, its source is
+gone, and a further publisher and clean-up find nothing to do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from unittest.mock import patch
+
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.clock import NoDeadline
+from compactor.errors import CompactorError, TransientStoreError
+from compactor.model import Partition
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
+from compactor.tables.publish import Publishing, record_publish
+from tests.simulation.choices import Choices
+from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard, faults_of
+from tests.simulation.ledger import LAKE, SOURCE, Violation, records_in
+from tests.simulation.processes import Process, without_threads
+from tests.simulation.schedule import Outcome
+from tests.simulation.story import told
+from tests.support.examples import NOW, settings
+from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
+from tests.support.memory_tables import (
+    ADDRESS,
+    DeltaTable,
+    IcebergTable,
+    MemoryCatalog,
+    TableGuard,
+)
+
+_DAY = 86_400.0
+_PARTITIONS = tuple(Partition(SOURCE, f"logs/{name}/", f"{name}/") for name in "ab")
+_TURNS = 140
+_FAULT_RATES = (0.0, 0.01, 0.04, 0.12)
+_EVENT_RATE = 0.09
+_SWITCH_RATE = 0.3
+_MOST_PROCESSES = 4
+_CALLS_TO_REST = 8
+_BATCH = 100
+_FOREIGN = 1_000_000
+_LOST = frozenset({Fault.LOST_ANSWER, Fault.TIME_OUT, Fault.TRUNCATED})
+_DEAD = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
+_DONE = _LOST | {Fault.NONE, Fault.CRASH_AFTER}
+_WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
+
+
+class TableWorld:
+    """The store, a table, and who works on them."""
+
+    def __init__(
+        self, choices: Choices, without: frozenset[Guard], left_out: frozenset[TableGuard]
+    ) -> None:
+        self.clock = ManualClock(NOW)
+        self.s3 = MemoryStore(self.clock, page_size=PAGE_SIZE)
+        for bucket in (SOURCE, LAKE):
+            self.s3.add_bucket(bucket)
+        given = settings(
+            clean_up="delete", retention_days=1, settle_seconds=0, open_partition_seconds=0
+        )
+        self.settings = replace(given, table=ADDRESS)
+        self.table = choices.one_of((IcebergTable, DeltaTable))(self.s3, records_in)
+        self.written: set[int] = set()
+        self.foreign = 0
+        self._without = without
+        self._left_out = left_out
+        self._next = 0
+        self._names = itertools.count(1)
+
+    # Sources.
+
+    def arrive(self, partition: Partition) -> str:
+        name = f"{partition.prefix}{next(self._names)}.json"
+        lines = [f'{{"a":"record-{self._next + n}"}}\n' for n in range(2)]
+        self.written |= {self._next, self._next + 1}
+        self._next += 2
+        self.s3.seed(SOURCE, name, "".join(lines).encode())
+        return f"a producer puts {name}"
+
+    # What others do to the table.
+
+    def append_foreign(self) -> str:
+        self.table.append_foreign([_FOREIGN + self.foreign])
+        self.foreign += 1
+        return "somebody else appends to the table"
+
+    def rewrite(self) -> str:
+        self.table.rewrite()
+        return "the table is compacted"
+
+    def expire(self) -> str:
+        self.table.expire()
+        return "the table's snapshots expire"
+
+    def rewrite_and_expire(self) -> str:
+        self.rewrite()
+        self.expire()
+        return "the table is compacted, and its snapshots expire"
+
+    # Processes.
+
+    def worker(self, partition: Partition) -> Process:
+        run_id = f"run-{next(self._names)}"
+
+        def work() -> object:
+            run = PartitionRun(
+                partition, self.settings, self._client(process), self.clock, NoDeadline(), run_id
+            )
+            return record_partition(run, Counts())
+
+        process = Process(f"worker of {partition.path} ({run_id})", work)
+        return process
+
+    def publisher(self) -> Process:
+        run_id = f"publisher-{next(self._names)}"
+
+        def work() -> object:
+            publishing = Publishing(
+                self.settings,
+                self._client(process),
+                self._catalog(process),
+                self.clock,
+                NoDeadline(),
+                run_id,
+                entry_outputs=2,
+                commit_outputs=3,
+                pause=lambda _: None,
+            )
+            return record_publish(publishing)
+
+        process = Process(run_id, work)
+        return process
+
+    def cleaner(self, partition: Partition) -> Process:
+        run_id = f"clean-up-{next(self._names)}"
+
+        def work() -> object:
+            client = self._client(process)
+            run = CleanUpRun(
+                partition.path,
+                self.settings,
+                client,
+                self.clock,
+                NoDeadline(),
+                run_id,
+                open_catalog=lambda *_: self._catalog(process),
+            )
+            before = clean_up_receipts.earlier(self.settings, run_id, partition, client)
+            return record_clean_up(run, before)
+
+        process = Process(f"{run_id} of {partition.path}", work)
+        return process
+
+    def _client(self, process: Process) -> Client:
+        return Client(self.s3, process.ask, self._without)
+
+    def _catalog(self, process: Process) -> MemoryCatalog:
+        dead = False
+
+        def ask(name: str, request: Callable[[], object]) -> object:
+            nonlocal dead
+            if dead:
+                raise Crashed("already dead")
+            call = Call(name, "catalog", ADDRESS)
+            fault = process.ask(call)
+            dead = fault in _DEAD
+            answer = request() if fault in _DONE else None
+            if dead:
+                raise Crashed(f"{fault}: {call}")
+            if fault is not Fault.NONE:
+                raise TransientStoreError(f"{fault}: {call}")
+            return answer
+
+        return MemoryCatalog(self.table, ask, self._left_out)
+
+    # What must hold.
+
+    def look(self) -> None:
+        """Check every promise against what a query finds now.
+
+        Raises:
+            Violation: with the numbers of the records.
+        """
+        try:
+            found = self.table.records()
+        except AssertionError as error:
+            raise Violation(str(error)) from error
+        twice = sorted(number for number, count in found.items() if count > 1)
+        if twice:
+            raise Violation(f"records {twice} are in the table twice")
+        lost = self.written - set(found) - self.in_sources()
+        if lost:
+            raise Violation(f"records {sorted(lost)} are neither in a source nor in the table")
+        foreign = {_FOREIGN + number for number in range(self.foreign)} - set(found)
+        if foreign:
+            raise Violation(f"what somebody else wrote is gone: {sorted(foreign)}")
+
+    def in_sources(self) -> set[int]:
+        return {n for body in self.s3.contents(SOURCE).values() for n in records_in(body)}
+
+    def must_be_at_rest(self) -> None:
+        """Every record is in the table, and in no source.
+
+        Raises:
+            Violation: it is not.
+        """
+        self.look()
+        missing = self.written - set(self.table.records())
+        if missing:
+            raise Violation(f"records {sorted(missing)} never came into the table")
+        if self.in_sources():
+            raise Violation(f"clean-up left {sorted(self.in_sources())}")
+
+
+class _Schedule:
+    def __init__(self, world: TableWorld, choices: Choices, outcome: Outcome, *, tell: bool):
+        self.world = world
+        self.outcome = outcome
+        self._choices = choices
+        self._telling = tell
+        self._processes: list[Process] = []
+        self._fault_rate = choices.one_of(_FAULT_RATES)
+
+    def tell(self, line: str) -> None:
+        if self._telling:
+            self.outcome.story.append(f"{len(self.outcome.story) + 1:>4}  {line}")
+
+    def disturbed(self) -> None:
+        for _ in range(2 + self._choices.below(3)):
+            self._arrive()
+        self._start_worker()
+        while self.outcome.turns < _TURNS:
+            self.world.clock.advance(1)
+            if not self._processes:
+                self._choices.one_of((self._start_publisher, self._start_worker))()
+            if self._choices.chance(_EVENT_RATE):
+                self._event()
+            process = self._processes[0]
+            if self._choices.chance(_SWITCH_RATE):
+                process = self._choices.one_of(self._processes)
+            self._turn(process, self._fault_for(process))
+
+    def end(self) -> None:
+        """No more faults: everything comes to rest, and is where it belongs.
+
+        Raises:
+            Violation: it is not.
+        """
+        self.tell("no more faults from here on")
+        while self._processes:
+            self._turn(self._processes[-1])
+        for partition in _PARTITIONS:
+            self._to_rest(partition)
+        self._finish(self.world.publisher())
+        self._choices.one_of((self._nothing, self.world.rewrite_and_expire))()
+        self.world.look()
+        self.world.clock.advance(2 * _DAY)
+        for partition in _PARTITIONS:
+            self._finish(self.world.cleaner(partition))
+        self.world.must_be_at_rest()
+        before = self._kept()
+        for partition in _PARTITIONS:
+            self._finish(self.world.worker(partition))
+        self._finish(self.world.publisher())
+        if self._kept() != before:
+            raise Violation("a run and a publisher with nothing to do changed something")
+
+    def _kept(self) -> object:
+        log = self.world.s3.contents(LAKE, "_compactor/compacted/table/")
+        return log, self.world.s3.contents(LAKE, "compacted/"), self.world.table.records()
+
+    def _to_rest(self, partition: Partition) -> None:
+        for _ in range(_CALLS_TO_REST):
+            answer = self._finish(self.world.worker(partition)).answer
+            if not getattr(answer, "counts", Counts(objects_in=1)).objects_in:
+                return
+        raise Violation(f"{partition.path} is still not at rest after {_CALLS_TO_REST} calls")
+
+    def _nothing(self) -> str:
+        return ""
+
+    # Turns.
+
+    def _fault_for(self, process: Process) -> Fault:
+        if process.waiting is None or not self._choices.chance(self._fault_rate):
+            return Fault.NONE
+        possible = [one for one in faults_of(process.waiting) if one is not Fault.FLIPPED]
+        fault = self._choices.one_of(possible)
+        self.outcome.faults[fault] += 1
+        return fault
+
+    def _turn(self, process: Process, fault: Fault = Fault.NONE) -> None:
+        call = process.waiting
+        process.turn(fault)
+        self.outcome.turns += 1
+        if call is not None and self._telling:
+            self.tell(told(process.name, call, fault))
+        if call is None or call.name in _WRITES:
+            self.world.look()
+        if process.ended:
+            self._processes.remove(process)
+            self._judge(process)
+
+    def _judge(self, process: Process) -> None:
+        error = process.error
+        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
+        if error is None or isinstance(error, (Crashed, TransientStoreError)):
+            return
+        if isinstance(error, Violation):
+            raise error
+        why = "" if isinstance(error, CompactorError) else " (no error of ours)"
+        raise Violation(f"{process.name} ended with {error!r}{why}") from error
+
+    def _finish(self, process: Process) -> Process:
+        self._processes.append(process)
+        while not process.ended:
+            self._turn(process)
+        return process
+
+    def _start(self, process: Process) -> None:
+        if len(self._processes) < _MOST_PROCESSES:
+            self._processes.append(process)
+            self.tell(f"{process.name} starts")
+
+    # Events.
+
+    def _arrive(self) -> None:
+        self.tell(self.world.arrive(self._choices.one_of(_PARTITIONS)))
+
+    def _start_worker(self) -> None:
+        self._start(self.world.worker(self._choices.one_of(_PARTITIONS)))
+
+    def _start_publisher(self) -> None:
+        self._start(self.world.publisher())
+
+    def _start_cleaner(self) -> None:
+        self._start(self.world.cleaner(self._choices.one_of(_PARTITIONS)))
+
+    def _event(self) -> None:
+        world = self.world
+        events: dict[str, Callable[[], object]] = {
+            "late arrival": self._arrive,
+            "another worker": self._start_worker,
+            "another publisher": self._start_publisher,
+            "clean-up": self._start_cleaner,
+            "retention passes": lambda: world.clock.advance(2 * _DAY),
+        }
+        if world.table.uuid:
+            events |= {
+                "table appended to by others": lambda: self.tell(world.append_foreign()),
+                "table compacted": lambda: self.tell(world.rewrite()),
+                "snapshots expired": lambda: self.tell(world.expire()),
+                "table compacted and expired": lambda: self.tell(world.rewrite_and_expire()),
+            }
+        name = self._choices.one_of(list(events))
+        self.outcome.faults[name] += 1
+        events[name]()
+        world.look()
+
+
+@dataclass(frozen=True)
+class TableMutation:
+    """A way to take one guard of the table out; as :class:`tests.simulation.mutations.Mutation`."""
+
+    without: frozenset[Guard] = frozenset()
+    left_out: frozenset[TableGuard] = frozenset()
+    applied: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+unchanged = TableMutation()
+
+
+@contextmanager
+def _number_without_look() -> Iterator[None]:
+    """An entry is written over what has its number: no look at what others named."""
+    with patch("compactor.tables.publish._overtaken", lambda *_: False):
+        yield
+
+
+@contextmanager
+def _rebuild_what_the_table_deleted() -> Iterator[None]:
+    with patch("compactor.runs.progress.is_given", lambda *_: False):
+        yield
+
+
+@contextmanager
+def _delete_without_table() -> Iterator[None]:
+    with patch("compactor.tables.proof.TableProof.has", lambda *_: True):
+        yield
+
+
+@contextmanager
+def _name_what_is_not_readable() -> Iterator[None]:
+    with patch("compactor.tables.leftover.is_published", lambda *_: True):
+        yield
+
+
+#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+TABLE_NOTICED: Mapping[str, int] = {
+    "condition of the table's commit": 3,
+    "look at the table's number before each commit": 3,
+    "create-if-absent of entries": 210,
+    "look at what others named": 21,
+    "look at the table before an output is built again": 29,
+    "look at the table before sources are deleted": 8,
+    "look at the output before it is named": 54,
+}
+
+TABLE_MUTATIONS: Mapping[str, TableMutation] = {
+    **{guard.value: TableMutation(left_out=frozenset({guard})) for guard in TableGuard},
+    "create-if-absent of entries": TableMutation(without=frozenset({Guard.CREATE_IF_ABSENT})),
+    "look at what others named": TableMutation(applied=_number_without_look),
+    "look at the table before an output is built again": TableMutation(
+        applied=_rebuild_what_the_table_deleted
+    ),
+    "look at the table before sources are deleted": TableMutation(applied=_delete_without_table),
+    "look at the output before it is named": TableMutation(applied=_name_what_is_not_readable),
+}
+
+
+def play_table(
+    seed: int,
+    *,
+    replay: Sequence[int] | None = None,
+    mutation: TableMutation = unchanged,
+    tell: bool = False,
+) -> Outcome:
+    """Play one schedule to its end, or to the first broken promise."""
+    choices = Choices(seed, replay)
+    outcome = Outcome()
+    with without_threads():
+        world = TableWorld(choices, mutation.without, mutation.left_out)
+        schedule = _Schedule(world, choices, outcome, tell=tell)
+        try:
+            schedule.disturbed()
+            schedule.end()
+        except Violation as violation:
+            outcome.violation = str(violation)
+            schedule.tell(f"VIOLATION: {violation}")
+    outcome.recorded = choices.recorded
+    return outcome
+
+
+@dataclass
+class ExploredTables:
+    """What many schedules came to."""
+
+    schedules: int
+    turns: int
+    faults: Counter[str]
+    violations: list[tuple[int, str]]
+
+
+def explore_many_tables(first: int, count: int) -> ExploredTables:
+    """The same on all processors."""
+    found = ExploredTables(0, 0, Counter(), [])
+    # Spawned: a fork would copy whatever threads and servers the parent has.
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        starts = range(first, first + count, _BATCH)
+        counts = [min(_BATCH, first + count - start) for start in starts]
+        for one in pool.map(explore_tables, starts, counts):
+            found.schedules += one.schedules
+            found.turns += one.turns
+            found.faults += one.faults
+            found.violations += one.violations
+    return found
+
+
+def explore_tables(first: int, count: int, name: str = "") -> ExploredTables:
+    """Play schedules one after the other, until the first broken promise of a mutation."""
+    mutation = TABLE_MUTATIONS[name] if name else unchanged
+    found = ExploredTables(0, 0, Counter(), [])
+    with mutation.applied():
+        for seed in range(first, first + count):
+            outcome = play_table(seed, mutation=mutation)
+            found.schedules += 1
+            found.turns += outcome.turns
+            found.faults += outcome.faults
+            if outcome.violation:
+                found.violations.append((seed, outcome.violation))
+                if name:
+                    break
+    return found

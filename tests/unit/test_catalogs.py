@@ -1,0 +1,442 @@
+"""Tables by the real libraries: Iceberg in a catalog of this machine and in Glue, and Delta."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+
+from compactor.catalogs.opening import open_catalog
+from compactor.clock import NoDeadline, SystemClock
+from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.log.identity import read_identity
+from compactor.model import Partition
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor.tables.log import TableLog
+from compactor.tables.port import TableCatalog, TableFile, TableState
+from compactor.tables.publish import Publishing, record_publish
+from compactor.tables.receipts import TableReceipt
+from tests.support.aws_server import aws_server
+from tests.support.examples import NOW
+from tests.support.examples import settings as settings_of
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.parquet_outputs import commit_rows, parquet
+
+pytest.importorskip("pyiceberg")
+pytest.importorskip("deltalake")
+
+A, B = (Partition("source", f"logs/{name}/", f"{name}/") for name in "ab")
+LAKE = "lake"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "testtest"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_ENDPOINT_URL", url),
+        ):
+            patch.setenv(name, value)
+        boto3.client("glue").create_database(DatabaseInput={"Name": "lake"})
+        yield url
+
+
+class Place:
+    """A bucket of its own, and a table of one kind in it."""
+
+    def __init__(self, kind: str, url: str, name: str, directory: Path) -> None:
+        self.bucket = f"lake-{name}"
+        self.store: ObjectStore
+        if kind == "sql":
+            self.store = memory = MemoryStore(ManualClock(NOW))
+            memory.add_bucket(self.bucket)
+        else:
+            client = make_client(url)
+            client.create_bucket(Bucket=self.bucket)
+            self.store = S3Store(client)
+        destination, table = {
+            "sql": ("compacted/", f"sql:sqlite:///{directory}/catalog.db#lake.events"),
+            "glue": ("compacted/", f"glue:lake.events_{name}"),
+            "delta": ("events/_compacted/", f"delta:s3://{self.bucket}/events/"),
+        }[kind]
+        self.settings: Settings = settings_of(
+            s3_destination_uri=f"s3://{self.bucket}/{destination}", table=table
+        )
+        self.kind = kind
+        self._publishers = 0
+
+    @property
+    def catalog(self) -> TableCatalog:
+        return open_catalog(self.settings, self.store)
+
+    @property
+    def log_id(self) -> str:
+        found = read_identity(self.settings, self.store)
+        assert found is not None
+        return found.log_id
+
+    def state(self) -> TableState:
+        found = self.catalog.load(self.log_id)
+        assert found is not None
+        return found
+
+    def commit(self, partition: Partition, **columns: Any) -> None:
+        commit_rows(self.store, self.settings, partition, pa.table(columns))
+
+    def publish(self, **given: Any) -> TableReceipt:
+        self._publishers += 1
+        return record_publish(
+            replace(
+                Publishing(
+                    self.settings,
+                    self.store,
+                    self.catalog,
+                    SystemClock(),
+                    NoDeadline(),
+                    f"publisher-{self._publishers}",
+                    pause=lambda _: None,
+                ),
+                **given,
+            )
+        )
+
+    def rows(self, column: str = "id") -> Counter[Any]:
+        """What a reader finds that is none of ours: pyiceberg's scan, or DuckDB by Delta's log."""
+        if self.kind == "delta":
+            handle: Any = self.state().handle
+            found = pa.table(_query(handle))
+        else:
+            handle = self.state().handle
+            found = handle.scan().to_arrow()
+        return Counter(found.column(column).to_pylist())
+
+    def put(self, name: str, table: pa.Table, **given: Any) -> TableFile:
+        """A file that no log tells of."""
+        body = parquet(table, **given)
+        key = f"{self.settings.destination.prefix}{name}.parquet"
+        self.store.put(self.bucket, key, body)
+        return TableFile(self.bucket, key, len(body), table.num_rows)
+
+
+def _query(handle: Any) -> Any:
+    from deltalake import QueryBuilder
+
+    return QueryBuilder().register("t", handle).execute("select * from t").read_all()
+
+
+@pytest.fixture
+def make(endpoint: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], Place]:
+    name = f"{abs(hash(request.node.name)):x}"[:12]
+    return lambda kind: Place(kind, endpoint, name, tmp_path)
+
+
+@pytest.fixture(params=["sql", "delta"])
+def place(request: pytest.FixtureRequest, make: Callable[[str], Place]) -> Place:
+    return make(request.param)
+
+
+def test_outputs_of_several_partitions_and_runs_are_in_the_table_once(place):
+    place.commit(A, id=[1, 2])
+    place.commit(B, id=[3])
+    first = place.publish()
+    assert (first.outputs, first.rows, first.commits, first.last) == (2, 3, 1, 1)
+    place.commit(A, id=[4])
+    assert place.publish().outputs == 1
+    assert place.publish().outputs == 0
+    assert place.rows() == Counter([1, 2, 3, 4])
+    state = place.state()
+    assert (state.last, state.rows, state.fault) == (2, 4, "")
+
+
+def test_a_commit_on_a_table_that_moved_on_is_refused(place):
+    place.commit(A, id=[1])
+    place.publish()
+    file = place.put("more", pa.table({"id": [2]}))
+    catalog, other = place.catalog, place.catalog
+    state, stale = catalog.load(place.log_id), other.load(place.log_id)
+    assert state is not None
+    assert stale is not None
+    catalog.append(state, [file], 2, evolve=False)
+    with pytest.raises(TableConflict):
+        other.append(stale, [file], 2, evolve=False)
+    with pytest.raises(TableConflict):
+        catalog.append(state, [file], 3, evolve=False)
+    assert place.rows() == Counter([1, 2])
+
+
+@pytest.mark.parametrize("kind", ["sql", "glue", "delta"])
+def test_publishers_at_once_bring_everything_in_once(make, kind):
+    place = make(kind)
+    for number in range(6):
+        place.commit(A, id=[number])
+    place.publish()
+    for number in range(6, 12):
+        place.commit(B, id=[number])
+
+    def work(_: int) -> TableReceipt:
+        return place.publish(entry_outputs=1, commit_outputs=1)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert {one.status for one in pool.map(work, range(3))} == {"done"}
+    assert place.rows() == Counter(range(12))
+
+
+def test_a_table_that_is_made_by_two_at_once_is_one(place):
+    place.commit(A, id=[1])
+    file = place.put("first", pa.table({"id": [1]}))
+    place.catalog.create([file])
+    with pytest.raises(TableConflict):
+        place.catalog.create([file])
+
+
+def test_columns_that_a_table_has_not_are_refused_or_added(place):
+    place.commit(A, id=[1])
+    place.publish()
+    place.commit(B, id=[2], name=["x"], place=[{"lat": 1.5}])
+    with pytest.raises(InvalidInput, match="column name \\(string\\)"):
+        place.publish()
+    log = TableLog(place.store, place.settings, place.log_id)
+    assert log.load().last == 1
+    place.settings = replace(place.settings, schema_evolution="add_columns")
+    assert place.publish().outputs == 1
+    assert place.rows() == Counter([1, 2])
+    assert place.rows("name") == Counter([None, "x"])
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ({"id": ["text"]}, "column id is string"),
+        ({"ID": [1]}, "called id"),
+        ({"id": [1], "at": pa.array([1], pa.time64("us"))}, "at"),
+        ({"id": [1], "big": pa.array([1], pa.uint64())}, "big"),
+    ],
+)
+def test_a_column_of_another_type_is_told_by_name_and_types(place, column, said):
+    place.commit(A, id=[1])
+    place.publish()
+    place.settings = replace(place.settings, schema_evolution="add_columns")
+    place.commit(B, **column)
+    if place.kind != "delta" and said == "at":
+        # Iceberg has times of day.
+        assert place.publish().outputs == 1
+        return
+    with pytest.raises(InvalidInput, match=said):
+        place.publish()
+    assert place.rows() == Counter([1])
+
+
+def test_types_of_every_kind_come_into_a_table_that_is_made_of_them(place):
+    columns = {
+        "id": pa.array([1], pa.int32()),
+        "small": pa.array([1], pa.int16()),
+        "day": pa.array([date(2026, 1, 2)]),
+        "at": pa.array([1_800_000_000_000_000], pa.timestamp("us", "UTC")),
+        "price": pa.array([Decimal("1.50")], pa.decimal128(9, 2)),
+        "ratio": pa.array([0.5], pa.float32()),
+        "yes": pa.array([True]),
+        "raw": pa.array([b"x"]),
+        "tags": pa.array([["a", "b"]]),
+        "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+        "inner": pa.array([{"a": {"b": ["c"]}}]),
+    }
+    place.commit(A, **columns)
+    place.publish()
+    assert place.rows() == Counter([1])
+    assert place.rows("price") == Counter([Decimal("1.50")])
+
+
+def test_an_output_that_is_no_parquet_is_told(place):
+    place.commit(A, id=[1])
+    place.publish()
+    key = f"{place.settings.destination.prefix}text.parquet"
+    place.store.put(place.bucket, key, b"no parquet at all, but text")
+    state = place.state()
+    with pytest.raises(InvalidInput, match="whose outputs are all Parquet"):
+        place.catalog.require_fit(state, [TableFile(place.bucket, key, 27, None)], evolve=False)
+
+
+def test_an_output_with_other_rows_than_its_commit_says_is_told(place):
+    place.commit(A, id=[1])
+    place.publish()
+    file = place.put("more", pa.table({"id": [2, 3]}))._replace(rows=1)
+    with pytest.raises(IntegrityError, match="has 2 rows, its commit says 1"):
+        place.catalog.require_fit(place.state(), [file], evolve=False)
+    gone = file._replace(key=f"{place.settings.destination.prefix}gone.parquet")
+    with pytest.raises(IntegrityError, match="is gone"):
+        place.catalog.require_fit(place.state(), [gone], evolve=False)
+
+
+# What others do to a table.
+
+
+def test_an_iceberg_table_that_was_rolled_back_is_told(make):
+    place = make("sql")
+    place.commit(A, id=[1])
+    place.publish()
+    before = place.state().handle.current_snapshot().snapshot_id
+    place.commit(A, id=[2])
+    place.publish()
+    from pyiceberg.table.update import SetSnapshotRefUpdate
+
+    handle: Any = place.state().handle
+    handle.catalog.commit_table(
+        handle,
+        (),
+        (SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=before),),
+    )
+    with pytest.raises(IntegrityError, match="rolled back to snapshot"):
+        place.publish()
+
+
+def test_an_iceberg_table_whose_snapshots_expired_is_what_it_was(make):
+    place = make("sql")
+    for number in range(3):
+        place.commit(A, id=[number])
+        place.publish()
+    handle: Any = place.state().handle
+    current = handle.current_snapshot().snapshot_id
+    for one in handle.snapshots():
+        if one.snapshot_id != current:
+            handle.maintenance.expire_snapshots().by_id(one.snapshot_id).commit()
+    handle.append(pa.table({"id": [99]}))
+    place.commit(A, id=[3])
+    assert place.publish().outputs == 1
+    assert place.rows() == Counter([0, 1, 2, 3, 99])
+
+
+def test_a_table_that_was_dropped_and_made_anew_is_told(make):
+    place = make("glue")
+    place.commit(A, id=[1])
+    place.publish()
+    handle: Any = place.state().handle
+    handle.catalog.drop_table(handle.name())
+    with pytest.raises(IntegrityError, match="is gone"):
+        place.publish()
+    place.catalog.create([place.put("x", pa.table({"id": [1]}))])
+    with pytest.raises(IntegrityError, match="made anew"):
+        place.publish()
+
+
+def test_a_delta_table_that_was_restored_is_told(make):
+    place = make("delta")
+    place.commit(A, id=[1])
+    place.publish()
+    place.commit(A, id=[2])
+    place.publish()
+    handle: Any = place.state().handle
+    handle.restore(1)
+    place.commit(A, id=[3])
+    with pytest.raises(IntegrityError, match="restored it to version 1"):
+        place.publish()
+
+
+def test_what_pyiceberg_wrote_for_a_commit_that_was_refused_is_not_deleted(make):
+    """The refusal may be that of a second try of an HTTP client, whose first one is in."""
+    place = make("glue")
+    place.commit(A, id=[1])
+    place.publish()
+    place.commit(A, id=[2])
+    catalog: Any = place.catalog
+    inner = catalog._catalog
+    update = inner._update_glue_table
+
+    def twice(**given: Any) -> None:
+        update(**given)
+        update(**given)
+
+    inner._update_glue_table = twice
+    receipt = place.publish(catalog=catalog)
+    assert (receipt.outputs, receipt.conflicts) == (0, 1)
+    assert place.rows() == Counter([1, 2])
+
+
+def test_the_librarys_own_retry_is_off(make):
+    """It would add the files a second time on top of whoever was first."""
+    place = make("sql")
+    place.commit(A, id=[1])
+    place.publish()
+    handle: Any = place.state().handle
+    with handle.transaction() as transaction:
+        transaction.set_properties({"commit.retry.num-retries": "7"})
+    file = place.put("more", pa.table({"id": [2]}))
+    catalog = place.catalog
+    stale = catalog.load(place.log_id)
+    assert stale is not None
+    place.catalog.append(place.state(), [file], 2, evolve=False)
+    with pytest.raises(TableConflict):
+        catalog.append(stale, [file], 2, evolve=False)
+    properties = place.state().handle.properties  # type: ignore[attr-defined]
+    assert properties["commit.retry.num-retries"] == "7"
+
+
+# Partitions of a table.
+
+
+def partitioned(make: Callable[[str], Place], kind: str = "sql") -> Place:
+    place = make(kind)
+    place.settings = replace(place.settings, table_partitioning=("day",))
+    return place
+
+
+def test_a_table_is_partitioned_by_columns_with_one_value_in_an_output(make):
+    place = partitioned(make)
+    place.commit(A, id=[1, 2], day=["mon", "mon"])
+    place.commit(B, id=[3], day=pa.array([None], pa.string()))
+    place.publish()
+    handle: Any = place.state().handle
+    found = handle.inspect.partitions().to_pylist()
+    assert {one["partition"]["day"]: one["record_count"] for one in found} == {"mon": 2, None: 1}
+    assert handle.scan(row_filter="day = 'mon'").to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize("days", [["mon", "tue"], ["mon", None]])
+def test_an_output_of_several_partitions_is_refused(make, days):
+    place = partitioned(make)
+    place.commit(A, id=[1, 2], day=days)
+    with pytest.raises(InvalidInput, match="rows of several, or nothing tells"):
+        place.publish()
+
+
+def test_an_output_without_statistics_is_in_no_partition(make):
+    place = partitioned(make)
+    table = pa.table({"id": [1], "day": ["mon"]})
+    commit_rows(place.store, place.settings, A, table, write_statistics=False)
+    with pytest.raises(InvalidInput, match="nothing tells"):
+        place.publish()
+
+
+def test_a_partition_column_that_is_not_there_is_told(make):
+    place = partitioned(make)
+    place.commit(A, id=[1])
+    with pytest.raises(InvalidInput, match="one of the columns id"):
+        place.publish()
+
+
+def test_a_delta_table_has_no_partitions(make):
+    place = partitioned(make, "delta")
+    place.commit(A, id=[1], day=["mon"])
+    with pytest.raises(InvalidInput, match="an empty list for a Delta table"):
+        place.publish()
+
+
+def test_a_database_that_is_not_there_is_told(make):
+    place = make("glue")
+    place.settings = replace(place.settings, table="glue:nowhere.events")
+    place.commit(A, id=[1])
+    with pytest.raises(InvalidInput, match="that is there"):
+        place.publish()
