@@ -141,7 +141,7 @@ class _Lake:
         self._machine = Machine(workers, server.endpoint_url, log)
         self._seen_at: dict[int, float] = {}
         self.now = ""
-        self._table = TableReader(server, _DATABASE, _TABLE)
+        self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
 
     def _carry_out(self, name: str, given: Mapping[str, Any]) -> None:
         def tell(step: Step) -> None:
@@ -171,7 +171,7 @@ class _Lake:
             rows=counted.rows,
             doubled=counted.rows - counted.distinct,
             missing=len(made.put_at.keys() - self._table.ids()),
-            same_sum=counted.readings == made.readings,
+            same_sum=counted.total == made.readings,
             freshness_p50=_percentile(ages, 0.50),
             freshness_p99=_percentile(ages, 0.99),
             seconds=seconds,

@@ -94,6 +94,7 @@ class Ingest:
         self._sweep_seconds = sweep_seconds
         self._stopped = threading.Event()
         self._failures: list[str] = []
+        self._again = threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
         self._sqs: Any = _client("sqs", server)
         self._make_registry(_client("dynamodb", server))
@@ -122,6 +123,10 @@ class Ingest:
         for thread in self._threads:
             thread.join()
         self._pool.close()
+
+    def tell_again(self) -> None:
+        """Let the next message come twice, as SQS may."""
+        self._again.release()
 
     def check(self) -> None:
         """Raise what has gone wrong since.
@@ -224,9 +229,16 @@ class Ingest:
                 AttributeNames=["All"],
             ).get("Messages", [])
             found += got
+            self._tell_again(got)
             if not got:
                 self._stopped.wait(_BATCH_SECONDS / 5)
         return found
+
+    def _tell_again(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        for one in messages:
+            if not self._again.acquire(blocking=False):
+                return
+            self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=one["Body"])
 
     def _delete(self, messages: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(messages), _RECEIVED_AT_ONCE):

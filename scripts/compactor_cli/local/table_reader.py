@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from compactor_cli.local.definition import REGION
 from compactor_cli.local.embedded import EmbeddedS3
 
-_ID, _READING = "id", "reading"
-_COUNT = "SELECT count(*), count(DISTINCT id), sum(reading) FROM events"
+_COUNT = "SELECT count(*), count(DISTINCT one.column0), sum(one.column1) FROM events AS one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Counted:
 
     rows: int = 0
     distinct: int = 0
-    readings: float = 0.0
+    total: float = 0.0
     data_files: int = 0
     snapshots: int = 0
 
@@ -35,9 +35,13 @@ class TableReader:
         server: with a lake's services; the database is made here.
         database: of the table.
         table: its name; it need not be there yet.
+        columns: the one that tells rows apart, and one to sum up.
     """
 
-    def __init__(self, server: EmbeddedS3, database: str, table: str) -> None:
+    def __init__(
+        self, server: EmbeddedS3, database: str, table: str, columns: tuple[str, str]
+    ) -> None:
+        self._columns = columns
         given = server.environment
         access = {
             "endpoint": server.endpoint_url,
@@ -52,7 +56,8 @@ class TableReader:
             aws_access_key_id=given["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=given["AWS_SECRET_ACCESS_KEY"],
         )
-        glue.create_database(DatabaseInput={"Name": database})
+        with suppress(glue.exceptions.AlreadyExistsException):
+            glue.create_database(DatabaseInput={"Name": database})
         self._name = f"{database}.{table}"
         options = {
             f"{service}.{name}": value
@@ -63,25 +68,30 @@ class TableReader:
             "reader", **options, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
         )
 
+    @property
+    def catalog(self) -> GlueCatalog:
+        """The catalog, by pyiceberg."""
+        return self._catalog
+
     def ids(self) -> set[int]:
-        """The ids of all rows."""
-        rows = self._rows((_ID,))
-        return set() if rows is None else set(rows.column(_ID).to_pylist())
+        """What tells the rows apart, of all of them."""
+        rows = self._rows(self._columns[:1])
+        return set() if rows is None else set(rows.column(self._columns[0]).to_pylist())
 
     def counted(self) -> Counted:
         """Count everything."""
-        events = self._rows((_ID, _READING))
-        if events is None:
+        found = self._rows(self._columns)
+        if found is None:
             return Counted()
         table = self._catalog.load_table(self._name)
+        events = found.select(self._columns).rename_columns(["column0", "column1"])
         with duckdb.connect() as connection:
             connection.register("events", events)
-            found = connection.execute(_COUNT).fetchone()
-        rows, distinct, readings = found or (0, 0, 0.0)
+            rows, distinct, total = connection.execute(_COUNT).fetchone() or (0, 0, 0.0)
         return Counted(
             rows,
             distinct,
-            readings or 0.0,
+            total or 0.0,
             data_files=len(list(table.scan().plan_files())),
             snapshots=len(table.snapshots()),
         )
