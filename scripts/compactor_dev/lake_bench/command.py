@@ -135,7 +135,10 @@ def _sketch(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int,
 
     began = time.monotonic()
     written = _written(put, bodies)
-    workers = [threading.Thread(target=sketch.work, args=(written,)) for _ in _WRITERS]
+    workers = [
+        threading.Thread(target=sketch.work, args=(f"{_RAW}{writer}/", written))
+        for writer in _WRITERS
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -17,7 +17,7 @@ from compactor_cli.local.ingest import Ingest, Stream
 from compactor_cli.local.model import EngineError
 from compactor_dev.lake_bench import one_run
 
-_THRESHOLD_OBJECTS = 20
+_THRESHOLD_OBJECTS = 10
 _THRESHOLD_SECONDS = 5.0
 #: Between two sweeps.
 SWEEP_SECONDS = 2.0

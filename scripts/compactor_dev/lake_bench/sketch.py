@@ -23,7 +23,7 @@ from pyiceberg.exceptions import CommitFailedException
 from compactor_dev.lake_bench.trips import SCHEMA
 
 _TABLE = "sketch"
-_THRESHOLD = 20
+_THRESHOLD = 10
 _TRIES = 5
 _PENDING, _COMPACTED = "PENDING", "COMPACTED"
 
@@ -63,7 +63,10 @@ class Sketch:
         self._kill_share = kill_share
         self._drawn = random.Random(7)
         self.seen = Seen()
-        catalog.create_table(table, SCHEMA)
+        location = f"s3://{bucket}/tables/{table}"
+        # Its own way of trying again counts.
+        retries = {"commit.retry.num-retries": "0"}
+        catalog.create_table(table, SCHEMA, location, properties=retries)
         self._dynamodb.create_table(
             TableName=_TABLE,
             BillingMode="PAY_PER_REQUEST",
@@ -76,11 +79,16 @@ class Sketch:
         item = {"id": {"S": str(uuid.uuid4())}, "key": {"S": key}, "status": {"S": _PENDING}}
         self._dynamodb.put_item(TableName=_TABLE, Item=item)
 
-    def work(self, written: threading.Event) -> None:
-        """One worker, until everything is written and nothing is pending."""
+    def work(self, prefix: str, written: threading.Event) -> None:
+        """One worker, until everything is written and nothing is pending.
+
+        Args:
+            prefix: of its objects: two workers that took the same would double all of them.
+            written: set when nothing more comes.
+        """
         while True:
             last = written.is_set()
-            items = self._pending()
+            items = [one for one in self._pending() if one["key"]["S"].startswith(prefix)]
             if last and not items:
                 return
             if not last and len(items) < _THRESHOLD:
