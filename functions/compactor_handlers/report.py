@@ -20,7 +20,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Tell how a run went.
 
     Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?,
-    "clean_up_failure"?}``; returns the verdict.
+    "table_failure"?, "clean_up_failure"?}``; returns the verdict.
     """
     settings = Settings.from_input(event["settings"])
     identity = RunIdentity(
@@ -29,6 +29,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         failure_text(event.get("failure")),
         failure_text(event.get("spark_failure")),
         failure_text(event.get("clean_up_failure")),
+        failure_text(event.get("table_failure")),
     )
     result = report(identity, settings, store_for(settings, context))
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
@@ -43,6 +44,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         "failed_partitions": len(result.failed),
         "oversized_partitions": len(result.oversized),
         "spark_partitions": len(result.spark),
+        "table": msgspec.to_builtins(result.table),
         "clean_up": result.clean_up.totals if result.clean_up else None,
         "cause": result.cause,
     }

@@ -36,7 +36,7 @@ _FALSE_ALARMS = {
     )
 }
 
-_TO_PLAN = "IsThereWork -> NothingToDo -> IsCleanUpWanted -> PlanCleanUp"
+_TO_PLAN = "IsThereWork -> NothingToDo -> IsTableWanted -> IsCleanUpWanted -> PlanCleanUp"
 
 Machine = dict[str, Any]
 

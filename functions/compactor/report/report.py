@@ -25,6 +25,7 @@ from compactor.report.shown import Shown
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
+from compactor.tables.receipts import TableReceipt, read_receipt
 
 REPORT_VERSION = 1
 _READERS = 16
@@ -74,6 +75,7 @@ class RunReport:
         overwritten: objects that were compacted beside other content of the same key.
         clean_up: what clean-up did; None where the settings do not ask for it.
         warnings: what the store does not promise, and what is done instead.
+        table: what was brought into the table; None where the settings name none.
     """
 
     run_id: str
@@ -92,6 +94,7 @@ class RunReport:
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
     warnings: list[str] = field(default_factory=list)
+    table: TableReceipt | None = None
 
     @property
     def failed(self) -> list[Receipt]:
@@ -106,6 +109,7 @@ class RunReport:
         told = frozenset(self.spark) if self.spark_failure else frozenset()
         failed = [one for one in self.failed if one.path not in told]
         causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
+        causes += [f"table: {line}" for line in self.table.causes] if self.table else []
         causes += [f"clean-up: {line}" for line in self.clean_up.causes] if self.clean_up else []
         shown = "; ".join(causes[:_SHOWN_CAUSES])
         more = len(causes) - _SHOWN_CAUSES
@@ -134,6 +138,7 @@ class RunIdentity:
         spark_failure: how the state machine tells that the Spark job failed; empty when it did
             not, or when there was none.
         clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
+        table_failure: why what is committed could not be brought into the table; empty for nothing.
     """
 
     run_id: str
@@ -141,6 +146,7 @@ class RunIdentity:
     failure: str = ""
     spark_failure: str = ""
     clean_up_failure: str = ""
+    table_failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +208,26 @@ def report(
         spark_failure=spark_failure,
         clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
         warnings=discovered.warnings,
+        table=_table(settings, run, store),
     )
     result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
     _store_report(result, settings, store)
     return result
+
+
+def _table(settings: Settings, run: RunIdentity, store: ObjectStore) -> TableReceipt | None:
+    """What the run's publisher left; where it left nothing, that it never came to it."""
+    if settings.table is None:
+        return None
+    found = read_receipt(settings, run.run_id, store)
+    if found is None or (run.table_failure and not found.error):
+        found = found or TableReceipt(table=settings.table)
+        found.status = "failed"
+        found.error, _, cause = (run.table_failure or "NotPublished").partition(": ")
+        found.cause = cause or "the run ended before anything came into the table"
+    return found
 
 
 def _shown(result: RunReport) -> Shown:
@@ -233,6 +253,8 @@ def _shown(result: RunReport) -> Shown:
     ]
     lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
     lines += [f"warning: {line}" for line in result.warnings]
+    if result.table is not None:
+        lines.append(result.table.line)
     if result.clean_up is not None:
         lines.append(f"clean-up: {result.clean_up.deleted:,} sources deleted")
     return Shown(f"Run {result.run_id}: {result.status}", ("", "Before", "After"), rows, lines)

@@ -91,6 +91,33 @@ def record_publish(work: Publishing, earlier: TableReceipt | None = None) -> Tab
     return receipt
 
 
+def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -> None:
+    """Look at the table before a run begins, so that what is wrong with it costs no compaction.
+
+    Raises:
+        IntegrityError: it is not what its log says.
+        InvalidInput: another table has outputs of this destination, it lies where outputs do, or it
+            is not there and may not be made.
+    """
+    identity = read_identity(settings, store)
+    state = TableLog(store, settings, identity.log_id).load() if identity else TableLogState()
+    require_table(state, catalog.address)
+    table = catalog.load(identity.log_id if identity is not None else "")
+    if table is None:
+        _require_wanted(settings, catalog)
+    else:
+        require_apart(table, settings)
+    if table is None or table.last <= state.last:
+        # Otherwise a publisher came in between, and the one of this run looks again.
+        require_known(table, state, catalog.address)
+
+
+def _require_wanted(settings: Settings, catalog: TableCatalog) -> None:
+    if not settings.create_table:
+        accepted = "a table that is there, or create_table true"
+        raise InvalidInput("table", catalog.address, accepted)
+
+
 def publish_table(work: Publishing, receipt: TableReceipt) -> None:
     """Bring everything that is committed, and in no entry yet, into the table.
 
@@ -163,9 +190,7 @@ class _Publisher:
     def _made(self, batch: Sequence[Leftover]) -> TableState:
         """A table that is not there yet, with the columns of the first outputs."""
         work = self._work
-        if not work.settings.create_table:
-            accepted = "a table that is there, or create_table true"
-            raise InvalidInput("table", work.catalog.address, accepted)
+        _require_wanted(work.settings, work.catalog)
         try:
             work.catalog.create(_files_of(batch))
         except TableConflict:

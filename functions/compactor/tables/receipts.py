@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from compactor import layout
@@ -53,10 +51,11 @@ class TableReceipt(msgspec.Struct, kw_only=True):
             ended.append("time ran out before all outputs were in the table")
         return [*ended, *self.faults]
 
-    def to_dict(self) -> Mapping[str, object]:
-        """For JSON."""
-        found: Mapping[str, object] = msgspec.to_builtins(self)
-        return found
+    @property
+    def line(self) -> str:
+        """What was done, for a person."""
+        at = f", {self.at}" if self.at else ""
+        return f"table: {self.outputs:,} outputs, {self.rows:,} rows in {self.table}{at}"
 
 
 _decode = decoder(TableReceipt)

@@ -8,6 +8,7 @@ from typing import Protocol
 from compactor.cleaning.expiry import Expiry
 from compactor.discovery.discover import Discovery
 from compactor.discovery.divided import Part
+from compactor.tables.receipts import TableReceipt
 from compactor.whole.orders import Answer, Order
 from compactor.whole.progress import RunProgress
 
@@ -68,6 +69,12 @@ class Observer:
 
     def discovered(self, found: Discovery) -> None:
         """Discovery has ended, and the lists are written."""
+
+    def published(self, receipt: TableReceipt) -> None:
+        """What is committed was brought into the table."""
+
+    def not_published(self, error: Exception) -> None:
+        """It was not, or not all; called where the error is handled."""
 
     def planned_clean_up(self, partitions: int) -> None:
         """So many partitions have commits past retention."""

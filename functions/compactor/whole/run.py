@@ -1,7 +1,7 @@
 """One run from discovery to its report, on workers that somebody else provides.
 
-discover -> each partition: compact, beside them Spark -> each partition with old commits: clean up
--> report
+discover -> each partition: compact, beside them Spark -> the table, where there is one
+-> each partition with old commits: clean up -> report
 
 The receipts say what is done. So a run goes on where an earlier invocation of it stopped, and a
 worker that was killed leaves nothing that its successor, or the next run, does not mend.
@@ -20,6 +20,7 @@ from math import inf
 import msgspec
 
 from compactor import layout
+from compactor.catalogs.opening import open_catalog
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.expiry import expire
 from compactor.cleaning.work import find_due, partition_at, read_due, write_due
@@ -32,6 +33,9 @@ from compactor.report.report import SPARK_ERROR_NAME, Known, RunIdentity, RunRep
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
+from compactor.tables.proof import OpenCatalog
+from compactor.tables.publish import Publishing, check_table, record_publish
+from compactor.tables.receipts import read_receipt
 from compactor.whole.again import LOST, RETRIES, STOPPED, Retry, Tries
 from compactor.whole.begin import Begun, begin
 from compactor.whole.orders import DONE, FAILED, MORE, Answer, Order, Task
@@ -77,6 +81,7 @@ class Given:
         retries: by the name of the error.
         pause: waits up to so many seconds before a failed partition is tried again; less when
             the event is set.
+        open_catalog: opens the table that the settings name.
     """
 
     settings: Settings
@@ -90,6 +95,7 @@ class Given:
     observer: Observer = field(default_factory=Observer)
     retries: Mapping[str, Retry] = field(default_factory=lambda: RETRIES)
     pause: Callable[[threading.Event, float], None] = _wait
+    open_catalog: OpenCatalog = open_catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,9 @@ def run_whole(given: Given) -> Ended:
         BaseException: whatever interrupts this thread, an interrupt of the terminal included,
             after what is under way has ended between two requests.
     """
+    if given.settings.table is not None:
+        catalog = given.open_catalog(given.settings, given.store)
+        check_table(given.settings, given.store, catalog)
     goes_on = given.store.head(*_run_key(given, ITEMS_NAME)) is not None
     begun = begin(
         given.settings, given.run_id, given.store, given.clock.now(), deadline=given.deadline
@@ -153,8 +162,11 @@ class _Whole:
         with self._spark_beside(wanted) as spark:
             self._compact(found.items)
             spark_failure = self._spark_ended(spark, wanted) if spark else ""
-        clean_up_failure = ""
-        if not self._left and self._given.settings.clean_up is CleanUpMode.DELETE:
+        table_failure = clean_up_failure = ""
+        if not self._left and self._given.settings.table is not None:
+            table_failure = self._publish_table()
+        wanted_too = self._given.settings.clean_up is CleanUpMode.DELETE and not table_failure
+        if not self._left and wanted_too:
             clean_up_failure = self._clean_up()
         result = None
         if not self._left:
@@ -162,6 +174,7 @@ class _Whole:
                 self._given.run_id,
                 self._given.started_at,
                 spark_failure=spark_failure,
+                table_failure=table_failure,
                 clean_up_failure=clean_up_failure,
             )
             known = Known(self._done, self._lost)
@@ -199,6 +212,32 @@ class _Whole:
         except ObjectMissing:
             return Counts()
         return None if receipt.status == DONE else receipt.counts
+
+    def _publish_table(self) -> str:
+        """Bring what is committed into the table; returns why that failed."""
+        given, store = self._given, self._begun.store
+        tries = Tries(given.retries)
+        while True:
+            try:
+                work = Publishing(
+                    settings=given.settings,
+                    store=store,
+                    catalog=given.open_catalog(given.settings, store),
+                    clock=given.clock,
+                    deadline=given.deadline,
+                    run_id=given.run_id,
+                )
+                before = read_receipt(given.settings, given.run_id, store)
+                given.observer.published(record_publish(work, before))
+            except Exception as error:
+                # Compaction stands, the report tells, and the next run brings in what is left.
+                longest = tries.longest_wait(type(error).__name__)
+                if longest is None:
+                    given.observer.not_published(error)
+                    return f"{type(error).__name__}: {error}"
+                given.pause(self._stopped, longest)
+            else:
+                return ""
 
     def _clean_up(self) -> str:
         """Delete what is past retention, wherever it lies; returns what ended this early."""

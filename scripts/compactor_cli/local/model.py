@@ -16,6 +16,7 @@ HANDLERS: Mapping[str, str] = {
     "compact_partition": "compactor_handlers.compact_partition",
     "plan_clean_up": "compactor_handlers.plan_clean_up",
     "clean_up": "compactor_handlers.clean_up",
+    "publish_table": "compactor_handlers.publish_table",
     "report": "compactor_handlers.report",
 }
 """Function name -> module whose ``handler(event, context)`` it runs."""
@@ -25,6 +26,7 @@ SUBSTITUTIONS: Mapping[str, str] = {
     "CompactPartitionFunctionArn": "compact_partition",
     "PlanCleanUpFunctionArn": "plan_clean_up",
     "CleanUpFunctionArn": "clean_up",
+    "PublishTableFunctionArn": "publish_table",
     "ReportFunctionArn": "report",
 }
 """``${Substitution}`` of the definition -> function name."""

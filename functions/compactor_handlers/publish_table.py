@@ -1,0 +1,72 @@
+"""Lambda: bring what is committed into the table, as far as the invocation's time allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.catalogs.opening import open_catalog
+from compactor.clock import SystemClock
+from compactor.settings.settings import Settings
+from compactor.tables.publish import Publishing, record_publish
+from compactor.tables.receipts import TableReceipt, read_receipt
+from compactor_handlers.runtime import (
+    Event,
+    LambdaContext,
+    LambdaDeadline,
+    logger,
+    metrics,
+    traced,
+    trusted_store,
+)
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "settings"}``; return how the table stands.
+
+    ``status`` is ``more`` when time ran out between two commits of the table: the state machine
+    then calls again. What earlier calls of the run did is taken from their receipt.
+
+    Raises:
+        IntegrityError: the table, or its log, is not what it was; nothing was touched.
+        InvalidInput: an output does not fit the table; it is not in the table log.
+    """
+    settings = Settings.from_input(event["settings"])
+    store = trusted_store(settings, context)
+    work = Publishing(
+        settings=settings,
+        store=store,
+        catalog=open_catalog(settings, store),
+        clock=SystemClock(),
+        deadline=LambdaDeadline(context),
+        run_id=event["run_id"],
+    )
+    before = read_receipt(settings, work.run_id, store) or TableReceipt()
+    told = (before.outputs, before.rows, before.conflicts)
+    receipt = record_publish(work, before)
+    _count(receipt, told)
+    return {
+        "run_id": event["run_id"],
+        "status": receipt.status,
+        "table": receipt.table,
+        "outputs": receipt.outputs,
+        "rows": receipt.rows,
+        "last": receipt.last,
+        "at": receipt.at,
+        "faults": receipt.faults,
+    }
+
+
+def _count(receipt: TableReceipt, before: tuple[int, int, int]) -> None:
+    """Numbers and lines of one call."""
+    now = (receipt.outputs, receipt.rows, receipt.conflicts)
+    names = ("PublishedOutputs", "PublishedRows", "TableConflicts")
+    for name, value, earlier in zip(names, now, before, strict=True):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value - earlier)
+    for line in receipt.faults:
+        logger.error("left out of the table", reason=line)
+    logger.info("published", table=receipt.table, outputs=receipt.outputs, status=receipt.status)
