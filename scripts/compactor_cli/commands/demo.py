@@ -29,6 +29,7 @@ from compactor_cli.demo_objects import (
     from_directory,
     generated,
 )
+from compactor_cli.extras import require
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.summary import print_summary
@@ -49,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=2_000,
         metavar="N",
         help="without --source: how many objects to generate (%(default)s)",
+    )
+    parser.add_argument(
+        "--ingest",
+        action="store_true",
+        help="objects that are written while one looks on, by events into an Iceberg table",
     )
     parser.add_argument(
         "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"
@@ -81,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         Failure: the run failed, or the proof did.
     """
     _check_port(args.port)
+    if args.ingest:
+        return _ingest(args)
     missing = ""
     if args.source is None:
         missing = _missing_for_spark()
@@ -107,6 +115,17 @@ def run(args: argparse.Namespace) -> int:
     if not proof.holds:
         raise Failure("; ".join(proof.findings) or "nothing was compacted")
     return 0
+
+
+def _ingest(args: argparse.Namespace) -> int:
+    if args.source is not None:
+        raise InvalidInput("--source", str(args.source), "nothing beside --ingest")
+    require("lake", "a lake on this machine")
+    # Its packages are those of that extra.
+    from compactor_cli.commands import demo_ingest  # noqa: PLC0415
+
+    with embedded_s3(port=args.port, lake=True) as server, _environment(server.environment):
+        return demo_ingest.run(args, server)
 
 
 def _check_port(port: int) -> None:

@@ -19,6 +19,7 @@ from compactor_cli.local.model import EngineError
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OBJECTS = 2_000
 _END_SECONDS = 5.0
+_OF_A_LAKE = ("SQS", "DYNAMODB", "GLUE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,9 @@ class EmbeddedS3:
         endpoint_url: where it listens, on the loopback interface.
     """
 
-    def __init__(self, server: Child, port: int) -> None:
+    def __init__(self, server: Child, port: int, *, lake: bool = False) -> None:
         self.endpoint_url = f"http://127.0.0.1:{port}"
+        self._services = ("S3", *_OF_A_LAKE) if lake else ("S3",)
         self._server = server
         self._lock = threading.Lock()
 
@@ -57,7 +59,7 @@ class EmbeddedS3:
         An empty value means: remove the variable.
         """
         return {
-            "AWS_ENDPOINT_URL_S3": self.endpoint_url,
+            **{f"AWS_ENDPOINT_URL_{name}": self.endpoint_url for name in self._services},
             "AWS_ACCESS_KEY_ID": "embedded",
             "AWS_SECRET_ACCESS_KEY": "embedded",
             "AWS_SESSION_TOKEN": "",
@@ -122,7 +124,7 @@ def _batches(objects: Iterable[SeedObject]) -> Iterator[Sequence[SeedObject]]:
 
 @contextlib.contextmanager
 def embedded_s3(
-    log: IO[bytes] | int = subprocess.DEVNULL, *, port: int = 0
+    log: IO[bytes] | int = subprocess.DEVNULL, *, port: int = 0, lake: bool = False
 ) -> Iterator[EmbeddedS3]:
     """Run an S3 in its own process on a loopback port, for the length of the block.
 
@@ -132,16 +134,17 @@ def embedded_s3(
     Args:
         log: where the server's complaints go.
         port: where it listens; 0 for any free port.
+        lake: with SQS, DynamoDB and Glue at the same port, and S3's notifications.
 
     Raises:
         ExtraMissing: the extra ``local`` is not installed.
         EngineError: it did not start.
     """
-    require("local", "the embedded S3")
+    require("lake" if lake else "local", "the embedded S3")
     environment = python_environment(os.environ, *import_roots())
     server = Child(
         "compactor_cli.local.s3_server",
-        [str(port)],
+        [str(port), *(["--lake"] if lake else [])],
         environment=environment,
         log=log,
         detached=True,
@@ -151,6 +154,6 @@ def embedded_s3(
             ready = server.receive()
         except EOFError:
             raise EngineError("the embedded S3 did not start") from None
-        yield EmbeddedS3(server, ready["port"])
+        yield EmbeddedS3(server, ready["port"], lake=lake)
     finally:
         server.end(_END_SECONDS)

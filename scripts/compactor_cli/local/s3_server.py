@@ -2,7 +2,8 @@
 
 Started by :mod:`compactor_cli.local.embedded` as ``python -m compactor_cli.local.s3_server PORT``,
 where 0 stands for any free port. Tells its port on standard output, takes objects to store on
-standard input, and ends when that closes.
+standard input, and ends when that closes. With ``--lake`` behind the port, its queues, its DynamoDB
+and its Glue are put right, too: they answer at the same port.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from compactor_cli.local import s3_patches, s3_reads, s3_writes
 from compactor_cli.local.s3_http import serve
 from compactor_cli.local.wire import answer_stream, receive, send
 
+#: Asks for more than an S3.
+LAKE = "--lake"
+
 
 def application() -> Any:
     """The server of moto as a WSGI application; what puts its S3 right is installed before."""
@@ -28,6 +32,11 @@ def main() -> None:
     """Serve until whoever started this is gone."""
     answers = answer_stream()
     s3_patches.install()
+    if LAKE in sys.argv[2:]:
+        # Its Glue needs packages that nothing else does.
+        from compactor_cli.local import aws_patches  # noqa: PLC0415
+
+        aws_patches.install()
     send(answers, {"port": serve(application(), int(sys.argv[1]))})
     _take_objects(sys.stdin.buffer, answers)
     os._exit(0)

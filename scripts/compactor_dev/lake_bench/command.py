@@ -1,0 +1,179 @@
+"""Both ways in turn over the same objects, and the count of what became of their rows."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+
+from compactor_cli.console import print_error, print_table
+from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+from compactor_cli.local.ingest import Ingest
+from compactor_cli.local.table_reader import TableReader
+from compactor_dev.lake_bench import ours, trips
+from compactor_dev.lake_bench.sketch import Sketch
+
+_BUCKET, _RAW, _DATABASE = "lake", "raw/", "lake"
+_WRITERS = ("a", "b", "c", "d")
+_TWICE_SHARE = 0.2
+_KILL_SHARE = 0.25
+_OBJECTS_A_SECOND = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one way came to."""
+
+    way: str
+    rows: int
+    doubled: int
+    lost: int
+    files: int
+    snapshots: int
+    conflicts: str
+    killed: int
+    seconds: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure both; 1 when ours doubled or lost a row."""
+    parser = argparse.ArgumentParser(prog="make lake-bench", description=__doc__)
+    parser.add_argument("--objects", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=500, help="in each object (%(default)s)")
+    args = parser.parse_args(argv)
+    bodies = list(trips.objects(args.objects, args.rows))
+    results = [_in_a_lake(way, bodies, args.rows) for way in (_sketch, _ours)]
+    heads = ["", "Rows", "Doubled", "Lost", "Files", "Snapshots", "Conflicts", "Killed", "Seconds"]
+    title = (
+        f"{args.objects} Parquet objects of {args.rows} trips, {_TWICE_SHARE:.0%} of the events"
+        f" twice, {len(_WRITERS)} writers"
+    )
+    print_table(title, heads, [_cells(one) for one in results])
+    return int(bool(results[1].doubled or results[1].lost))
+
+
+def _cells(result: Result) -> list[str]:
+    counts = (result.rows, result.doubled, result.lost, result.files, result.snapshots)
+    told = [f"{count:,}" for count in counts]
+    return [result.way, *told, result.conflicts, str(result.killed), f"{result.seconds:.0f}"]
+
+
+_Way = Callable[[EmbeddedS3, Sequence[bytes]], tuple[str, str, int, float]]
+
+
+def _in_a_lake(way: _Way, bodies: Sequence[bytes], rows: int) -> Result:
+    with embedded_s3(subprocess.DEVNULL, lake=True) as server, _environment(server):
+        server.create_bucket(_BUCKET)
+        name, conflicts, killed, seconds = way(server, bodies)
+        reader = TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
+        counted = reader.counted()
+    wanted = len(bodies) * rows
+    return Result(
+        name,
+        counted.rows,
+        counted.rows - counted.distinct,
+        wanted - counted.distinct,
+        counted.data_files,
+        counted.snapshots,
+        conflicts,
+        killed,
+        seconds,
+    )
+
+
+@contextmanager
+def _environment(server: EmbeddedS3) -> Iterator[None]:
+    before = dict(os.environ)
+    for name, value in server.environment.items():
+        os.environ.pop(name, None)
+        if value:
+            os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _written(put: Callable[[str, bytes], None], bodies: Sequence[bytes]) -> threading.Event:
+    """Write the objects at a steady rate, in a thread; set when all are written."""
+    done = threading.Event()
+
+    def write() -> None:
+        began = time.monotonic()
+        for number, body in enumerate(bodies):
+            time.sleep(max(0.0, began + number / _OBJECTS_A_SECOND - time.monotonic()))
+            writer = _WRITERS[number % len(_WRITERS)]
+            put(f"{_RAW}{writer}/{number:05}.parquet", body)
+        done.set()
+
+    threading.Thread(target=write, daemon=True).start()
+    return done
+
+
+def _sketch(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int, float]:
+    name = "sketch"
+    reader = TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
+    s3 = boto3.client("s3")
+    clients: tuple[Any, Any] = boto3.client("dynamodb"), s3
+    sketch = Sketch(clients, _BUCKET, reader.catalog, f"{_DATABASE}.{name}", _KILL_SHARE)
+    twice = random.Random(3)
+
+    def put(key: str, body: bytes) -> None:
+        s3.put_object(Bucket=_BUCKET, Key=key, Body=body)
+        for _ in range(1 + (twice.random() < _TWICE_SHARE)):
+            sketch.on_event(key)
+
+    began = time.monotonic()
+    written = _written(put, bodies)
+    workers = [
+        threading.Thread(target=sketch.work, args=(f"{_RAW}{writer}/", written))
+        for writer in _WRITERS
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    seen = sketch.seen
+    return name, str(seen.conflicts), seen.killed, time.monotonic() - began
+
+
+def _ours(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int, float]:
+    name = "ours"
+    table = f"glue:{_DATABASE}.{name}"
+    TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
+    s3 = boto3.client("s3")
+    twice = random.Random(3)
+    runs = ours.Ours(server, _KILL_SHARE)
+
+    def put(key: str, body: bytes) -> None:
+        s3.put_object(Bucket=_BUCKET, Key=key, Body=body)
+        if twice.random() < _TWICE_SHARE:
+            ingest.tell_again()
+
+    began = time.monotonic()
+    with runs.executions as executions:
+        ingest = Ingest(
+            server,
+            _BUCKET,
+            _RAW,
+            ours.streams(_BUCKET, _RAW, _WRITERS, table),
+            executions_url=executions.endpoint_url,
+            sweep_seconds=ours.SWEEP_SECONDS,
+            log=subprocess.DEVNULL,
+        )
+        with ingest:
+            runs.drain(ingest, _written(put, bodies))
+        seconds = time.monotonic() - began
+    if runs.failed() > runs.killed:
+        print_error(f"{runs.failed() - runs.killed} runs failed by themselves")
+    return name, "-", runs.killed, seconds

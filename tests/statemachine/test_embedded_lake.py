@@ -1,0 +1,130 @@
+"""The embedded S3 with a lake's services: events in order, and tables that one writer changes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote_plus
+
+import boto3
+import pytest
+
+from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+
+_KEY = "raw/a b+ü=1.json"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedS3]:
+    with embedded_s3(lake=True) as running:
+        running.create_bucket("lake")
+        yield running
+
+
+def _client(service: str, server: EmbeddedS3) -> Any:
+    return boto3.client(
+        service,  # type: ignore[call-overload] # any of several
+        endpoint_url=server.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id="embedded",
+        aws_secret_access_key="embedded",
+    )
+
+
+def test_each_write_and_delete_is_told_once_with_a_larger_sequencer(server: EmbeddedS3) -> None:
+    sqs, s3 = _client("sqs", server), _client("s3", server)
+    url = sqs.create_queue(QueueName="events")["QueueUrl"]
+    names = ["QueueArn"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]["QueueArn"]
+    told = {"QueueArn": arn, "Events": ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]}
+    s3.put_bucket_notification_configuration(
+        Bucket="lake", NotificationConfiguration={"QueueConfigurations": [told]}
+    )
+    etag = s3.put_object(Bucket="lake", Key=_KEY, Body=b"{}")["ETag"].strip('"')
+    s3.put_object(Bucket="lake", Key=_KEY, Body=b"[]")
+    s3.delete_object(Bucket="lake", Key=_KEY)
+    messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    bodies = [json.loads(one["Body"]) for one in messages]
+    records = [record for body in bodies for record in body.get("Records", [])]
+    events = sorted(records, key=lambda one: one["s3"]["object"]["sequencer"])
+    assert [one["eventName"] for one in events] == [
+        "ObjectCreated:Put",
+        "ObjectCreated:Put",
+        "ObjectRemoved:Delete",
+    ]
+    objects = [one["s3"]["object"] for one in events]
+    assert {unquote_plus(one["key"]) for one in objects} == {_KEY}
+    assert (objects[0]["eTag"], objects[0]["size"]) == (etag, 2)
+    assert len({len(one["sequencer"]) for one in objects}) == 1
+    assert "eTag" not in objects[2]
+
+
+def test_of_two_writers_of_a_glue_table_that_read_one_version_the_second_is_refused(
+    server: EmbeddedS3,
+) -> None:
+    glue = _client("glue", server)
+    glue.create_database(DatabaseInput={"Name": "db"})
+    glue.create_table(DatabaseName="db", TableInput={"Name": "t"})
+
+    def update(owner: str, **more: str) -> None:
+        glue.update_table(DatabaseName="db", TableInput={"Name": "t", "Owner": owner}, **more)
+
+    version = glue.get_table(DatabaseName="db", Name="t")["Table"]["VersionId"]
+    update("first", VersionId=version)
+    with pytest.raises(glue.exceptions.ConcurrentModificationException):
+        update("second", VersionId=version)
+    table = glue.get_table(DatabaseName="db", Name="t")["Table"]
+    assert (table["Owner"], table["VersionId"]) == ("first", str(int(version) + 1))
+    update("second", VersionId=table["VersionId"])
+    update("third")
+    assert glue.get_table(DatabaseName="db", Name="t")["Table"]["Owner"] == "third"
+
+
+def _number(dynamodb: Any, name: str) -> int:
+    item = dynamodb.get_item(TableName="numbers", Key={"pk": {"S": name}}).get("Item")
+    return int(item["n"]["N"]) if item else 0
+
+
+def test_a_transaction_that_is_refused_changes_nothing_and_takes_back_nothing_of_others(
+    server: EmbeddedS3,
+) -> None:
+    dynamodb = _client("dynamodb", server)
+    dynamodb.create_table(
+        TableName="numbers",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+    )
+
+    def add(name: str) -> dict[str, Any]:
+        one = {":one": {"N": "1"}}
+        return {
+            "TableName": "numbers",
+            "Key": {"pk": {"S": name}},
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": one,
+        }
+
+    def refused() -> None:
+        for _ in range(20):
+            with pytest.raises(dynamodb.exceptions.TransactionCanceledException):
+                dynamodb.transact_write_items(
+                    TransactItems=[
+                        {"Update": add("mine")},
+                        {"Update": {**add("none"), "ConditionExpression": "attribute_exists(pk)"}},
+                    ]
+                )
+
+    dynamodb.update_item(**add("mine"))
+    others = threading.Thread(target=refused)
+    others.start()
+    for _ in range(50):
+        dynamodb.update_item(**add("theirs"))
+    others.join()
+    assert [_number(dynamodb, name) for name in ("mine", "theirs", "none")] == [1, 50, 0]
+    dynamodb.transact_write_items(
+        TransactItems=[{"Update": add("mine")}, {"Update": add("theirs")}]
+    )
+    assert [_number(dynamodb, name) for name in ("mine", "theirs")] == [2, 51]
