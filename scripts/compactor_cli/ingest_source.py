@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped] # it has no annotations
-import pyarrow.parquet as pq  # type: ignore[import-untyped] # likewise
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from compactor.stores.s3 import make_client
 

@@ -38,7 +38,7 @@ _OBJECTS_A_SECOND = 50.0
 # A run takes what is there when it starts: these make some four of them.
 _THRESHOLD_OBJECTS = 400
 _THRESHOLD_BYTES = 64 * 1024 * 1024
-_THRESHOLD_SECONDS = 10.0
+_THRESHOLD_SECONDS = 10
 _SWEEP_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
 _LONGEST_SECONDS = 600.0
@@ -151,8 +151,8 @@ class _Lake:
             done = run_here(Settings.from_input(given), self._machine, name)
         self.now = ""
         report = done.report
-        if report is None or not report.succeeded:
-            raise EngineError("; ".join(report.failures) if report else done.stands)
+        if report is None or report.status != "succeeded":
+            raise EngineError(report.cause if report else done.stands)
         now = time.time()
         for number in self._table.ids():
             self._seen_at.setdefault(number, now)

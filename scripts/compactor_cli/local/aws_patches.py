@@ -88,6 +88,7 @@ def _require_version(response: Any, wanted: str) -> None:
 
 def _install_transactions() -> None:
     from moto.dynamodb import models  # noqa: PLC0415 - as Glue's
+    from moto.dynamodb.models.table import Table  # noqa: PLC0415 - as Glue's
 
     backend = models.DynamoDBBackend
     writing = threading.RLock()
@@ -105,7 +106,7 @@ def _install_transactions() -> None:
                 raise
 
     before = replace(backend, "transact_write_items", transact_write_items)
-    replace(models, "copy", _CopiesNoTable(models.Table))
+    replace(models, "copy", _CopiesNoTable(Table))
     _install_plain_values()
 
 

@@ -52,7 +52,7 @@ class Stream:
     input: Mapping[str, Any]
     objects: int
     size: int
-    seconds: float
+    seconds: int
 
     @property
     def registry(self) -> str:

@@ -13,7 +13,7 @@ def main() -> int:
     """0 when the run succeeded."""
     name, endpoint_url, given = sys.argv[1:]
     done = run_here(Settings.from_input(json.loads(given)), Machine(2, endpoint_url), name)
-    return 0 if done.report is not None and done.report.succeeded else 1
+    return 0 if done.report is not None and done.report.status == "succeeded" else 1
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from compactor_cli.local.model import EngineError
 from compactor_dev.lake_bench import one_run
 
 _THRESHOLD_OBJECTS = 10
-_THRESHOLD_SECONDS = 5.0
+_THRESHOLD_SECONDS = 5
 #: Between two sweeps.
 SWEEP_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
