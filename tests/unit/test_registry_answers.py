@@ -19,8 +19,12 @@ PARTITION = Partition("source", "logs/a/", "a/")
 
 
 def refusal(code: str, status: int = 400, **more: Any) -> ClientError:
-    told: Any = {"Error": {"Code": code, "Message": "told"}, **more}
-    return ClientError({**told, "ResponseMetadata": {"HTTPStatusCode": status}}, "operation")
+    told: Any = {
+        "Error": {"Code": code, "Message": "told"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        **more,
+    }
+    return ClientError(told, "operation")
 
 
 class Client:
@@ -170,7 +174,7 @@ def test_where_many_cannot_be_inserted_at_once_they_are_put_one_by_one(refused: 
 
 
 def test_what_an_insert_refuses_is_put_on_its_condition() -> None:
-    answers = [{}] * 6 + [{"Error": {"Code": "DuplicateItem"}}] * 2
+    answers: list[Any] = [{}] * 6 + [{"Error": {"Code": "DuplicateItem"}}] * 2
     there = refusal("ConditionalCheckFailedException", Item={"pk": {"S": "x"}})
     found, client = registry({"Responses": answers}, there, {})
     done = found.register("logs", [item(str(n)) for n in range(8)])
