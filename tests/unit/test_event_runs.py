@@ -9,6 +9,8 @@ from compactor.model import SkipReason
 from compactor.registry.items import ItemState
 from compactor.registry.starting import HELD_SECONDS, is_busy
 from compactor.runs.earlier import open_pending
+from compactor.runs.partition import record_partition
+from compactor.runs.receipts import Counts
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
 
@@ -115,6 +117,21 @@ def test_a_partition_is_open_by_its_newest_object_even_if_that_is_not_pending() 
     receipt = world.compact("run-x", item)
     assert receipt.counts.objects_in == 0
     assert receipt.skipped[SkipReason.OPEN_PARTITION.value].objects == 1
+
+
+def test_what_comes_while_a_run_goes_on_is_for_the_next_and_holds_up_nothing() -> None:
+    world = EventWorld(objects=1, settle_seconds=0, open_partition_seconds=0)
+    world.deliver(world.put("a/1.json"))
+    (item,) = world.begin("run-x")
+    run = world.run_of("run-x", item)
+    world.clock.advance(1)
+    world.deliver(world.put("a/2.json"))
+    receipt = record_partition(run, Counts())
+    assert (receipt.counts.objects_in, receipt.skipped) == (1, {})
+    assert list(world.open_items()) == ["logs/a/2.json"]
+    world.sweep()
+    world.run_started()
+    world.must_be_finished()
 
 
 def test_what_is_gone_is_skipped_counted_and_noted() -> None:

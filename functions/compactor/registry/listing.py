@@ -84,14 +84,19 @@ class EventListing:
         return [Partition(self._bucket, self._prefix + path, path) for path in paths]
 
     def newest(self, partition: Partition) -> float:
-        """When the latest object of a partition was put, pending or not; UNIX seconds."""
+        """When the latest object of a partition was put, pending or not; UNIX seconds.
+
+        At most when it was asked: what comes later is for the next run.
+        """
         head = self.registry.head(self.stream, partition.path)
-        return head.newest if head else 0.0
+        return min(head.newest, self._at) if head else 0.0
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         """Pages of what is pending in the partition with this prefix, as ObjectStore's.
+
+        What came after it was asked is left for the next run: no age of it would be right.
 
         Raises:
             TransientStoreError: the table did not answer.
@@ -100,7 +105,7 @@ class EventListing:
         after = start_after.removeprefix(prefix)
         items = iter(self.registry.pending(self.stream, partition, after))
         while page := list(islice(items, _PAGE_ITEMS)):
-            yield [one.source for one in page if self._left or self._is_open(one)]
+            yield [one.source for one in page if self._is_wanted(one)]
 
     def doubted(self, head: Callable[[str, str], ObjectHead | None]) -> Confirmed:
         """The same, but for what is not there any more.
@@ -143,6 +148,9 @@ class EventListing:
             self.registry.rest(self.stream, head, now)
         self.marked = found
         return found
+
+    def _is_wanted(self, item: Item) -> bool:
+        return item.source.last_modified <= self._at and (self._left or self._is_open(item))
 
     def _is_open(self, item: Item) -> bool:
         return item.state is ItemState.PENDING or not item.reason.endswith(f"@{self._decided_by}")
