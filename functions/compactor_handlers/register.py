@@ -11,7 +11,7 @@ from compactor.clock import SystemClock
 from compactor.errors import TransientStoreError
 from compactor.registry.events import bodies
 from compactor.registry.registering import Registration, register
-from compactor.registry.starting import LOOK_SECONDS, is_worth_a_look
+from compactor.registry.starting import LOOK_SECONDS, is_busy, is_worth_a_look
 from compactor_handlers.events import Office, office
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 
@@ -40,7 +40,8 @@ def _start(here: Office, done: Registration, now: float) -> None:
             continue
         # Registered is registered: what is due now, the sweep finds as well.
         with suppress(TransientStoreError):
-            if here.registry.may_look(stream.name, now, LOOK_SECONDS):
+            looks = here.registry.may_look(stream.name, now, LOOK_SECONDS)
+            if looks and not is_busy(batch, here.executions, now):
                 here.start_due(stream, now)
 
 

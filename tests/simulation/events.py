@@ -187,7 +187,7 @@ class Schedule:
         with suppress(ValueError):
             self._begun.remove((run_id, item))
         if draw.random() < 0.4 and name in world.executions.running:
-            world.executions.end(name)
+            world.executions.end(name, failed=draw.random() < 0.3)
 
     def _at_store(self, when: str, call: Call) -> None:
         self._at(f"store {when}: {call.name}")

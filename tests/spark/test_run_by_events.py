@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,12 @@ def test_rows_are_made_of_what_events_told_and_marked(
         bodies = []
         for one in objects[:3]:
             etag = client.head_object(Bucket="told-source", Key=one.key)["ETag"].strip('"')
-            told = {"bucket": "told-source", "etag": etag, "size": len(one.body), "time": arrived}
+            told: dict[str, Any] = {
+                "bucket": "told-source",
+                "etag": etag,
+                "size": len(one.body),
+                "time": arrived,
+            }
             bodies.append((one.key, notification(one.key, **told)))
         register(bodies, streams, registry, time.time())
         words = ["--depth", "1", "--listing", "events", "--registry", "told/logs", "--json"]

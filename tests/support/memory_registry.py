@@ -24,7 +24,7 @@ from compactor.registry.items import (
     supersedes,
     withdraws,
 )
-from compactor.registry.ports import Registered, Started, StreamIdentity, Withdrawn
+from compactor.registry.ports import ExecutionState, Registered, Started, StreamIdentity, Withdrawn
 
 Hook = Callable[[str], None]
 
@@ -177,13 +177,14 @@ class MemoryExecutions:
     Attributes:
         now: gives the time.
         running: names and inputs of those that go on.
-        ended: names of those that are over.
+        ended: names of those that are over; failed: of these, that did not come to their end.
         order: all that were started, in order.
     """
 
     now: Callable[[], float]
     running: dict[str, tuple[str, float]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
     order: list[str] = field(default_factory=list)
     hook: Hook = _nothing
 
@@ -199,10 +200,15 @@ class MemoryExecutions:
         self.hook("start done")
         return Started(arn, at)
 
-    def is_running(self, arn: str) -> bool:
-        return arn.removeprefix("arn:") in self.running
+    def state_of(self, arn: str) -> ExecutionState:
+        name = arn.removeprefix("arn:")
+        if name in self.running:
+            return ExecutionState.RUNNING
+        return ExecutionState.FAILED if name in self.failed else ExecutionState.ENDED
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, *, failed: bool = False) -> None:
         """An execution is over."""
         self.running.pop(name, None)
         self.ended.add(name)
+        if failed:
+            self.failed.add(name)

@@ -32,6 +32,8 @@ WORDS = {
     "adopt": (*PLACES, "--dry-run"),
     "probe": PLACES[1:],
     "clean-up": (*PLACES, "--dry-run"),
+    "reconcile": (*PLACES, "--registry", "table/stream"),
+    "replay": ("--from", "https://queues/dead", "--to", "https://queues/events"),
     "start": (),
     "status": (),
     "logs": (),
@@ -68,6 +70,7 @@ def nothing_asked(monkeypatch, tmp_path):
     monkeypatch.setattr("compactor_cli.commands.store.make_client", stop)
     monkeypatch.setattr("compactor_cli.commands.deployment.find_stack", stop)
     monkeypatch.setattr("compactor_cli.commands.demo.embedded_s3", stop)
+    monkeypatch.setattr("compactor_cli.commands.replay.Aws", stop)
     monkeypatch.setattr("compactor_cli.generator.destinations.FastPutClient", stop)
 
 

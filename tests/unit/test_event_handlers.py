@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from compactor.errors import InvalidInput
+from compactor.registry.ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 from compactor.stores.registry_rows import create_table
@@ -192,8 +193,8 @@ def test_an_execution_that_is_over_is_not_started_by_its_name_again(deployed: De
     assert again.arn == first.arn
     other = machine.start("logs-1", '{"a":2}')
     assert other == (first.arn, None)
-    assert machine.is_running(first.arn) in {True, False}
-    assert not machine.is_running(f"{first.arn}-never")
+    assert machine.state_of(first.arn) in ExecutionState
+    assert machine.state_of(f"{first.arn}-never") is ExecutionState.ENDED
     with pytest.raises(InvalidInput, match="STATE_MACHINE_ARN"):
         StateMachine(f"{deployed.arn}-other").start("x", "{}")
 

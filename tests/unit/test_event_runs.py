@@ -7,6 +7,7 @@ import pytest
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import SkipReason
 from compactor.registry.items import ItemState
+from compactor.registry.starting import HELD_SECONDS, is_busy
 from compactor.runs.earlier import open_pending
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
@@ -335,3 +336,35 @@ def test_what_lies_in_a_level_that_names_a_column_is_left_and_starts_no_run_agai
     }
     world.clock.advance(10_000)
     assert world.sweep().started is None
+
+
+def test_a_run_that_failed_is_made_up_for_though_nothing_is_pending() -> None:
+    world = EventWorld(seconds=300)
+    world.deliver(world.put("a/1.json"), world.put("a/2.json"))
+    world.sweep()
+    (first,) = world.executions.order
+    for item in world.begin(first):
+        world.compact(first, item)
+    # Behind the marks, in a step that has nothing to do with objects.
+    world.executions.end(first, failed=True)
+    world.clock.advance(299)
+    assert world.sweep().started is None
+    world.clock.advance(1)
+    assert world.sweep().started is not None
+    world.run_started()
+    world.clock.advance(1_000)
+    assert world.sweep().started is None
+    world.must_be_finished()
+
+
+def test_while_a_run_goes_on_nobody_need_count() -> None:
+    world = EventWorld()
+    world.deliver(world.put("a/1.json"), world.put("a/2.json"))
+    assert not is_busy(world.registry.batch("logs"), world.executions, world.clock.now())
+    world.sweep()
+    batch = world.registry.batch("logs")
+    assert is_busy(batch, world.executions, world.clock.now())
+    # One that never ends does not hold others for ever.
+    assert not is_busy(batch, world.executions, world.clock.now() + HELD_SECONDS)
+    world.run_started()
+    assert not is_busy(batch, world.executions, world.clock.now())

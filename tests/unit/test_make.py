@@ -89,17 +89,18 @@ def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
     def ministack() -> Path:
         raise server_builds.Unavailable("no package index")
 
-    def versitygw() -> Path:
-        return Path("versitygw")
+    def there() -> Path:
+        return Path("server")
 
     monkeypatch.delenv("BESIDE", raising=False)
     monkeypatch.setattr(server_builds, "ministack", ministack)
-    monkeypatch.setattr(server_builds, "versitygw", versitygw)
+    for name in ("versitygw", "dynamodb_local"):
+        monkeypatch.setattr(server_builds, name, there)
     assert server_builds.main() == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("ministack, an S3 server for the tests (")
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("ministack, a server for the tests (")
     assert first.endswith(" ... not to be had, so its tests are skipped: no package index")
-    assert second.endswith(" ... 0 s")
+    assert [one.rpartition(" ... ")[2] for one in others] == ["0 s", "0 s"]
 
     monkeypatch.setenv("BESIDE", "1")
     assert server_builds.main() == 0

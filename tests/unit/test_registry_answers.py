@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import Item, ItemState, Mark
+from compactor.registry.ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 
@@ -18,8 +19,12 @@ PARTITION = Partition("source", "logs/a/", "a/")
 
 
 def refusal(code: str, status: int = 400, **more: Any) -> ClientError:
-    told: Any = {"Error": {"Code": code, "Message": "told"}, **more}
-    return ClientError({**told, "ResponseMetadata": {"HTTPStatusCode": status}}, "operation")
+    told: Any = {
+        "Error": {"Code": code, "Message": "told"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        **more,
+    }
+    return ClientError(told, "operation")
 
 
 class Client:
@@ -150,3 +155,50 @@ def test_the_arn_of_an_execution_that_is_over_is_known_by_its_name() -> None:
         "arn:aws:states:x:1:stateMachine:m", Client([refusal("ExecutionAlreadyExists")])
     )
     assert machine.start("n", "{}") == ("arn:aws:states:x:1:execution:m:n", None)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"Responses": [{"Error": {"Code": "AccessDenied"}}] * 8},
+        refusal("AccessDeniedException"),
+        refusal("ValidationException"),
+    ],
+)
+def test_where_many_cannot_be_inserted_at_once_they_are_put_one_by_one(refused: Any) -> None:
+    found, client = registry(refused, *[{}] * 16)
+    assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
+    # It is not asked for a second time.
+    assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
+    assert sum("Statements" in one for one in client.asked) == 1
+
+
+def test_what_an_insert_refuses_is_put_on_its_condition() -> None:
+    answers: list[Any] = [{}] * 6 + [{"Error": {"Code": "DuplicateItem"}}] * 2
+    there = refusal("ConditionalCheckFailedException", Item={"pk": {"S": "x"}})
+    found, client = registry({"Responses": answers}, there, {})
+    done = found.register("logs", [item(str(n)) for n in range(8)])
+    assert (len(done.new), done.known) == (7, 1)
+    assert all("sequencer < :sequencer" in one["ConditionExpression"] for one in client.asked[1:])
+
+
+def test_an_insert_that_is_asked_to_slow_down_goes_on_one_by_one() -> None:
+    found, client = registry(refusal("ThrottlingException"), *[{}] * 8)
+    assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
+    assert len(client.asked) == 9
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ("RUNNING", ExecutionState.RUNNING),
+        ("SUCCEEDED", ExecutionState.ENDED),
+        ("FAILED", ExecutionState.FAILED),
+        ("TIMED_OUT", ExecutionState.FAILED),
+        ("ABORTED", ExecutionState.FAILED),
+    ],
+)
+def test_an_execution_that_did_not_come_to_its_end_has_failed(
+    status: str, state: ExecutionState
+) -> None:
+    assert StateMachine("arn", Client([{"status": status}])).state_of("arn:x") is state

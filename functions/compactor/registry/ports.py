@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from compactor.model import Partition
@@ -138,6 +139,14 @@ class Started(NamedTuple):
     at: float | None
 
 
+class ExecutionState(Enum):
+    """How an execution stands."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
 class Executions(Protocol):
     """What starts runs. Every method may raise TransientStoreError."""
 
@@ -145,6 +154,6 @@ class Executions(Protocol):
         """Start an execution, once: the second call of the same name and input does nothing."""
         ...
 
-    def is_running(self, arn: str) -> bool:
-        """True while an execution goes on."""
+    def state_of(self, arn: str) -> ExecutionState:
+        """How an execution stands; one that is not known any more has ended."""
         ...

@@ -13,7 +13,7 @@ from math import inf
 from compactor.model import Partition
 from compactor.planning.packing import COMPRESSED_TARGET_BYTES
 from compactor.registry.items import Batch, Item, ItemState
-from compactor.registry.ports import Executions, Registry, Started
+from compactor.registry.ports import Executions, ExecutionState, Registry, Started
 from compactor.registry.streams import Stream
 
 # An execution that goes on for longer does not keep others from being started.
@@ -94,6 +94,9 @@ def start_due(
 ) -> Looked:
     """Start an execution if one is due. Safe to run again, and by several at once.
 
+    One that failed is made up for after a while, also where nothing is pending: it may have died
+    behind its marks, with something left to do that is none of the objects' business.
+
     Args:
         stream: whose objects wait.
         registry: where they are.
@@ -109,11 +112,12 @@ def start_due(
     for _ in range(_MOST_PASSED):
         batch = registry.batch(stream.name)
         waiting = waiting_in(stream, registry, batch.cut, now)
-        if not waiting.is_due(stream, now):
+        due = waiting.is_due(stream, now)
+        last = _last(batch, executions) if due or now - batch.cut >= stream.seconds else None
+        if not due and last is not ExecutionState.FAILED:
             registry.looked(stream.name, batch.number, waiting.fresh_objects, waiting.fresh_bytes)
             return Looked(waiting)
-        held = batch.execution and now - batch.cut < HELD_SECONDS
-        if held and executions.is_running(batch.execution):
+        if last is ExecutionState.RUNNING and _holds(batch, now):
             return Looked(waiting, busy=True)
         started = executions.start(execution_name(stream.name, born, batch.number), stream.document)
         cut = batch.cut if started.at is None else started.at
@@ -122,6 +126,26 @@ def start_due(
             return Looked(waiting, started)
         # Started by somebody who died before noting it, and over: what waits came later.
     return Looked(waiting)
+
+
+def is_busy(batch: Batch, executions: Executions, now: float) -> bool:
+    """Whether the last execution goes on, so that nothing is started and nothing need be counted.
+
+    Args:
+        batch: how far the executions of a stream are.
+        executions: asked.
+        now: UNIX seconds.
+    """
+    return _holds(batch, now) and _last(batch, executions) is ExecutionState.RUNNING
+
+
+def _holds(batch: Batch, now: float) -> bool:
+    return now - batch.cut < HELD_SECONDS
+
+
+def _last(batch: Batch, executions: Executions) -> ExecutionState | None:
+    """What became of the last execution; None before the first."""
+    return executions.state_of(batch.execution) if batch.execution else None
 
 
 def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Waiting:

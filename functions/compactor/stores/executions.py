@@ -7,9 +7,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compactor.registry.ports import Started
+from compactor.registry.ports import ExecutionState, Started
 from compactor.stores.services import Thing, answers_of, service_client
 from compactor.stores.translate import refusal_of
+
+# All others, such as TIMED_OUT and ABORTED, did not come to their end.
+_STATES = {
+    "RUNNING": ExecutionState.RUNNING,
+    "PENDING_REDRIVE": ExecutionState.RUNNING,
+    "SUCCEEDED": ExecutionState.ENDED,
+}
 
 
 class StateMachine:
@@ -41,16 +48,16 @@ class StateMachine:
                 return Started(f"{self._arn.replace(':stateMachine:', ':execution:')}:{name}", None)
         return Started(answer["executionArn"], answer["startDate"].timestamp())
 
-    def is_running(self, arn: str) -> bool:
-        """True while an execution goes on; one that is not known does not."""
+    def state_of(self, arn: str) -> ExecutionState:
+        """How an execution stands; Step Functions forgets them after 90 days."""
         with self._answers(f"describe execution {arn}"):
             try:
                 answer = self._client.describe_execution(executionArn=arn)
             except ClientError as error:
                 if refusal_of(error).code != "ExecutionDoesNotExist":
                     raise
-                return False
-        return str(answer["status"]) == "RUNNING"
+                return ExecutionState.ENDED
+        return _STATES.get(str(answer["status"]), ExecutionState.FAILED)
 
     def _answers(self, what: str) -> AbstractContextManager[None]:
         thing = Thing("STATE_MACHINE_ARN", self._arn, "the ARN of a state machine")
