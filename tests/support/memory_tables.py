@@ -306,7 +306,7 @@ class MemoryCatalog:
         after = Files(before.outputs | added.keys(), own)
         if isinstance(there, IcebergTable):
             base = table.handle if self._conditional else there.current
-            made = there.commit(base, after, {})  # type: ignore[arg-type]
+            made = there.commit(base, after, {})  # type: ignore[arg-type] # a handle of ours
             there.properties |= {
                 f"{self.log_id}.last": str(number),
                 f"{self.log_id}.snapshot": str(made),

@@ -67,7 +67,7 @@ def commit_rows(
     source = source or SourceObject(
         partition.bucket, f"{partition.prefix}{state.last + 1}.json", f"etag-{state.last}", 10, 0.0
     )
-    facts = SliceFacts(records=table.num_rows, **_FACTS)  # type: ignore[arg-type]
+    facts = SliceFacts(records=table.num_rows, **_FACTS)  # type: ignore[arg-type] # of all kinds
     draft = Commit(
         sequence=0,
         commit_id=f"commit-{partition.path}-{state.last + 1}",

@@ -18,6 +18,7 @@ _SETTLED = {
     "CompactorError",
     "CopyRefused",
     "ObjectMissing",
+    "TableConflict",
     "UnreadableSource",
     "UploadLost",
 }

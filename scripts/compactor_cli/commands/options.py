@@ -81,7 +81,8 @@ def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:
     if isinstance(spec.default, bool):
         arguments["action"] = argparse.BooleanOptionalAction
     elif isinstance(spec.default, tuple):
-        arguments |= {"action": "append", "metavar": "GLOB"}
+        many = "GLOB" if "globs" in spec.accepted else "NAME"
+        arguments |= {"action": "append", "metavar": many}
     else:
         arguments["metavar"] = _metavar(spec)
     parser.add_argument(*names, **arguments)

@@ -1,0 +1,136 @@
+"""JSON becomes the rows of an Iceberg table: by the state machine with its functions, and here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor import layout
+from compactor.catalogs.opening import open_catalog
+from compactor.log.identity import read_identity
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.engine import run_workflow
+from compactor_cli.local.model import EngineOptions, WorkflowResult
+from compactor_cli.whole import Machine, run_here
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("pyiceberg")
+_names = itertools.count(1)
+
+
+class Sink:
+    """A source of JSON lines in two partitions, and a table in a catalog of this machine."""
+
+    def __init__(self, s3: EmbeddedS3, directory: Path) -> None:
+        self.s3 = s3
+        self.log = directory / "log"
+        number = next(_names)
+        self.source, self.lake = f"table-{number}-source", f"table-{number}-lake"
+        for bucket in (self.source, self.lake):
+            s3.create_bucket(bucket)
+        self.given: dict[str, Any] = {
+            "s3_source_uri": f"s3://{self.source}/logs/",
+            "s3_destination_uri": f"s3://{self.lake}/compacted/",
+            "depth": 1,
+            "table": f"sql:sqlite:///{directory}/catalog.db#lake.events",
+        }
+        self.settings = Settings.from_input(self.given)
+        self.store = S3Store(make_client(s3.endpoint_url))
+        self._next = 0
+
+    def arrive(self, path: str, objects: int = 3) -> None:
+        seeds = []
+        for _ in range(objects):
+            body = b"".join(b'{"n": %d, "day": "%s"}\n' % (self._next + i, path.encode())
+                            for i in range(2))  # fmt: skip
+            self._next += 2
+            key = f"logs/{path}/{self._next}.json"
+            seeds.append(SeedObject(key, body, time.time() - 9 * 86_400))
+        self.s3.seed(self.source, seeds)
+
+    def run(self, name: str, **fields: Any) -> WorkflowResult:
+        return run_workflow(
+            {**self.given, **fields},
+            run_name=name,
+            workers=1,
+            endpoint_url=self.s3.endpoint_url,
+            on_progress=lambda _: None,
+            options=EngineOptions(environment=self.s3.environment, log=self.log, wait_scale=0),
+        )
+
+    def report(self, run_id: str) -> dict[str, Any]:
+        body = self.store.get(*layout.run_key(self.settings, run_id, "report.json"))
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def table(self) -> Any:
+        identity = read_identity(self.settings, self.store)
+        assert identity is not None
+        state = open_catalog(self.settings, self.store).load(identity.log_id)
+        assert state is not None
+        return state.handle
+
+    def told(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+
+    def must_have_all(self) -> None:
+        rows = Counter(self.table().scan().to_arrow().column("n").to_pylist())
+        assert rows == Counter(range(self._next))
+
+
+@pytest.fixture
+def sink(s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sink:
+    for name, value in s3.environment.items():
+        if value:
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.delenv(name, raising=False)
+    return Sink(s3, tmp_path)
+
+
+def test_the_workflow_brings_every_record_into_the_table_once(sink: Sink) -> None:
+    sink.arrive("a")
+    sink.arrive("b")
+    result = sink.run("first")
+    assert result.status == "SUCCEEDED", (result.cause, sink.told())
+    sink.must_have_all()
+    told = sink.report("first")["table"]
+    assert (told["status"], told["outputs"], told["rows"], told["commits"]) == ("done", 2, 12, 1)
+    assert len(sink.table().snapshots()) == 1
+
+    # The next run has late objects; and deletes all sources, whose outputs are in the table.
+    sink.arrive("a", 1)
+    result = sink.run("second", clean_up="delete", retention_days=0)
+    assert result.status == "SUCCEEDED", (result.cause, sink.told())
+    sink.must_have_all()
+    assert sink.report("second")["clean_up"]["deleted"] >= 6
+
+    # A table that is gone fails the run, and nothing is cleaned up.
+    table = sink.table()
+    table.catalog.drop_table(table.name())
+    sink.arrive("b", 1)
+    result = sink.run("third", clean_up="delete", retention_days=0)
+    assert result.status == "FAILED"
+    report = sink.report("third")
+    assert "it was dropped or renamed" in report["table"]["cause"]
+    assert report["clean_up"]["deleted"] == 0
+
+
+def test_a_run_here_does_the_same(sink: Sink) -> None:
+    sink.arrive("a")
+    machine = Machine(1, sink.s3.endpoint_url, sink.log)
+    done = run_here(sink.settings, machine)
+    assert done.report is not None
+    assert done.report.status == "succeeded", done.report.cause
+    assert done.report.table is not None
+    assert done.report.table.outputs == 1
+    assert "table: 1 outputs, 6 rows in sql:" in str(done.report)
+    sink.must_have_all()
