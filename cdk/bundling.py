@@ -7,7 +7,7 @@ goes into it, so that an unchanged one is neither built nor uploaded again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,12 +44,9 @@ LAMBDA_PACKAGES = (
 _LAMBDA_BYTES = 250 * MIB
 # The lock that has the extras for tables; where another lock has a library, too, it is the same.
 TABLES_LOCK = REPOSITORY / "requirements-dev.txt"
-#: Kind of table -> what the functions import that know one, beside the others' libraries. Both
-#: kinds together would be larger than Lambda takes.
-TABLE_REQUIREMENTS: Mapping[str, tuple[str, ...]] = {
-    "iceberg": ("pyarrow", "pyiceberg"),
-    "delta": ("deltalake",),
-}
+# What the functions import that know a table, beside the others' libraries. Only Iceberg's fit:
+# deltalake and the pyarrow that goes with it are larger than Lambda takes.
+_TABLE_REQUIREMENTS = ("pyarrow", "pyiceberg")
 # Of the catalog in a file, for tests.
 _FOR_TESTS = ("sqlalchemy", "greenlet")
 # Of pyarrow: a protocol that is not spoken, what C++ is compiled against, the same library under
@@ -70,14 +67,14 @@ _NOT_IMPORTED = (
 
 
 def bundle_functions(
-    out: Path, machine: Machine, *, table: str | None = None, lock: Path | None = None
+    out: Path, machine: Machine, *, table: bool = False, lock: Path | None = None
 ) -> None:
     """Everything the Lambda functions import, into an empty directory.
 
     Args:
         out: the directory.
         machine: what runs them.
-        table: the kind of table that they know, a key of ``TABLE_REQUIREMENTS``; None for none.
+        table: whether they know one.
         lock: of the libraries; by default the one that has them.
 
     Raises:
@@ -91,12 +88,12 @@ def bundle_functions(
     check_size(out, _LAMBDA_BYTES)
 
 
-def _roots(table: str | None) -> tuple[str, ...]:
-    return LAMBDA_REQUIREMENTS if table is None else LAMBDA_REQUIREMENTS + TABLE_REQUIREMENTS[table]
+def _roots(table: bool) -> tuple[str, ...]:
+    return LAMBDA_REQUIREMENTS + _TABLE_REQUIREMENTS if table else LAMBDA_REQUIREMENTS
 
 
-def _without(table: str | None) -> tuple[str, ...]:
-    return LAMBDA_HAS if table is None else LAMBDA_HAS + _FOR_TESTS
+def _without(table: bool) -> tuple[str, ...]:
+    return LAMBDA_HAS + _FOR_TESTS if table else LAMBDA_HAS
 
 
 def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> None:
@@ -123,9 +120,9 @@ class Bundle:
         )
 
 
-def functions_bundle(machine: Machine, table: str | None = None) -> Bundle:
-    """The one bundle of all functions that know no table, or of those that know one of a kind."""
-    if table is None:
+def functions_bundle(machine: Machine, *, table: bool = False) -> Bundle:
+    """The one bundle of all functions that know no table, or of those that do."""
+    if not table:
         libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
     else:
         libraries = _libraries(machine, _roots(table), _without(table), TABLES_LOCK)

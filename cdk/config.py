@@ -23,8 +23,8 @@ MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
 #: Stands for the name of the registry's table, which CloudFormation gives.
 MADE_REGISTRY = "made-by-the-stack"
 
-#: Catalog of a table -> the kind of libraries that know it (cdk.bundling).
-TABLE_KINDS: Mapping[str, str] = {"glue": "iceberg", "delta": "delta"}
+# The only catalog whose tables a function can publish to.
+_CATALOG = "glue"
 
 _HOURS_BY_DEFAULT = 48
 _MOST_HOURS = 168
@@ -123,10 +123,9 @@ class Config:
 
     @property
     def table_location(self) -> S3Uri | None:
-        """Where the table that outputs are published to has its metadata; None without one."""
-        address = self.run.table_address
-        if address is None or address.location is not None:
-            return None if address is None else address.location
+        """Where the table that outputs are published to lies; None without one."""
+        if self.run.table_address is None:
+            return None
         beside = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
         return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
 
@@ -314,16 +313,14 @@ def _check_alarm(config: Config) -> None:
 
 def _check_table(config: Config, given: Mapping[str, Any]) -> None:
     address = config.run.table_address
-    if address is None or address.kind not in TABLE_KINDS:
-        if address is not None:
-            accepted = (
-                "glue:DATABASE.TABLE or delta:s3://bucket/prefix/: others are for runs elsewhere"
-            )
-            raise InvalidInput("table", address.text, accepted)
+    if address is None:
         for name in ("table_location_uri", "table_kms_key_arn"):
             if given.get(name) is not None:
                 raise InvalidInput(name, given[name], "null without a table")
         return
+    if address.kind != _CATALOG:
+        accepted = "glue:DATABASE.TABLE in a deployment; other tables are for compactor run"
+        raise InvalidInput("table", address.text, accepted)
     if config.table_location_uri is not None:
         _check_table_location(config, config.table_location_uri)
     if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
@@ -335,12 +332,7 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_table_location(config: Config, uri: str) -> None:
-    run = config.run
-    if run.table_address is not None and run.table_address.location is not None:
-        raise InvalidInput(
-            "table_location_uri", uri, "null with a Delta table, whose address it is"
-        )
-    location = S3Uri.parse("table_location_uri", uri)
+    run, location = config.run, S3Uri.parse("table_location_uri", uri)
     places = {"source": run.source.root, "destination": run.destination, "state": run.state}
     for name, place in places.items():
         if location.overlaps(place):

@@ -89,7 +89,7 @@ class Functions(Construct):
         self._code = self._bundled()
         self._table = table_of(Stack.of(self), config, storage)
         # What knows the table has libraries that are five times as large as all others.
-        self._table_code = self._bundled(self._table.kind) if self._table else self._code
+        self._table_code = self._bundled(table=True) if self._table else self._code
         if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
             Annotations.of(self).add_info(
                 f"Accounts that are new or little used may not have functions above"
@@ -227,8 +227,9 @@ class Functions(Construct):
     def _full_name(self, name: str) -> str:
         return f"{self._config.name}-{name.replace('_', '-')}"
 
-    def _bundled(self, table: str | None = None) -> lambda_.Code:
-        bundle = functions_bundle(Machine(self._config.architecture, LAMBDA_PYTHON), table)
+    def _bundled(self, *, table: bool = False) -> lambda_.Code:
+        machine = Machine(self._config.architecture, LAMBDA_PYTHON)
+        bundle = functions_bundle(machine, table=table)
         return lambda_.Code.from_asset(
             str(REPOSITORY / "functions"),
             asset_hash=bundle.fingerprint,

@@ -121,7 +121,9 @@ def may_ask_registry(role: Role, registry: Registry | None) -> None:
 def may_register(role: Role, registry: Registry | None) -> None:
     """Put objects into the registry, which marks them when they are taken back."""
     may_ask_registry(role, registry)
-    _may_change(role, registry, ["dynamodb:PutItem", "dynamodb:UpdateItem"])
+    _may_change(
+        role, registry, ["dynamodb:PartiQLInsert", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+    )
 
 
 def may_note_discovery(role: Role, registry: Registry | None) -> None:

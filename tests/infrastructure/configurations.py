@@ -78,13 +78,11 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "clean_up": "delete",
         "retention_days": 0,
     },
-    "Delta table, by events": {
-        "s3_source_uri": "s3://app-logs/raw/",
-        "s3_destination_uri": "s3://lake/events/_compacted/",
-        "s3_state_uri": "s3://lake/_state/",
-        "table": "delta:s3://lake/events/",
+    "table in Glue, by events": {
+        **_IMPORTED,
+        "table": "glue:lake.events",
         "ingest": "events",
-        "clean_up": "delete",
+        "switch_on_notifications": False,
     },
     "standalone": {"mode": "standalone"},
     "standalone, clean-up, imported buckets": {

@@ -28,7 +28,9 @@ def audit_of(deployment: Deployment, kind: str) -> Audit:
     for machine in deployment.machines:
         roles[engine.STATE_MACHINE] = machine["roleArn"]
         way = engine_of(CONFIGURATIONS[kind])
-        done[engine.STATE_MACHINE] |= expected.of_the_workflow(deployment, way)
+        done.setdefault(engine.STATE_MACHINE, set()).update(
+            expected.of_the_workflow(deployment, way)
+        )
     return Audit(
         {sender: frozenset(calls) for sender, calls in done.items()},
         {
