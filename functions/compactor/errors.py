@@ -138,5 +138,9 @@ class CommitConflict(CompactorError):
     """Another run committed one of these sources first: drop the pending output, plan again."""
 
 
+class TableConflict(CompactorError):
+    """Somebody else changed the table first, and nothing of ours is in it: look again, then try."""
+
+
 class UploadLost(CompactorError):
     """A commit's output is neither published nor pending: build it again from its sources."""

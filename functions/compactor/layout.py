@@ -16,6 +16,7 @@ from compactor.settings.uris import S3Uri
 # Below the state's prefix: what outlives a run, by partition; and what a run needs for itself.
 PARTITIONS = "partitions/"
 RUNS = "runs/"
+TABLE = "table/"
 IDENTITY_NAME = "identity.json"
 # What every state has, also one of a version before it had an identity.
 FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
@@ -162,6 +163,41 @@ def parquet_schemas_prefix(settings: Settings) -> tuple[str, str]:
 def parquet_schema_key(settings: Settings, sequence: int) -> tuple[str, str]:
     """One entry there."""
     return _state(settings, f"parquet-schemas/{sequence:020d}.json")
+
+
+def table_log_prefix(settings: Settings) -> tuple[str, str]:
+    """Where the table log lies, which says what outputs a table was given under which number."""
+    return _state(settings, TABLE)
+
+
+def table_entry_key(settings: Settings, number: int) -> tuple[str, str]:
+    """One entry of the table log."""
+    return _state(settings, f"{TABLE}{number:020d}.json")
+
+
+def table_witness_key(settings: Settings, number: int) -> tuple[str, str]:
+    """What keeps the number of that entry taken."""
+    return _state(settings, f"{TABLE}{number:020d}.witness.json")
+
+
+def table_published_key(settings: Settings, number: int) -> tuple[str, str]:
+    """What says that the table was seen with that entry in it."""
+    return _state(settings, f"{TABLE}{number:020d}.published.json")
+
+
+def table_checkpoint_key(settings: Settings, number: int) -> tuple[str, str]:
+    """The sum of all entries of the table log up to and including this one."""
+    return _state(settings, f"{TABLE}{number:020d}.checkpoint.json")
+
+
+def table_hint_key(settings: Settings) -> tuple[str, str]:
+    """Where the table log's newest checkpoint is, as far as somebody wrote it down."""
+    return _state(settings, f"{TABLE}hint.json")
+
+
+def table_receipt_key(settings: Settings, run_id: str) -> tuple[str, str]:
+    """What a run's publisher reports of the table."""
+    return run_key(settings, run_id, "table.json")
 
 
 def staging_prefix(settings: Settings, run_id: str, name: str) -> tuple[str, str]:

@@ -21,12 +21,14 @@ from compactor.settings.specs import (
     flag,
     globs,
     matching,
+    names,
     number,
     one_of,
     stem,
     text,
     whole,
 )
+from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -39,9 +41,11 @@ from compactor.sizes import GIB, MIB, TIB
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
 _RUN, _AFTER = "Execution", "After the commit"
+_TABLE = "Table"
 _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
+_ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = whole(0, 366 * 86_400)
@@ -371,6 +375,45 @@ class RunFields:
             " with what made it: of each group its first and last sources and one by its hash,"
             " with their neighbours, up to 2 MiB each; all sources up to 8 MiB; or none. Of"
             " sources that become rows the records are counted.",
+        ),
+    ]
+    table: Annotated[
+        str | None,
+        Declared(
+            _TABLE,
+            None,
+            _ADDRESS,
+            "An Iceberg or Delta table that is given every output, each once, as a data file of"
+            " its own. Sets output_format to parquet. A destination has one table for good.",
+        ),
+    ]
+    create_table: Annotated[
+        bool,
+        Declared(
+            _TABLE,
+            True,
+            flag(),
+            "Make the table, where there is none, with the columns of the first outputs.",
+        ),
+    ]
+    schema_evolution: Annotated[
+        str,
+        Declared(
+            _TABLE,
+            "refuse",
+            one_of("refuse", "add_columns"),
+            "What becomes of outputs with columns that the table has not: none of them goes into"
+            " it, or the columns are added to it, optional ones, in the same commit.",
+        ),
+    ]
+    table_partitioning: Annotated[
+        tuple[str, ...],
+        Declared(
+            _TABLE,
+            (),
+            names(),
+            "Columns by whose values a table that is made here is partitioned (identity). Each"
+            " must have one value in an output.",
         ),
     ]
     lambda_max_objects: Annotated[

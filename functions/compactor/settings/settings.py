@@ -14,6 +14,7 @@ from compactor.formats import spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -61,6 +62,8 @@ class Settings(RunFields):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
+        if values["table"] is not None:
+            values["output_format"] = "parquet"
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
@@ -69,6 +72,7 @@ class Settings(RunFields):
         _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
+        _check_table(settings)
         return settings
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +107,11 @@ class Settings(RunFields):
     def state(self) -> S3Uri:
         """Where the commit log and the run's own records go."""
         return S3Uri.parse("s3_state_uri", self.s3_state_uri)
+
+    @property
+    def table_address(self) -> TableAddress | None:
+        """Where the table is; None without one."""
+        return None if self.table is None else parse_table(self.table)
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
         """First instant of the window and first instant after it; None without date_format.
@@ -256,3 +265,25 @@ def _check_parquet(settings: Settings) -> None:
     if settings.parquet_schema is not None and not converted:
         accepted = "no schema unless output_format is parquet and the sources are not"
         raise InvalidInput("parquet_schema", settings.parquet_schema, accepted)
+
+
+def _check_table(settings: Settings) -> None:
+    address = settings.table_address
+    if address is None:
+        if settings.table_partitioning:
+            accepted = "an empty list unless table is given"
+            raise InvalidInput("table_partitioning", list(settings.table_partitioning), accepted)
+        return
+    location = address.location
+    if location is None:
+        # The catalog knows it, and is asked before anything goes into the table.
+        return
+    places = {
+        "source": settings.source.root,
+        "destination": settings.destination,
+        "state": settings.state,
+    }
+    for name, place in places.items():
+        if location.overlaps(place):
+            accepted = f"a table that neither contains the {name} {place.uri} nor lies in it"
+            raise InvalidInput("table", settings.table, accepted)

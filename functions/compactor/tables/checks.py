@@ -1,0 +1,107 @@
+"""Whether a table is still the one that its log tells of. Nothing is touched when it is not."""
+
+from __future__ import annotations
+
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri, parse_location
+from compactor.tables.entries import TableLogState
+from compactor.tables.port import TableState
+
+_ANEW = (
+    "bring the table back as it was, or compact into another s3_destination_uri with a table of"
+    " its own"
+)
+
+
+def require_table(log: TableLogState, table: str) -> None:
+    """Make sure that a log is about this table.
+
+    Raises:
+        InvalidInput: it is about another one.
+    """
+    if log.table and log.table != table:
+        accepted = f"{log.table}, which has outputs of this destination; or another destination"
+        raise InvalidInput("table", table, accepted)
+
+
+def require_known(table: TableState | None, log: TableLogState, address: str) -> None:
+    """Make sure that a table is what its log says.
+
+    Args:
+        table: as it was read before the last look at the log's entries, and after its first;
+            None where there is none.
+        log: what the log says.
+        address: of the table, for a person.
+
+    Raises:
+        IntegrityError: it is not; names the way out.
+    """
+    if not log.last and table is not None and not table.last:
+        return
+    if table is None:
+        if log.last:
+            raise IntegrityError(
+                f"{address} is gone: it was dropped or renamed, and has {log.outputs:,} outputs of"
+                f" this destination: {_ANEW}"
+            )
+        return
+    fault = _fault(table, log)
+    if fault:
+        raise IntegrityError(f"{address} {fault}: {_ANEW}")
+
+
+def _fault(table: TableState, log: TableLogState) -> str:
+    if log.uuid and table.uuid != log.uuid:
+        return f"is another table than before, {table.uuid} instead of {log.uuid}: it was made anew"
+    if table.last > log.last:
+        return (
+            f"has everything up to entry {table.last} of the table log, which ends with"
+            f" {log.last}: entries are gone, or another state has them"
+        )
+    if table.last < log.published:
+        what = f"up to entry {table.last} alone" if table.last else "nothing of this log"
+        return (
+            f"was seen with entry {log.published} of the table log and now says that it has {what}:"
+            " it was restored, or the property was removed"
+        )
+    return f"does not have what it says: {table.fault}" if table.fault else ""
+
+
+def require_apart(table: TableState, settings: Settings) -> None:
+    """Make sure that the table's own clean-up cannot reach outputs that no snapshot names yet.
+
+    Raises:
+        InvalidInput: the destination or the state lies in the table's location, or the other way
+            round.
+    """
+    try:
+        location = parse_location(_s3(table.location))
+    except ValueError:
+        accepted = f"a table on S3; {table.location} is where this one lies"
+        raise InvalidInput("table", settings.table, accepted) from None
+    refuse_overlap(location, settings)
+
+
+def refuse_overlap(location: S3Uri, settings: Settings) -> None:
+    """Refuse a table whose location contains the destination, or lies in it, or in the state.
+
+    Raises:
+        InvalidInput: names the place.
+    """
+    places = (("s3_destination_uri", settings.destination), ("s3_state_uri", settings.state))
+    for name, place in places:
+        if place.overlaps(location):
+            raise InvalidInput(
+                name,
+                getattr(settings, name),
+                f"a prefix outside the table's location, {location.uri}: removing orphan files"
+                " there deletes what no snapshot names yet",
+            )
+
+
+def _s3(location: str) -> str:
+    for scheme in ("s3a://", "s3n://"):
+        if location.startswith(scheme):
+            return "s3://" + location.removeprefix(scheme)
+    return location

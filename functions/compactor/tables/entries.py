@@ -1,0 +1,242 @@
+"""The entries of the table log, and what they say together: a pure fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from compactor.decoding import decoder, require_version
+from compactor.errors import IntegrityError
+from compactor.log.identity import WAY_OUT
+
+_T = TypeVar("_T")
+TABLE_VERSION = 1
+
+
+class NamedOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """An output that goes into the table.
+
+    Attributes:
+        path: of its partition.
+        sequence, commit_id: of its commit there.
+        size: stored bytes.
+        crc32: of the stored bytes; None where S3 copied them.
+        rows: None where nobody counted them.
+    """
+
+    path: str
+    sequence: int
+    commit_id: str
+    bucket: str
+    key: str
+    size: int
+    crc32: int | None
+    rows: int | None
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How far a partition's commit log has been gone through: to this entry of it."""
+
+    sequence: int
+    commit_id: str
+
+
+class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Entry ``number`` of the table log.
+
+    Attributes:
+        entry_id: tells a writer its own entry from another's after a lost answer.
+        log_id: identity of the state.
+        table: the table as the run's input names it; one for the whole log.
+        uuid: of that table; likewise.
+        created_at: UNIX seconds.
+        through: by path, for the partitions with outputs in it.
+    """
+
+    version: int = TABLE_VERSION
+    number: int
+    entry_id: str
+    log_id: str
+    table: str
+    uuid: str
+    run_id: str
+    created_at: float
+    outputs: list[NamedOutput]
+    through: dict[str, Reached]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all its outputs, as far as they were counted."""
+        return sum(one.rows or 0 for one in self.outputs)
+
+
+class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The sum of all entries through ``number``, every one of them in the table.
+
+    Attributes:
+        entry_id: of the last of them.
+        rows: of all outputs, as far as they were counted.
+        uncounted: outputs whose rows nobody counted.
+    """
+
+    version: int = TABLE_VERSION
+    number: int
+    entry_id: str
+    log_id: str
+    table: str
+    uuid: str
+    outputs: int
+    rows: int
+    uncounted: int
+    through: dict[str, Reached]
+
+
+class PublishedMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The table was seen with entry ``number`` in it.
+
+    Attributes:
+        at: version of the table then, for a person.
+    """
+
+    version: int = TABLE_VERSION
+    number: int
+    entry_id: str
+    at: str
+
+
+_decode_entry = decoder(TableEntry)
+_decode_checkpoint = decoder(TableCheckpoint)
+encode = msgspec.json.encode
+
+
+def decode_entry(body: bytes, where: str, number: int) -> TableEntry:
+    """An entry of the table log.
+
+    Raises:
+        IntegrityError: it is damaged, of a later version, or has another number.
+    """
+    entry = _decode(_decode_entry, body, where)
+    if entry.number != number:
+        raise IntegrityError(f"{where} says that it is entry {entry.number}; {WAY_OUT}")
+    return entry
+
+
+def decode_checkpoint(body: bytes, where: str, number: int) -> TableCheckpoint:
+    """A checkpoint of the table log; raises as :func:`decode_entry` does."""
+    checkpoint = _decode(_decode_checkpoint, body, where)
+    if checkpoint.number != number:
+        raise IntegrityError(f"{where} says that it sums up {checkpoint.number}; {WAY_OUT}")
+    return checkpoint
+
+
+def _decode(decode: Callable[[bytes], _T], body: bytes, where: str) -> _T:
+    require_version(where, body, TABLE_VERSION)
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IntegrityError(f"{where} is damaged: {error}; {WAY_OUT}") from error
+
+
+@dataclass(slots=True)
+class TableLogState:
+    """What the table log says.
+
+    Attributes:
+        last: number of its newest entry; 0 where there is none.
+        checkpoint: what the newest checkpoint covers.
+        published: the highest number that the table was seen with.
+        table, uuid: the one table it is about; empty before the first entry.
+        entry_ids: of the entries after the checkpoint.
+        through: by path, how far the partition's commit log has been gone through.
+        numbers: of the outputs in entries after the checkpoint, by path and sequence.
+        outputs, rows, uncounted: of everything that entries name.
+    """
+
+    last: int = 0
+    checkpoint: int = 0
+    published: int = 0
+    table: str = ""
+    uuid: str = ""
+    entry_ids: dict[int, str] = field(default_factory=dict)
+    through: dict[str, Reached] = field(default_factory=dict)
+    entries: dict[int, TableEntry] = field(default_factory=dict)
+    outputs: int = 0
+    rows: int = 0
+    uncounted: int = 0
+
+    def start(self, checkpoint: TableCheckpoint) -> None:
+        """Begin with what a checkpoint sums up."""
+        self.last = self.checkpoint = self.published = checkpoint.number
+        self.table, self.uuid = checkpoint.table, checkpoint.uuid
+        self.entry_ids[checkpoint.number] = checkpoint.entry_id
+        self.through = dict(checkpoint.through)
+        self.outputs, self.rows = checkpoint.outputs, checkpoint.rows
+        self.uncounted = checkpoint.uncounted
+
+    def add(self, entry: TableEntry, where: str) -> None:
+        """Take the next entry.
+
+        Raises:
+            IntegrityError: it is about another table than those before it.
+        """
+        if self.last and (entry.table, entry.uuid) != (self.table, self.uuid):
+            raise IntegrityError(
+                f"{where} is about the table {entry.table} ({entry.uuid}), those before it about"
+                f" {self.table} ({self.uuid}): it was put there by hand; {WAY_OUT}"
+            )
+        self.table, self.uuid = entry.table, entry.uuid
+        self.last = entry.number
+        self.entry_ids[entry.number] = entry.entry_id
+        self.entries[entry.number] = entry
+        self.through.update(entry.through)
+        self.outputs += len(entry.outputs)
+        self.rows += entry.rows
+        self.uncounted += sum(one.rows is None for one in entry.outputs)
+
+    def reached(self, path: str) -> int:
+        """Sequence up to which a partition's outputs are named; 0 where none is."""
+        found = self.through.get(path)
+        return found.sequence if found else 0
+
+    def names(self, path: str, sequence: int) -> bool:
+        """True when an entry names the output of this commit."""
+        return sequence <= self.reached(path)
+
+    def is_in(self, path: str, sequence: int, last: int) -> bool:
+        """True when a table that has everything up to entry ``last`` has this output."""
+        if not self.names(path, sequence):
+            return False
+        return not any(
+            one.path == path and one.sequence == sequence
+            for number, entry in self.entries.items()
+            if number > last
+            for one in entry.outputs
+        )
+
+    def between(self, last: int) -> list[TableEntry]:
+        """The entries that a table which has everything up to ``last`` is still to be given."""
+        return [self.entries[number] for number in range(last + 1, self.last + 1)]
+
+    def sum_up(self, log_id: str) -> TableCheckpoint:
+        """The checkpoint of all entries."""
+        return TableCheckpoint(
+            number=self.last,
+            entry_id=self.entry_ids[self.last],
+            log_id=log_id,
+            table=self.table,
+            uuid=self.uuid,
+            outputs=self.outputs,
+            rows=self.rows,
+            uncounted=self.uncounted,
+            through=self.through,
+        )
+
+
+def missing_numbers(entries: Iterable[int], told: Iterable[int], after: int) -> list[int]:
+    """Numbers behind ``after`` that have no entry, up to the last that anything tells of."""
+    there = set(entries)
+    last = max((*there, *told), default=0)
+    return [number for number in range(after + 1, last + 1) if number not in there]

@@ -1,0 +1,315 @@
+"""Publish to the table: name what is left over, and bring all that is named into the table.
+
+read the log -> read the table -> compare them -> bring in what is named and not in yet
+-> entry of the table log for what is left over -> its witness -> the table's commit
+
+The table says with each commit of ours, in that very commit, up to which entry it has everything.
+So whoever is killed after an entry, or never hears the answer to a commit, leaves to the next one
+no more than a number to read. Of two publishers at once the second finds an entry's number taken,
+or its commit of the table refused; it reads again, and does what is left.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from compactor.errors import InvalidInput, TableConflict, TransientStoreError
+from compactor.log.identity import read_identity
+from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.settings.settings import Settings
+from compactor.tables.checks import require_apart, require_known, require_table
+from compactor.tables.entries import NamedOutput, TableEntry, TableLogState
+from compactor.tables.leftover import Leftover, leftovers
+from compactor.tables.log import Draft, TableLog
+from compactor.tables.port import TableCatalog, TableFile, TableState
+from compactor.tables.receipts import TableReceipt, write_receipt
+
+# Each lost try brings a commit of another writer.
+_MOST_TRIES = 60
+_LONGEST_WAIT = 20.0
+_FIRST_WAIT = 0.1
+
+
+def _pause(longest: float) -> None:
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - jitter keeps no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """Everything that bringing outputs into a table needs.
+
+    Attributes:
+        settings: of the run; names the table.
+        catalog: where that table is.
+        run_id: of the run.
+        reserve_seconds: with less than this left no further commit is begun.
+        entry_outputs: so many outputs are named in one entry at most.
+        commit_outputs: about so many come into the table with one commit.
+        pause: waits up to so many seconds before the next try.
+    """
+
+    settings: Settings
+    store: ObjectStore
+    catalog: TableCatalog
+    clock: Clock
+    deadline: Deadline
+    run_id: str
+    reserve_seconds: float = 60.0
+    entry_outputs: int = 500
+    commit_outputs: int = 2_000
+    pause: Callable[[float], None] = field(default=_pause)
+
+
+class _TimeIsUp(Exception):
+    """No commit may be begun any more."""
+
+
+def record_publish(work: Publishing, earlier: TableReceipt | None = None) -> TableReceipt:
+    """Publish as far as the deadline allows, and leave a receipt.
+
+    Args:
+        work: what to do, and with what.
+        earlier: what earlier calls of the same run left.
+
+    Raises:
+        Exception: whatever ended it, after the receipt says so.
+    """
+    receipt = earlier or TableReceipt()
+    receipt.error = receipt.cause = ""
+    receipt.faults.clear()
+    try:
+        publish_table(work, receipt)
+    except Exception as error:
+        receipt.status = "failed"
+        receipt.error, receipt.cause = type(error).__name__, str(error)
+        raise
+    finally:
+        write_receipt(receipt, work.settings, work.run_id, work.store)
+    return receipt
+
+
+def publish_table(work: Publishing, receipt: TableReceipt) -> None:
+    """Bring everything that is committed, and in no entry yet, into the table.
+
+    Safe to run again, and by several at once.
+
+    Args:
+        work: what to do, and with what.
+        receipt: where this adds what it did.
+
+    Raises:
+        IntegrityError: the table, or a log, is not what it was; nothing was touched.
+        InvalidInput: an output does not fit the table, or the table is not there and may not be
+            made; nothing of it is in the table log.
+        TransientStoreError: nobody answered, or others were first too often.
+    """
+    started = work.clock.now()
+    receipt.status, receipt.table = "more", work.catalog.address
+    try:
+        identity = read_identity(work.settings, work.store)
+        if identity is not None:
+            _Publisher(work, receipt, identity.log_id).publish()
+        receipt.status = "done"
+    except _TimeIsUp:
+        return
+    finally:
+        receipt.seconds += work.clock.now() - started
+
+
+class _Publisher:
+    def __init__(self, work: Publishing, receipt: TableReceipt, log_id: str) -> None:
+        self._work = work
+        self._receipt = receipt
+        self._log_id = log_id
+        self._log = TableLog(work.store, work.settings, log_id)
+        self._state = TableLogState()
+
+    def publish(self) -> None:
+        self._state = self._log.load()
+        require_table(self._state, self._work.catalog.address)
+        table = self._look()
+        if table is not None:
+            table = self._bring_in(table)
+        left = True
+        while left:
+            left = False
+            self._receipt.faults.clear()
+            for batch in self._batches():
+                table = table or self._made(batch)
+                self._require_fit(table, batch)
+                left |= not self._name(batch, table)
+                table = self._bring_in(table)
+        if table is not None:
+            self._receipt.last, self._receipt.at = table.last, table.version
+
+    def _look(self) -> TableState | None:
+        """The table, after it was compared with the log.
+
+        Raises:
+            IntegrityError: it is not what the log says.
+        """
+        table = self._work.catalog.load(self._log_id)
+        if table is not None:
+            require_apart(table, self._work.settings)
+            if table.last > self._state.last:
+                # Somebody named and published more since the log was read.
+                self._log.refresh(self._state)
+        require_known(table, self._state, self._work.catalog.address)
+        return table
+
+    def _made(self, batch: Sequence[Leftover]) -> TableState:
+        """A table that is not there yet, with the columns of the first outputs."""
+        work = self._work
+        if not work.settings.create_table:
+            accepted = "a table that is there, or create_table true"
+            raise InvalidInput("table", work.catalog.address, accepted)
+        try:
+            work.catalog.create(_files_of(batch))
+        except TableConflict:
+            self._receipt.conflicts += 1
+        made = self._look()
+        if made is None:
+            raise TransientStoreError(f"{work.catalog.address} was made, and is not there yet")
+        return made
+
+    def _batches(self) -> Iterator[list[Leftover]]:
+        """What is left over, as much at a time as one commit of the table takes."""
+        work = self._work
+        batch: list[Leftover] = []
+        for one in leftovers(self._state, work.settings, work.store):
+            if one.fault:
+                self._receipt.faults.append(one.fault)
+            if one.outputs:
+                batch.append(one)
+            if sum(len(each.outputs) for each in batch) >= work.commit_outputs:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _require_fit(self, table: TableState, batch: Sequence[Leftover]) -> None:
+        evolve = self._work.settings.schema_evolution == "add_columns"
+        self._work.catalog.require_fit(table, _files_of(batch), evolve=evolve)
+
+    def _name(self, batch: Sequence[Leftover], table: TableState) -> bool:
+        """Write entries for what is left over; False where others named some of it meanwhile."""
+        self._require_time()
+        waiting = list(batch)
+        while waiting:
+            # Also before the first try: the log was read anew since this was found.
+            waiting = [one for one in waiting if not _overtaken(one, self._state)]
+            part, rest = _first(waiting, self._work.entry_outputs)
+            if part and self._log.append(self._state, self._draft(part, table)):
+                waiting = rest
+        return all(_is_named(one, self._state) for one in batch)
+
+    def _draft(self, part: Sequence[Leftover], table: TableState) -> Draft:
+        outputs = [output for one in part for output in one.outputs]
+        through = {one.path: one.reached for one in part if one.reached is not None}
+        work = self._work
+        return Draft(
+            table=work.catalog.address,
+            uuid=table.uuid,
+            run_id=work.run_id,
+            now=work.clock.now(),
+            outputs=outputs,
+            through=through,
+        )
+
+    def _bring_in(self, table: TableState) -> TableState:
+        """Commit what is named and not in yet, until the table says that it is in."""
+        wait = _FIRST_WAIT
+        doubt: TableConflict | TransientStoreError | None = None
+        for _ in range(_MOST_TRIES):
+            entries = self._next_entries(table)
+            if not entries:
+                self._log.mark_published(self._state, table.last, table.version)
+                return table
+            self._require_time()
+            self._log.leave_witnesses(self._state, table.last)
+            doubt = self._commit(table, entries)
+            if doubt is None:
+                wait = _FIRST_WAIT
+            else:
+                self._work.pause(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+            table = self._looked_again()
+            if not isinstance(doubt, TableConflict):
+                self._count([one for one in entries if one.number <= table.last])
+        raise TransientStoreError(
+            f"{self._work.catalog.address}: tried {_MOST_TRIES} times, last: {doubt}"
+        )
+
+    def _looked_again(self) -> TableState:
+        table = self._look()
+        assert table is not None  # noqa: S101 - a table that is gone is told by the comparison
+        return table
+
+    def _next_entries(self, table: TableState) -> list[TableEntry]:
+        """The next entries for one commit of the table: as many as it takes."""
+        taken: list[TableEntry] = []
+        outputs = 0
+        for entry in self._state.between(table.last):
+            if taken and outputs + len(entry.outputs) > self._work.commit_outputs:
+                break
+            taken.append(entry)
+            outputs += len(entry.outputs)
+        return taken
+
+    def _commit(
+        self, table: TableState, entries: Sequence[TableEntry]
+    ) -> TableConflict | TransientStoreError | None:
+        """One try; what is returned says why it did not succeed, or may not have."""
+        work = self._work
+        files = [_file_of(output) for entry in entries for output in entry.outputs]
+        evolve = work.settings.schema_evolution == "add_columns"
+        try:
+            work.catalog.append(table, files, entries[-1].number, evolve=evolve)
+        except TableConflict as error:
+            self._receipt.conflicts += 1
+            return error
+        except TransientStoreError as error:
+            # It may be in, or not: the table tells.
+            return error
+        return None
+
+    def _count(self, entries: Sequence[TableEntry]) -> None:
+        receipt = self._receipt
+        receipt.commits += bool(entries)
+        receipt.entries += len(entries)
+        receipt.outputs += sum(len(entry.outputs) for entry in entries)
+        receipt.rows += sum(entry.rows for entry in entries)
+
+    def _require_time(self) -> None:
+        if self._work.deadline.remaining_seconds() < self._work.reserve_seconds:
+            raise _TimeIsUp
+
+
+def _first(waiting: Sequence[Leftover], most: int) -> tuple[list[Leftover], list[Leftover]]:
+    """As many partitions as one entry takes, and the others; one partition is never divided."""
+    outputs = 0
+    for number, one in enumerate(waiting):
+        outputs += len(one.outputs)
+        if number and outputs > most:
+            return list(waiting[:number]), list(waiting[number:])
+    return list(waiting), []
+
+
+def _overtaken(one: Leftover, state: TableLogState) -> bool:
+    first = min(output.sequence for output in one.outputs)
+    return state.reached(one.path) >= first
+
+
+def _is_named(one: Leftover, state: TableLogState) -> bool:
+    return one.reached is None or state.reached(one.path) >= one.reached.sequence
+
+
+def _files_of(batch: Iterable[Leftover]) -> list[TableFile]:
+    return [_file_of(output) for one in batch for output in one.outputs]
+
+
+def _file_of(output: NamedOutput) -> TableFile:
+    return TableFile(output.bucket, output.key, output.size, output.rows)

@@ -1,0 +1,90 @@
+"""What one run did for its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from compactor import layout
+from compactor.decoding import decoder, numbered, require_version
+from compactor.errors import IntegrityError, ObjectMissing
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+RECEIPT_VERSION = 1
+
+
+class TableReceipt(msgspec.Struct, kw_only=True):
+    """What the calls of one run's publisher did.
+
+    Attributes:
+        status: ``done``, ``more`` (time ran out) or ``failed``.
+        table: as the run's input names it.
+        outputs, rows: that came into the table in this run; rows as far as they were counted.
+        entries: of the table log that came into it.
+        commits: of the table.
+        conflicts: commits of others that came first.
+        last: up to which entry of the table log the table has everything.
+        at: version of the table then.
+        faults: a line for each partition of which something is left.
+        error, cause: class name and text of what ended a failed call.
+    """
+
+    status: str = "more"
+    table: str = ""
+    outputs: int = 0
+    rows: int = 0
+    entries: int = 0
+    commits: int = 0
+    conflicts: int = 0
+    last: int = 0
+    at: str = ""
+    seconds: float = 0.0
+    faults: list[str] = msgspec.field(default_factory=list)
+    error: str = ""
+    cause: str = ""
+
+    @property
+    def causes(self) -> list[str]:
+        """Why not all is in the table, a line each; none when all is."""
+        ended = [f"{self.error}: {self.cause}"] if self.error else []
+        if self.status == "more":
+            ended.append("time ran out before all outputs were in the table")
+        return [*ended, *self.faults]
+
+    def to_dict(self) -> Mapping[str, object]:
+        """For JSON."""
+        found: Mapping[str, object] = msgspec.to_builtins(self)
+        return found
+
+
+_decode = decoder(TableReceipt)
+
+
+def write_receipt(
+    receipt: TableReceipt, settings: Settings, run_id: str, store: ObjectStore
+) -> None:
+    """Leave a receipt where the run's report looks for it."""
+    bucket, key = layout.table_receipt_key(settings, run_id)
+    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
+    store.put(bucket, key, body, content_type="application/json")
+
+
+def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableReceipt | None:
+    """The receipt of a run; None where its publisher left none.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, or it is damaged.
+    """
+    bucket, key = layout.table_receipt_key(settings, run_id)
+    where = f"s3://{bucket}/{key}"
+    try:
+        body = store.get(bucket, key)
+    except ObjectMissing:
+        return None
+    require_version(where, body, RECEIPT_VERSION)
+    try:
+        return _decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IntegrityError(f"{where} is damaged: {error}") from error

@@ -1,0 +1,333 @@
+"""Tables in memory, by the commit rules of Iceberg and of Delta.
+
+A table's data files are outputs in a :class:`MemoryStore`, or files of its own that a rewrite or
+another writer made. What a table holds is read from them as a query engine would.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from compactor.errors import TableConflict, TransientStoreError
+from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
+from compactor.tables.port import TableFile, TableState
+from tests.support.memory_store import MemoryStore
+
+Reader = Callable[[bytes], Sequence[int]]
+ADDRESS = "glue:lake.events"
+
+
+class TableGuard(StrEnum):
+    """A condition that a table's client can be made to leave out."""
+
+    COMMIT_IF_UNCHANGED = "condition of the table's commit"
+    NUMBER = "look at the table's number before each commit"
+
+
+@dataclass(frozen=True)
+class Files:
+    """What one state of a table is made of: outputs by bucket and key, and files of its own."""
+
+    outputs: frozenset[tuple[str, str]] = frozenset()
+    own: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Node:
+    snapshot: Snapshot
+    files: Files
+
+
+class MemoryTable:
+    """What both kinds share: files, and what is read from them.
+
+    Attributes:
+        uuid: of the table that stands there; empty where none does.
+        own: records of the table's own files.
+    """
+
+    def __init__(self, s3: MemoryStore, read: Reader) -> None:
+        self.s3 = s3
+        self.uuid = ""
+        self.own: dict[str, tuple[int, ...]] = {}
+        self._read = read
+        self._names = itertools.count(1)
+
+    @property
+    def files(self) -> Files:
+        raise NotImplementedError
+
+    def records(self) -> Counter[int]:
+        """Every record that a query finds, and how often."""
+        return self._records_of(self.files)
+
+    def _records_of(self, files: Files) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for bucket, key in files.outputs:
+            body = self.s3.contents(bucket).get(key)
+            assert body is not None, f"the table names {key}, which is gone"
+            found.update(self._read(body))
+        for name in files.own:
+            found.update(self.own[name])
+        return found
+
+    def written(self, records: Sequence[int]) -> str:
+        """A new file of the table's own."""
+        name = f"own-{next(self._names)}"
+        self.own[name] = tuple(records)
+        return name
+
+    def rewritten(self) -> Files:
+        """The same records in one new file."""
+        return Files(own=frozenset({self.written(list(self.records().elements()))}))
+
+    def forget(self, kept: Files) -> None:
+        """Delete the outputs that the table was given, and that nothing of it names any more."""
+        for bucket, key in self.given - kept.outputs:
+            self.s3.remove(bucket, key)
+        self.given &= kept.outputs
+
+    given: set[tuple[str, str]]
+
+
+class IcebergTable(MemoryTable):
+    """Snapshots with parents and sequence numbers, properties, one pointer swapped at a time."""
+
+    def __init__(self, s3: MemoryStore, read: Reader) -> None:
+        super().__init__(s3, read)
+        self._ids = itertools.count(1001)
+        self._uuids = itertools.count(1)
+        self.drop()
+
+    def drop(self) -> None:
+        self.uuid = ""
+        self.snapshots: dict[int, _Node] = {}
+        self.current: int | None = None
+        self.sequence = 0
+        self.properties: dict[str, str] = {}
+        self.given = set()
+
+    def create(self) -> None:
+        self.drop()
+        self.uuid = f"uuid-{next(self._uuids)}"
+
+    @property
+    def files(self) -> Files:
+        return self.snapshots[self.current].files if self.current is not None else Files()
+
+    def commit(self, base: int | None, files: Files, properties: dict[str, str]) -> int:
+        """A new snapshot on top of one; refused when the table is at another one."""
+        if base != self.current:
+            raise TableConflict("the table is at another snapshot")
+        made = next(self._ids)
+        self.sequence += 1
+        self.snapshots[made] = _Node(Snapshot(base, self.sequence), files)
+        self.current = made
+        self.properties |= properties
+        self.given |= files.outputs
+        return made
+
+    # What others do.
+
+    def append_foreign(self, records: Sequence[int]) -> None:
+        files = self.files
+        name = self.written(records)
+        self.commit(self.current, replace(files, own=files.own | {name}), {})
+
+    def rewrite(self) -> None:
+        self.commit(self.current, self.rewritten(), {})
+
+    def expire(self) -> None:
+        """Only the current snapshot stays, and only its files."""
+        if self.current is not None:
+            self.snapshots = {self.current: self.snapshots[self.current]}
+            self.forget(self.files)
+
+    def go_back(self) -> bool:
+        """Roll back to the snapshot before; False where it is not there."""
+        parent = self.snapshots[self.current].snapshot.parent if self.current is not None else None
+        if parent not in self.snapshots:
+            return False
+        self.current = parent
+        return True
+
+
+class DeltaTable(MemoryTable):
+    """Numbered versions, each created if absent; transactions by application."""
+
+    def __init__(self, s3: MemoryStore, read: Reader) -> None:
+        super().__init__(s3, read)
+        self._uuids = itertools.count(1)
+        self.drop()
+
+    def drop(self) -> None:
+        self.uuid = ""
+        self.versions: list[Files] = []
+        self.transactions: dict[str, tuple[int, int]] = {}
+        self.restores: list[Restored] = []
+        self.given = set()
+
+    def create(self) -> None:
+        self.drop()
+        self.uuid = f"uuid-{next(self._uuids)}"
+        self.versions.append(Files())
+
+    @property
+    def files(self) -> Files:
+        return self.versions[-1] if self.versions else Files()
+
+    def commit(self, version: int, files: Files, transactions: dict[str, int]) -> None:
+        """Create a version, refused where it is there."""
+        if version != len(self.versions):
+            raise TableConflict(f"version {version} is there")
+        self.versions.append(files)
+        self.transactions |= {app: (number, version) for app, number in transactions.items()}
+        self.given |= files.outputs
+
+    def append_foreign(self, records: Sequence[int]) -> None:
+        files = self.files
+        name = self.written(records)
+        self.commit(len(self.versions), replace(files, own=files.own | {name}), {})
+
+    def rewrite(self) -> None:
+        self.commit(len(self.versions), self.rewritten(), {})
+
+    def expire(self) -> None:
+        """VACUUM without retention."""
+        self.forget(self.files)
+
+    def go_back(self) -> bool:
+        """RESTORE the version before; False where there is none, or its files are gone."""
+        if len(self.versions) < 2 or self.versions[-2].outputs - self.given:
+            return False
+        to = len(self.versions) - 2
+        self.restores.append(Restored(len(self.versions), to))
+        self.versions.append(self.versions[to])
+        return True
+
+
+@dataclass
+class MemoryCatalog:
+    """Implements :class:`compactor.tables.port.TableCatalog`.
+
+    Attributes:
+        table: in memory.
+        ask: called before each request with its name; what it returns does the request.
+        without: conditions that are left out.
+        misfits: why an output does not fit, by its key.
+        believed: of a publisher that looks at the table's number once: what it takes it for.
+    """
+
+    table: IcebergTable | DeltaTable
+    ask: Callable[[str, Callable[[], object]], object] = lambda _, request: request()
+    without: frozenset[TableGuard] = frozenset()
+    log_id: str = ""
+    misfits: dict[str, Exception] = field(default_factory=dict)
+    believed: int | None = None
+
+    @property
+    def address(self) -> str:
+        return ADDRESS
+
+    def load(self, log_id: str) -> TableState | None:
+        self.log_id = log_id
+        state = self.ask("table_load", self._load)
+        assert state is None or isinstance(state, TableState)
+        return state
+
+    def create(self, files: Sequence[TableFile]) -> None:
+        assert files
+
+        def make() -> None:
+            if self.table.uuid:
+                raise TableConflict("it is there")
+            self.table.create()
+
+        self.ask("table_create", make)
+
+    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
+        for one in files:
+            if one.key in self.misfits and not evolve:
+                raise self.misfits[one.key]
+
+    def append(
+        self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
+    ) -> str:
+        done = self.ask("table_commit", lambda: self._append(table, files, number))
+        self.believed = number
+        return str(done)
+
+    def _load(self) -> TableState | None:
+        if not self.table.uuid:
+            return None
+        found = self._load_iceberg() if isinstance(self.table, IcebergTable) else self._load_delta()
+        if TableGuard.NUMBER in self.without:
+            self.believed = found.last if self.believed is None else self.believed
+            found = replace(found, last=self.believed)
+        return found
+
+    def _load_iceberg(self) -> TableState:
+        table = self.table
+        assert isinstance(table, IcebergTable)
+        last = int(table.properties.get(f"{self.log_id}.last", "0"))
+        fault = ""
+        if last:
+            ours = int(table.properties[f"{self.log_id}.snapshot"])
+            sequence = int(table.properties[f"{self.log_id}.sequence"])
+            snapshots = {name: node.snapshot for name, node in table.snapshots.items()}
+            fault = rolled_back(snapshots, table.current, ours, sequence)
+        rows = table.records().total()
+        return TableState(
+            table.uuid, "s3://tables/t", last, str(table.current), rows, fault, table.current
+        )
+
+    def _load_delta(self) -> TableState:
+        table = self.table
+        assert isinstance(table, DeltaTable)
+        last, version = table.transactions.get(self.log_id, (0, 0))
+        fault = restored_before(table.restores, version) if last else ""
+        now = len(table.versions) - 1
+        rows = table.records().total()
+        return TableState(table.uuid, "s3://tables/t", last, str(now), rows, fault, now)
+
+    def _append(self, table: TableState, files: Sequence[TableFile], number: int) -> object:
+        there = self.table
+        if not there.uuid or there.uuid != table.uuid:
+            raise TableConflict("it is another table")
+        before = there.files
+        added = Counter((one.bucket, one.key) for one in files)
+        # One file named twice is read twice; here its records are counted by a file of its own.
+        twice = [place for place in added if place in before.outputs]
+        own = before.own | {self._copy(place) for place in twice}
+        after = Files(before.outputs | added.keys(), own)
+        if isinstance(there, IcebergTable):
+            base = table.handle if self._conditional else there.current
+            made = there.commit(base, after, {})  # type: ignore[arg-type]
+            there.properties |= {
+                f"{self.log_id}.last": str(number),
+                f"{self.log_id}.snapshot": str(made),
+                f"{self.log_id}.sequence": str(there.sequence),
+            }
+            return made
+        assert isinstance(table.handle, int)
+        version = table.handle + 1 if self._conditional else len(there.versions)
+        there.commit(version, after, {self.log_id: number})
+        return version
+
+    def _copy(self, place: tuple[str, str]) -> str:
+        records = self.table._records_of(Files(outputs=frozenset({place})))
+        return self.table.written(list(records.elements()))
+
+    @property
+    def _conditional(self) -> bool:
+        return TableGuard.COMMIT_IF_UNCHANGED not in self.without
+
+
+def unanswered(request: Callable[[], object]) -> object:
+    """A request that is done, and whose answer is lost."""
+    request()
+    raise TransientStoreError("no answer")

@@ -1,0 +1,54 @@
+"""A rollback leaves the number that a table says, and takes the rows away: it is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
+
+# 1 <- 2 (ours) <- 3; and 4, made on 1 after a rollback.
+TABLE = {
+    1: Snapshot(None, 1),
+    2: Snapshot(1, 2),
+    3: Snapshot(2, 3),
+    4: Snapshot(1, 4),
+}
+
+
+def without(*gone: int) -> dict[int, Snapshot]:
+    return {name: one for name, one in TABLE.items() if name not in gone}
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "current"),
+    [
+        (TABLE, 2),
+        (TABLE, 3),
+        # What expired says nothing.
+        (without(1, 2), 3),
+        ({3: Snapshot(2, 3)}, 3),
+    ],
+)
+def test_a_snapshot_among_the_ancestors_or_expired_is_no_fault(snapshots, current):
+    assert rolled_back(snapshots, current, 2, 2) == ""
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "current", "said"),
+    [
+        (TABLE, 1, "rolled back to snapshot 1"),
+        (TABLE, 4, "rolled back to snapshot 1"),
+        (without(2, 3), 4, "rolled back to snapshot 1"),
+        ({7: Snapshot(None, 9)}, 7, "it was replaced"),
+        ({}, None, "emptied"),
+    ],
+)
+def test_a_snapshot_that_is_no_ancestor_is_told(snapshots, current, said):
+    assert said in rolled_back(snapshots, current, 2, 2)
+
+
+def test_a_restore_to_before_our_commit_is_told():
+    assert restored_before([], 3) == ""
+    assert restored_before([Restored(5, 3)], 3) == ""
+    assert restored_before([Restored(2, 1)], 3) == ""
+    assert "version 5 restored it to version 2" in restored_before([Restored(5, 2)], 3)
