@@ -1,9 +1,9 @@
-"""S3 servers of other projects, fetched and built once, below build/servers.
+"""What other projects made and the tests run against, fetched and built once, below build/servers.
 
     python -m tests.support.server_builds      all of them, before the tests need them
 
-Each version is pinned: Python packages by hash in servers/*.txt, Go modules by the checksum
-database of Go. What is there is not fetched again; a new version gets a new directory.
+Each version is pinned: Python packages and Java archives by hash in servers/*.txt, Go modules by
+the checksum database of Go. What is there is not fetched again; a new version gets a new directory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,7 @@ _LOCKS = Path(__file__).with_name("servers")
 _VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 # From 1.21 on Go fetches the newer Go that a module asks for.
 _USABLE_GO = (1, 21)
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _BUILD_SECONDS = 900
 _LAST_LINES = 400
 
@@ -55,6 +56,57 @@ def ministack() -> Path:
         Unavailable: the package index is out of reach.
     """
     return _python_with("ministack") / "bin" / "python"
+
+
+def table_jars() -> tuple[Path, ...]:
+    """The archives that Spark needs for tables of Iceberg and Delta, without what they depend on.
+
+    Raises:
+        Unavailable: Maven is missing, cannot reach its repository, or got something else.
+    """
+    lock = (_LOCKS / "jars.txt").read_text(encoding="utf-8")
+    lines = [line.split() for line in lock.splitlines() if not line.startswith("#")]
+    wanted = dict(lines)
+
+    def build(directory: Path) -> None:
+        _fetch_jars(wanted, directory)
+
+    directory = _built(f"jars-{_digest(lock)}", build)
+    return tuple(directory / _jar_name(coordinate) for coordinate in wanted)
+
+
+def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
+    """Archives by their coordinates, each compared with its SHA-256."""
+    fields = ("groupId", "artifactId", "version")
+    listed = [dict(zip(fields, one.split(":"), strict=True)) for one in wanted]
+    pom = directory / "pom.xml"
+    pom.write_text(_project(listed), encoding="utf-8")
+    options = [f"-DoutputDirectory={directory}", "-DexcludeTransitive=true"]
+    _run(["mvn", "-B", "-q", "-f", str(pom), _COPY, *options], {})
+    for coordinate, digest in wanted.items():
+        jar = directory / _jar_name(coordinate)
+        found = hashlib.sha256(jar.read_bytes()).hexdigest() if jar.exists() else "nothing"
+        if found != digest:
+            raise Unavailable(f"{coordinate} has the SHA-256 {digest}, Maven brought {found}")
+
+
+def _project(dependencies: Sequence[Mapping[str, str]]) -> str:
+    listed = "".join(
+        "<dependency>"
+        + "".join(f"<{name}>{value}</{name}>" for name, value in one.items())
+        + "</dependency>"
+        for one in dependencies
+    )
+    own = "<groupId>tests</groupId><artifactId>tables</artifactId><version>1</version>"
+    return (
+        f"<project><modelVersion>4.0.0</modelVersion>{own}"
+        f"<dependencies>{listed}</dependencies></project>"
+    )
+
+
+def _jar_name(coordinate: str) -> str:
+    _, name, version = coordinate.split(":")
+    return f"{name}-{version}.jar"
 
 
 def _go() -> Path:
@@ -136,7 +188,8 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
             timeout=_BUILD_SECONDS,
         ).stdout
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.split())[-_LAST_LINES:]
+        # Maven has no standard error.
+        said = " ".join((error.stderr.strip() or error.stdout).split())[-_LAST_LINES:]
         raise Unavailable(f"{Path(command[0]).name} {command[1]} failed: {said}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{Path(command[0]).name} {command[1]}: {error}") from None
@@ -147,9 +200,18 @@ def _digest(text: str) -> str:
 
 
 def main() -> int:
-    """Make all of them; 0 even where one is not to be had here, which is then said."""
-    for make in (ministack, versitygw):
-        what = f"{make.__name__}, an S3 server for the tests (the first time, a minute or two) ... "
+    """Make all of them; 0 even where one is not to be had here, which is then said.
+
+    ``.ci/run`` ends otherwise where there are no jars for tables.
+    """
+    server = "an S3 server for the tests"
+    wanted: list[tuple[Callable[[], object], str]] = [
+        (ministack, f"ministack, {server}"),
+        (versitygw, f"versitygw, {server}"),
+        (table_jars, "table_jars, what Spark needs for tables in the tests"),
+    ]
+    for make, described in wanted:
+        what = f"{described} (the first time, a minute or two) ... "
         # Beside other steps, the end is a line of its own; see scripts/step.sh.
         beside = bool(os.environ.get("BESIDE"))
         _say(f"{what}\n" if beside else what)
