@@ -20,7 +20,7 @@ def test_a_property_outlives_every_way_to_take_rows_out_of_an_iceberg_table(
 ) -> None:
     tables.sql(f"CREATE TABLE lake.db.t (id BIGINT) TBLPROPERTIES ('{_PROPERTY}' = '3')")
     for number in range(2):
-        tables.sql(f"INSERT INTO lake.db.t VALUES ({number})")
+        tables.range(number, number + 1).writeTo("lake.db.t").append()
     metadata = _java_table(tables, "lake.db.t").operations().current()
     uuid, first = metadata.uuid(), metadata.snapshots()[0].snapshotId()
     done = [
@@ -55,5 +55,6 @@ def test_a_delta_transaction_outlives_restore_and_overwrite_and_vacuum_spares_un
     tables.sql(f"VACUUM delta.`{place}` RETAIN 0 HOURS")
     assert (kept.exists(), taken.exists()) == (True, False)
     jvm: Any = tables._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(tables._jsparkSession, place)
-    assert log.update().transactions().get("log").get() == 2
+    log = jvm.org.apache.spark.sql.delta.DeltaLog
+    snapshot = log.forTableWithSnapshot(tables._jsparkSession, place)._2()
+    assert snapshot.transactions().get("log").get() == 2

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from compactor_spark.columnar.session import columnar_session
 from tests.support import server_builds
 from tests.support.server_builds import Unavailable
 
@@ -23,6 +24,18 @@ _EXTENSIONS = (
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "io.delta.sql.DeltaSparkSessionExtension",
 )
+# A table of the tests has a few hundred rows: compiling code for each statement, and dividing it,
+# takes nearly all of its time.
+_SMALL: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.stats.collect": "false",
+    # By default VACUUM lists with 10,000 tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
 
 
 def engine_settings() -> dict[str, str]:
@@ -45,7 +58,7 @@ def table_session(session: SparkSession, directory: Path) -> SparkSession:
         directory: where the catalog, a SQLite file that pyiceberg's SqlCatalog reads as well, and
             the tables of Iceberg lie.
     """
-    own = session.newSession()
+    own = columnar_session(session)
     catalog = f"spark.sql.catalog.{ICEBERG}"
     settings: Mapping[str, str] = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -55,10 +68,7 @@ def table_session(session: SparkSession, directory: Path) -> SparkSession:
         f"{catalog}.jdbc.schema-version": "V1",
         f"{catalog}.warehouse": str(directory / "warehouse"),
         f"{catalog}.cache-enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        # By default VACUUM lists with 10,000 tasks.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        **_SMALL,
     }
     for name, value in settings.items():
         own.conf.set(name, value)
