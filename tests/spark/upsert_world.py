@@ -67,11 +67,11 @@ def histories(keys: int, seed: int) -> list[Record]:
 
 
 def winning(records: Iterable[Record]) -> dict[tuple[str | None, int], str]:
-    """What each key must have, by nothing but a look at all of its records."""
+    """What each key must have, by nothing but a look at all of its records as they arrived."""
     best: dict[tuple[str | None, int], Record] = {}
     for one in records:
         known = best.get((one.k, one.part))
-        if known is None or one.rank > known.rank:
+        if known is None or one.rank >= known.rank:
             best[one.k, one.part] = one
     return {key: one.v for key, one in best.items() if one.op != "D"}
 
@@ -98,12 +98,13 @@ class UpsertWorld:
         number = len(self.entries) + 1
         files = []
         for part in range(outputs):
-            files.append(self._output(records[part::outputs], f"{number} {part}"))
+            files.append(self.output(records[part::outputs], f"{number} {part}"))
         self.entries[number] = files
         self.records += records
         return number
 
-    def _output(self, records: Sequence[Record], name: str) -> TableFile:
+    def output(self, records: Sequence[Record], name: str) -> TableFile:
+        """An output with these records."""
         path = self.directory / f"out put+%{name}.parquet"
         columns = {
             "k": pa.array([one.k for one in records], pa.string()),
@@ -120,11 +121,13 @@ class UpsertWorld:
         self.paths[file] = str(path)
         return file
 
-    def table(self, wrap: Callable[[Engine], Engine] = lambda engine: engine) -> SparkUpserts:
+    def table(
+        self, wrap: Callable[[Engine], Engine] = lambda engine: engine, key: UpsertKey = KEY
+    ) -> SparkUpserts:
         return SparkUpserts(
             wrap(self.engine),
             self.name,
-            KEY,
+            key,
             f"test:{self.name}",
             lambda files: [self.paths[file] for file in files],
         )

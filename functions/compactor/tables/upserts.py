@@ -22,6 +22,8 @@ from compactor.errors import IntegrityError
 SOURCE_KEY, POSITION = "__source_key", "__position"
 #: Columns of the table of keys beside the key and :func:`UpsertKey.rank`.
 DELETED, ENTRY = "__deleted", "__entry"
+#: What the names of columns begin with that nobody but the merges sees.
+OWN = "__upsert_"
 #: What the table of keys is called, behind the name of the table of rows.
 KEYS_SUFFIX = "__keys"
 _ORDER = "__order_"
@@ -55,7 +57,7 @@ class UpsertKey:
     def own(self, columns: Sequence[str]) -> list[str]:
         """Those of an output's columns whose names are taken by upserts themselves."""
         taken = {name.lower() for name in (*self.order, DELETED, ENTRY)}
-        return [name for name in columns if name.lower() in taken]
+        return [name for name in columns if name.lower() in taken or name.lower().startswith(OWN)]
 
     def missing(self, columns: Sequence[str]) -> list[str]:
         """What upserts ask of an output's columns and these have not."""

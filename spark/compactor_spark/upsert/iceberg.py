@@ -130,7 +130,11 @@ class IcebergTables:
         jvm: Any = self.session._jvm
         builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(base)
         builder = builder.setBranchSnapshot(staged.snapshotId(), _MAIN).setProperties(said)
-        operations.commit(base, builder.removeRef(branch).build())
+        self._commit(operations, base, builder.removeRef(branch).build())
+
+    def _commit(self, operations: Any, base: Any, changed: Any) -> None:
+        """The compare-and-swap of the catalog, without any retry."""
+        operations.commit(base, changed)
 
     @contextmanager
     def _summary(self, token: Token) -> Iterator[None]:

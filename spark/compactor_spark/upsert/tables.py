@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    LongType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.tables.port import TableFile, TableState
@@ -223,6 +230,11 @@ class SparkUpserts:
         own = self._key.own(names)
         if own:
             raise InvalidInput("column", own[0], "another name: this one is the table of keys'")
+        for name in (*self._key.columns, *self._key.order_by):
+            kind = outputs.schema[name].dataType
+            if isinstance(kind, ArrayType | MapType | StructType):
+                accepted = "a column of numbers, text, times or truth values in a key and its order"
+                raise InvalidInput(f"column {name}", kind.simpleString(), accepted)
         return outputs
 
     def _added(self, both: _Both, given: StructType) -> list[StructField]:

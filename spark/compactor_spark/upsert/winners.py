@@ -15,6 +15,7 @@ from compactor.errors import IntegrityError, InvalidInput
 from compactor.tables.upserts import (
     DELETED,
     ENTRY,
+    OWN,
     POSITION,
     SOURCE_KEY,
     UpsertCounts,
@@ -31,11 +32,12 @@ from compactor_spark.columnar.schema import (
 
 # Which output a record is from, by the order of the log: of two that are one record of one source,
 # as when an object was written again, the one that was compacted later counts.
-_ARRIVED = "__arrived"
-_OF_KEY = "__records"
-_OUTCOME = "__outcome"
+_ARRIVED = f"{OWN}arrived"
+_OF_KEY = f"{OWN}records"
+_OUTCOME = f"{OWN}outcome"
+_ROW, _NAME = f"{OWN}row", f"{OWN}name"
 _STALE, _DELETE, _UPDATE, _INSERT = "stale", "deleted", "updated", "inserted"
-_KNOWN = "__known_"
+_KNOWN = f"{OWN}known_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,9 @@ def read_records(session: SparkSession, outputs: Outputs, wanted: StructType) ->
     arrivals = [(uri.rsplit("/", 1)[-1], number) for number, uri in enumerate(outputs.uris)]
     if len(dict(arrivals)) < len(arrivals):
         raise IntegrityError("two outputs have one name")
-    named = session.createDataFrame(arrivals, f"__name STRING, {_ARRIVED} INT")
+    named = session.createDataFrame(arrivals, f"{_NAME} STRING, {_ARRIVED} INT")
     records = reduce(DataFrame.union, frames)
-    return records.join(F.broadcast(named), "__name", "left").drop("__name")
+    return records.join(F.broadcast(named), _NAME, "left").drop(_NAME)
 
 
 def _conformed(frame: DataFrame, found: StructType, wanted: StructType) -> DataFrame:
@@ -102,7 +104,7 @@ def _conformed(frame: DataFrame, found: StructType, wanted: StructType) -> DataF
         ).alias(one.name)
         for one in wanted.fields
     ]
-    return frame.select(*columns, F.col("_metadata.file_name").alias("__name"))
+    return frame.select(*columns, F.col("_metadata.file_name").alias(_NAME))
 
 
 def winners(records: DataFrame, key: UpsertKey, number: int) -> DataFrame:
@@ -115,13 +117,13 @@ def winners(records: DataFrame, key: UpsertKey, number: int) -> DataFrame:
     by = (*key.order_by, SOURCE_KEY, POSITION, _ARRIVED)
     rank = F.struct(*[F.col(quoted(name)) for name in by])
     best = records.groupBy(*[F.col(quoted(name)) for name in key.columns]).agg(
-        F.max_by(whole, rank).alias("__row"), F.count(F.lit(1)).alias(_OF_KEY)
+        F.max_by(whole, rank).alias(_ROW), F.count(F.lit(1)).alias(_OF_KEY)
     )
     ordered = [
-        F.col(f"__row.{quoted(name)}").alias(alias)
+        F.col(f"{_ROW}.{quoted(name)}").alias(alias)
         for name, alias in zip(key.order_by, key.order, strict=True)
     ]
-    found = best.select("__row.*", *ordered, _OF_KEY, F.lit(number).cast("bigint").alias(ENTRY))
+    found = best.select(f"{_ROW}.*", *ordered, _OF_KEY, F.lit(number).cast("bigint").alias(ENTRY))
     return found.drop(_ARRIVED).withColumn(DELETED, _deletes(found, key))
 
 
