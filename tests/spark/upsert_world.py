@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow as pa  # type: ignore[import-untyped] # pyarrow has no annotations
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from compactor.tables.port import TableFile
 from compactor.tables.upserts import POSITION, SOURCE_KEY, UpsertKey
@@ -45,7 +45,7 @@ def histories(keys: int, seed: int) -> list[Record]:
     Each key is a case of its own: what arrives when is drawn for each.
     """
     draw = random.Random(seed)
-    records = []
+    records: list[Record] = []
     for number in range(keys):
         k = None if number % 50 == 7 else f"key-{number // 2}"
         for _ in range(draw.choice((1, 2, 3, 5, 8))):
@@ -121,11 +121,9 @@ class UpsertWorld:
         self.paths[file] = str(path)
         return file
 
-    def table(
-        self, wrap: Callable[[Engine], Engine] = lambda engine: engine, key: UpsertKey = KEY
-    ) -> SparkUpserts:
+    def table(self, engine: Engine | None = None, key: UpsertKey = KEY) -> SparkUpserts:
         return SparkUpserts(
-            wrap(self.engine),
+            engine or self.engine,
             self.name,
             key,
             f"test:{self.name}",

@@ -7,6 +7,7 @@ many.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,21 +48,24 @@ class DeltaTables:
     def see(self, name: str, log_id: str) -> Seen | None:
         """See the protocol."""
         jvm: Any = self.session._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog
-        snapshot = log.forTableWithSnapshot(self.session._jsparkSession, name)._2()
+        # Spark's own statements would tell the same with four jobs.
+        found = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(
+            self.session._jsparkSession, name
+        )
+        snapshot = found._2()
         version = int(snapshot.version())
         if version < 0:
             return None
         said = snapshot.transactions().get(f"{PREFIX}.{log_id}")
         last = int(said.get()) if said.isDefined() else 0
-        detail = self.session.sql(f"DESCRIBE DETAIL {_sql(name)}").collect()[0]
+        metadata = snapshot.metadata()
         return Seen(
-            uuid=str(detail.id),
-            location=str(detail.location),
+            uuid=str(metadata.id()),
+            location=str(found._1().dataPath().toString()),
             last=last,
             version=version,
-            schema=self.session.read.format("delta").load(name).schema,
-            properties=dict(detail.properties),
+            schema=StructType.fromJson(json.loads(metadata.schemaString())),
+            properties=_of_scala(metadata.configuration()),
             fault=self._fault(name, Token(log_id, last)) if last else "",
         )
 
@@ -128,6 +132,15 @@ class DeltaTables:
         finally:
             for name in settings:
                 self.session.conf.unset(name)
+
+
+def _of_scala(found: Any) -> dict[str, str]:
+    pairs = found.iterator()
+    said = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        said[str(pair._1())] = str(pair._2())
+    return said
 
 
 def _sql(name: str) -> str:

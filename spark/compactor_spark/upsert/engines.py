@@ -53,7 +53,10 @@ class Seen:
 class Engine(Protocol):
     """Tables of one kind."""
 
-    session: SparkSession
+    @property
+    def session(self) -> SparkSession:
+        """Where frames and views are made for it."""
+        ...
 
     def keys_of(self, name: str) -> str:
         """Name of the table of keys of this table."""
