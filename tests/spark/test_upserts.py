@@ -286,6 +286,9 @@ def test_outputs_that_do_not_fit_are_refused_before_anything_is_merged(
         with pytest.raises((InvalidInput, IntegrityError), match=told):
             table.append(state, [file], 1, evolve=False)
     assert iceberg.rows() == {}
+    for key in (UpsertKey(("k",), KEY.order_by), UpsertKey(KEY.columns, ("step", "at"))):
+        with pytest.raises(InvalidInput, match="upsert_key and order_by"):
+            iceberg.table(key=key).load(LOG_ID)
 
 
 def test_columns_of_the_table_are_added_where_that_is_wanted_and_never_narrowed(

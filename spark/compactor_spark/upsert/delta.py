@@ -78,7 +78,7 @@ class DeltaTables:
         listed = ", ".join(
             f"{quoted(one.name)} {one.dataType.simpleString()}" for one in schema.fields
         )
-        said = ", ".join(f"'{one}' = '{value}'" for one, value in properties.items())
+        said = ", ".join(f"{_text(one)} = {_text(value)}" for one, value in properties.items())
         also = f" TBLPROPERTIES ({said})" if said else ""
         try:
             self.session.sql(f"CREATE TABLE {_sql(name)} ({listed}) USING delta{also}")
@@ -141,6 +141,11 @@ def _of_scala(found: Any) -> dict[str, str]:
         pair = pairs.next()
         said[str(pair._1())] = str(pair._2())
     return said
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _sql(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from compactor_spark.upsert import winners
 from compactor_spark.upsert.engines import PREFIX, Engine, Seen, Token
 from compactor_spark.upsert.winners import Outputs, find_outputs
 
-_KEYS_OF = f"{PREFIX}.keys-of"
+_KEYS_OF, _RANKED_BY = f"{PREFIX}.keys-of", f"{PREFIX}.ranked-by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,15 @@ class SparkUpserts:
         return self._address
 
     def load(self, log_id: str) -> TableState | None:
-        """See the port."""
+        """See the port.
+
+        Raises:
+            InvalidInput: the table of keys has been made for another key, or another order.
+        """
         both = self._see(log_id)
         if both is None:
             return None
+        self._require_same_key(both)
         return TableState(
             uuid=both.rows.uuid,
             location=both.rows.location,
@@ -181,6 +187,16 @@ class SparkUpserts:
         rows = self._engine.see(self._name, log_id)
         return None if rows is None else _Both(log_id, rows, keys)
 
+    def _require_same_key(self, both: _Both) -> None:
+        said = None if both.keys is None else both.keys.properties.get(_RANKED_BY)
+        if said is not None and said != self._ranked_by:
+            accepted = f"{said}, as {self._keys_name} has them; or another table"
+            raise InvalidInput("upsert_key and order_by", self._ranked_by, accepted)
+
+    @property
+    def _ranked_by(self) -> str:
+        return json.dumps([self._key.columns, self._key.order_by], ensure_ascii=False)
+
     def _prepared(self, both: _Both, given: StructType, *, evolve: bool) -> _Both:
         """With the columns and the table of keys that the merges need."""
         added = self._added(both, given)
@@ -189,8 +205,9 @@ class SparkUpserts:
                 raise InvalidInput("column", added[0].name, "a column of the table")
             self._engine.add_columns(self._name, StructType(added))
         if both.keys is None:
+            properties = {_KEYS_OF: both.rows.uuid, _RANKED_BY: self._ranked_by}
             schema = self._of_keys(_with_types_of(given, both.rows.schema))
-            self._engine.create(self._keys_name, schema, {_KEYS_OF: both.rows.uuid})
+            self._engine.create(self._keys_name, schema, properties)
         if added or both.keys is None:
             seen = self._see(both.log_id)
             if seen is None or seen.fault:
