@@ -10,6 +10,7 @@ What runs where, and what each hands to the next:
         tasks            on the executors: read, store and verify one group
         answers          what travels to a task and back
       columnar           the same for groups whose outputs hold rows (Parquet)
+    upsert               tables whose rows have a key: outputs merged into them
     outcome              how the job ended: spark-result.json or spark-error.json
     console              progress lines
 

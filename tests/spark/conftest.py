@@ -15,6 +15,7 @@ from tests.spark.cluster import Cluster, cluster
 from tests.spark.gate import Gate, gate
 from tests.spark.job import Job
 from tests.spark.row_world import RowWorld, session_here
+from tests.support.table_engines import Unavailable, engine_settings, table_session
 
 LOCAL = "local[2,4]"
 
@@ -45,6 +46,16 @@ def spark_session(
     """Spark in this process, with workers that find the embedded S3."""
     with session_here(s3, tmp_path_factory.mktemp("spark")) as running:
         yield running
+
+
+@pytest.fixture
+def tables(spark_session: SparkSession, tmp_path: Path) -> SparkSession:
+    """A session with empty catalogs of Iceberg and Delta."""
+    try:
+        engine_settings()
+    except Unavailable as reason:
+        pytest.skip(f"no jars of Iceberg and Delta: {reason}")
+    return table_session(spark_session, tmp_path)
 
 
 @pytest.fixture

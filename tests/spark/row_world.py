@@ -35,6 +35,7 @@ from compactor_dev import IMPORT_ROOTS
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
 from compactor_spark.tasks import OpenStore
+from tests.support.table_engines import Unavailable, engine_settings
 
 #: A directory with the jars of hadoop-aws and all it needs, where somebody has resolved them.
 JARS_VARIABLE = "COMPACTOR_HADOOP_AWS_JARS"
@@ -58,7 +59,7 @@ def session_here(s3: EmbeddedS3, directory: Path) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(directory),
         "spark.local.dir": str(directory),
-        **_s3a(s3),
+        **_with_jars(_s3a(s3), _engines()),
     }.items():
         builder = builder.config(name, value)
     try:
@@ -88,6 +89,19 @@ def _s3a(s3: EmbeddedS3) -> dict[str, str]:
         "spark.hadoop.fs.s3a.access.key": s3.environment["AWS_ACCESS_KEY_ID"],
         "spark.hadoop.fs.s3a.secret.key": s3.environment["AWS_SECRET_ACCESS_KEY"],
     }
+
+
+def _engines() -> dict[str, str]:
+    """Tables of Iceberg and Delta, where their jars are at hand."""
+    try:
+        return engine_settings()
+    except Unavailable:
+        return {}
+
+
+def _with_jars(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    jars = [settings["spark.jars"] for settings in (one, other) if "spark.jars" in settings]
+    return {**one, **other, **({"spark.jars": ",".join(jars)} if jars else {})}
 
 
 class _Clock:

@@ -17,6 +17,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "spark/test_parquet_hash",
         "spark/test_parquet_job",
         "spark/test_parquet_ways",
+        "spark/test_table_engines",
+        "spark/test_upserts",
     ),
     (
         "infrastructure/test_checks",

@@ -1,10 +1,10 @@
-"""Servers of other projects, fetched and built once, below build/servers.
+"""What other projects made and the tests run against, fetched and built once, below build/servers.
 
     python -m tests.support.server_builds      all of them, before the tests need them
 
-Each version is pinned: Python packages by hash in servers/*.txt, jars in servers/*.sha256, Go
-modules by the checksum database of Go. What is there is not fetched again; a new version gets a
-new directory.
+Each version is pinned: Python packages and Java archives by hash in servers/*.txt, those of a server
+in servers/*.sha256, Go modules by the checksum database of Go. What is there is not fetched again;
+a new version gets a new directory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,8 +27,7 @@ _LOCKS = Path(__file__).with_name("servers")
 _VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 # From 1.21 on Go fetches the newer Go that a module asks for.
 _USABLE_GO = (1, 21)
-# Of the plugin of Maven that fetches jars.
-_COPYING = "3.8.1"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _BUILD_SECONDS = 900
 _LAST_LINES = 400
 
@@ -74,8 +73,7 @@ def dynamodb_local() -> Path:
         maven, java = shutil.which("mvn"), shutil.which("java")
         if not maven or not java:
             raise Unavailable("DynamoDB Local needs mvn and java")
-        copy = f"org.apache.maven.plugins:maven-dependency-plugin:{_COPYING}:copy-dependencies"
-        _run([maven, "-q", "-B", "-f", str(pom), copy, f"-DoutputDirectory={directory}"], {})
+        _run([maven, "-q", "-B", "-f", str(pom), _COPY, f"-DoutputDirectory={directory}"], {})
         found = {
             one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in directory.iterdir()
         }
@@ -84,6 +82,57 @@ def dynamodb_local() -> Path:
             raise Unavailable(f"what Maven fetched is not what {sums.name} says: {names[:5]}")
 
     return _built(f"dynamodb-local-{_digest(sums.read_text(encoding='utf-8'))}", build)
+
+
+def table_jars() -> tuple[Path, ...]:
+    """The archives that Spark needs for tables of Iceberg and Delta, without what they depend on.
+
+    Raises:
+        Unavailable: Maven is missing, cannot reach its repository, or got something else.
+    """
+    lock = (_LOCKS / "jars.txt").read_text(encoding="utf-8")
+    lines = [line.split() for line in lock.splitlines() if not line.startswith("#")]
+    wanted = dict(lines)
+
+    def build(directory: Path) -> None:
+        _fetch_jars(wanted, directory)
+
+    directory = _built(f"jars-{_digest(lock)}", build)
+    return tuple(directory / _jar_name(coordinate) for coordinate in wanted)
+
+
+def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
+    """Archives by their coordinates, each compared with its SHA-256."""
+    fields = ("groupId", "artifactId", "version")
+    listed = [dict(zip(fields, one.split(":"), strict=True)) for one in wanted]
+    pom = directory / "pom.xml"
+    pom.write_text(_project(listed), encoding="utf-8")
+    options = [f"-DoutputDirectory={directory}", "-DexcludeTransitive=true"]
+    _run(["mvn", "-B", "-q", "-f", str(pom), _COPY, *options], {})
+    for coordinate, digest in wanted.items():
+        jar = directory / _jar_name(coordinate)
+        found = hashlib.sha256(jar.read_bytes()).hexdigest() if jar.exists() else "nothing"
+        if found != digest:
+            raise Unavailable(f"{coordinate} has the SHA-256 {digest}, Maven brought {found}")
+
+
+def _project(dependencies: Sequence[Mapping[str, str]]) -> str:
+    listed = "".join(
+        "<dependency>"
+        + "".join(f"<{name}>{value}</{name}>" for name, value in one.items())
+        + "</dependency>"
+        for one in dependencies
+    )
+    own = "<groupId>tests</groupId><artifactId>tables</artifactId><version>1</version>"
+    return (
+        f"<project><modelVersion>4.0.0</modelVersion>{own}"
+        f"<dependencies>{listed}</dependencies></project>"
+    )
+
+
+def _jar_name(coordinate: str) -> str:
+    _, name, version = coordinate.split(":")
+    return f"{name}-{version}.jar"
 
 
 def _go() -> Path:
@@ -165,7 +214,8 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
             timeout=_BUILD_SECONDS,
         ).stdout
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.split())[-_LAST_LINES:]
+        # Maven has no standard error.
+        said = " ".join((error.stderr.strip() or error.stdout).split())[-_LAST_LINES:]
         raise Unavailable(f"{Path(command[0]).name} {command[1]} failed: {said}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{Path(command[0]).name} {command[1]}: {error}") from None
@@ -177,8 +227,14 @@ def _digest(text: str) -> str:
 
 def main() -> int:
     """Make all of them; 0 even where one is not to be had here, which is then said."""
-    for make in (ministack, versitygw, dynamodb_local):
-        what = f"{make.__name__}, a server for the tests (the first time, a minute or two) ... "
+    wanted: list[tuple[Callable[[], object], str]] = [
+        (ministack, "ministack, a server for the tests"),
+        (versitygw, "versitygw, a server for the tests"),
+        (dynamodb_local, "dynamodb_local, a server for the tests"),
+        (table_jars, "table_jars, what Spark needs for tables in the tests"),
+    ]
+    for make, described in wanted:
+        what = f"{described} (the first time, a minute or two) ... "
         # Beside other steps, the end is a line of its own; see scripts/step.sh.
         beside = bool(os.environ.get("BESIDE"))
         _say(f"{what}\n" if beside else what)

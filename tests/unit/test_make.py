@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -92,17 +93,55 @@ def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
     def there() -> Path:
         return Path("server")
 
+    def table_jars() -> tuple[Path, ...]:
+        return ()
+
     monkeypatch.delenv("BESIDE", raising=False)
     monkeypatch.setattr(server_builds, "ministack", ministack)
     for name in ("versitygw", "dynamodb_local"):
         monkeypatch.setattr(server_builds, name, there)
+    monkeypatch.setattr(server_builds, "table_jars", table_jars)
     assert server_builds.main() == 0
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("ministack, a server for the tests (")
     assert first.endswith(" ... not to be had, so its tests are skipped: no package index")
-    assert [one.rpartition(" ... ")[2] for one in others] == ["0 s", "0 s"]
+    assert [one.rpartition(" ... ")[2] for one in others] == ["0 s", "0 s", "0 s"]
+    assert others[2].startswith("table_jars, what Spark needs for tables in the tests (")
 
     monkeypatch.setenv("BESIDE", "1")
     assert server_builds.main() == 0
     begun, ended, *_ = capsys.readouterr().out.splitlines()
     assert ended == f"{begun}not to be had, so its tests are skipped: no package index"
+
+
+def _maven_that_brings(content: str, monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+    """A repository that answers every coordinate with this."""
+    (directory / "locks").mkdir()
+    digest = hashlib.sha256(b"right").hexdigest()
+    (directory / "locks" / "jars.txt").write_text(f"# said\na.group:name:1.0 {digest}\n")
+    program = directory / "mvn"
+    program.write_text(
+        "#!/bin/sh\nfor option; do case $option in -DoutputDirectory=*) there=${option#*=};;"
+        f" esac; done\nprintf {content} > $there/name-1.0.jar\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    monkeypatch.setattr(server_builds, "_LOCKS", directory / "locks")
+    monkeypatch.setattr(server_builds, "_BUILT", directory / "built")
+
+
+def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _maven_that_brings("right", monkeypatch, tmp_path)
+    (jar,) = server_builds.table_jars()
+    assert (jar.name, jar.read_bytes()) == ("name-1.0.jar", b"right")
+    (tmp_path / "mvn").unlink()
+    assert server_builds.table_jars() == (jar,)
+
+
+def test_a_jar_that_is_not_the_pinned_one_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _maven_that_brings("wrong", monkeypatch, tmp_path)
+    with pytest.raises(server_builds.Unavailable, match=r"a\.group:name:1\.0 has the SHA-256"):
+        server_builds.table_jars()
+    assert not list((tmp_path / "built").glob("*/finished"))

@@ -8,6 +8,7 @@ leftover  the outputs that are committed and readable, and that no entry names y
 checks    whether a table is still the one that its log tells of
 publish   names what is left over, and brings all that is named into the table
 receipts  what one run did for its table
+upserts   tables whose rows have a key: which record of a key wins (pure)
 
 Three truths, each in one place. The commit log of a partition says which sources became which
 output. The table log, ``table/<n>.json``, says which outputs go into the table under which number.

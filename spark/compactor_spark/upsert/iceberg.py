@@ -1,0 +1,197 @@
+"""Iceberg: a MERGE into a branch, then one commit of metadata that moves main to it.
+
+The MERGE itself cannot set a property, and Iceberg would try its commit again on whatever it finds.
+So it goes into a branch that nobody else knows. Then one commit moves ``main`` there, sets the
+number and drops the branch: a compare-and-swap of the table's metadata, which any catalog has, and
+only where main is still the snapshot that the branch began with. Killed before, nothing is visible;
+the branch ends by itself with the next expiry of snapshots after ``_KEEP_DAYS``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from compactor.errors import IntegrityError, TableConflict, TransientStoreError
+from compactor.tables.history import Snapshot, rolled_back
+from compactor.tables.upserts import KEYS_SUFFIX, quoted
+from compactor_spark.rounds import first_line
+from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of
+
+_MAIN = "main"
+_KEEP_DAYS = 7
+_SUMMARY = f"spark.sql.iceberg.snapshot-property.{PREFIX}.token"
+_UNKNOWN = "org.apache.iceberg.exceptions.CommitStateUnknownException"
+_CONFLICTS = (
+    "org.apache.iceberg.exceptions.CommitFailedException",
+    "org.apache.iceberg.exceptions.ValidationException",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergTables:
+    """Implements :class:`compactor_spark.upsert.engines.Engine`; names are ``catalog.ns.table``.
+
+    Args:
+        session: with the catalog, and Iceberg's extensions.
+    """
+
+    session: SparkSession
+
+    def keys_of(self, name: str) -> str:
+        """See the protocol."""
+        return f"{name}{KEYS_SUFFIX}"
+
+    def see(self, name: str, log_id: str) -> Seen | None:
+        """See the protocol."""
+        if not self.session.catalog.tableExists(_sql(name)):
+            return None
+        metadata = self._operations(name).refresh()
+        properties = dict(metadata.properties())
+        last = _number(name, properties, log_id)
+        current = metadata.currentSnapshot()
+        return Seen(
+            uuid=str(metadata.uuid()),
+            location=str(metadata.location()),
+            last=last,
+            version=None if current is None else int(current.snapshotId()),
+            schema=self.session.table(_sql(name)).schema,
+            properties=properties,
+            fault=_fault(metadata, properties, log_id) if last else "",
+            handle=metadata,
+        )
+
+    def rows(self, name: str, seen: Seen) -> DataFrame:
+        """See the protocol."""
+        if seen.version is None:
+            return self.session.createDataFrame([], seen.schema)
+        return self.session.read.option("versionAsOf", seen.version).table(_sql(name))
+
+    def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
+        """See the protocol."""
+        writer = self.session.createDataFrame([], schema).writeTo(_sql(name)).using("iceberg")
+        for one, value in properties.items():
+            writer = writer.tableProperty(one, value)
+        try:
+            writer.create()
+        except PySparkException as error:
+            if error.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS":
+                raise TableConflict(f"{name} is there already") from error
+            raise
+
+    def add_columns(self, name: str, added: StructType) -> None:
+        """See the protocol."""
+        listed = ", ".join(
+            f"{quoted(one.name)} {one.dataType.simpleString()}" for one in added.fields
+        )
+        self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({listed})")
+
+    def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
+        """See the protocol."""
+        branch = f"{PREFIX.replace('-', '_')}_{token.number}_{uuid.uuid4().hex[:8]}"
+        with _translated(name):
+            self._branch(name, seen, branch)
+            with self._summary(token):
+                self.session.sql(statement(f"{_sql(name)}.branch_{branch}"))
+            self._move(name, seen, branch, token)
+
+    def _branch(self, name: str, seen: Seen, branch: str) -> None:
+        at = "" if seen.version is None else f" AS OF VERSION {seen.version}"
+        self.session.sql(
+            f"ALTER TABLE {_sql(name)} CREATE BRANCH {branch}{at} RETAIN {_KEEP_DAYS} DAYS"
+        )
+
+    def _move(self, name: str, seen: Seen, branch: str, token: Token) -> None:
+        table = self._table(name)
+        if _snapshot_of(table.operations().current(), branch) == seen.version:
+            # The commit shall be one that moves main, also where nothing won: catalogs compare
+            # where it stands, and no property.
+            append = table.newAppend().set(f"{PREFIX}.token", token.text)
+            append.toBranch(branch).commit()
+        operations = table.operations()
+        base = operations.refresh()
+        if str(base.uuid()) != seen.uuid or _snapshot_of(base, _MAIN) != seen.version:
+            raise TableConflict(f"{name} was changed by somebody else during the merge")
+        if _number(name, dict(base.properties()), token.log_id) != seen.last:
+            raise TableConflict(f"{name} was given other entries during the merge")
+        staged = base.snapshot(base.ref(branch).snapshotId())
+        said = {
+            f"{PREFIX}.{token.log_id}.last": str(token.number),
+            f"{PREFIX}.{token.log_id}.snapshot": f"{staged.snapshotId()}:{staged.sequenceNumber()}",
+        }
+        jvm: Any = self.session._jvm
+        builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(base)
+        builder = builder.setBranchSnapshot(staged.snapshotId(), _MAIN).setProperties(said)
+        self._commit(operations, base, builder.removeRef(branch).build())
+
+    def _commit(self, operations: Any, base: Any, changed: Any) -> None:
+        """The compare-and-swap of the catalog, without any retry."""
+        operations.commit(base, changed)
+
+    @contextmanager
+    def _summary(self, token: Token) -> Iterator[None]:
+        self.session.conf.set(_SUMMARY, token.text)
+        try:
+            yield
+        finally:
+            self.session.conf.unset(_SUMMARY)
+
+    def _table(self, name: str) -> Any:
+        jvm: Any = self.session._jvm
+        loader = jvm.org.apache.iceberg.spark.Spark3Util
+        table = loader.loadIcebergTable(self.session._jsparkSession, _sql(name))
+        # The session's catalog may keep tables.
+        table.refresh()
+        return table
+
+    def _operations(self, name: str) -> Any:
+        return self._table(name).operations()
+
+
+def _sql(name: str) -> str:
+    return ".".join(quoted(part) for part in name.split("."))
+
+
+def _snapshot_of(metadata: Any, branch: str) -> int | None:
+    ref = metadata.ref(branch)
+    return None if ref is None else int(ref.snapshotId())
+
+
+def _number(name: str, properties: Mapping[str, str], log_id: str) -> int:
+    text = properties.get(f"{PREFIX}.{log_id}.last", "0")
+    if not text.isdecimal():
+        raise IntegrityError(f"{name} has property {PREFIX}.{log_id}.last = {text!r}: no number")
+    return int(text)
+
+
+def _fault(metadata: Any, properties: Mapping[str, str], log_id: str) -> str:
+    text = properties.get(f"{PREFIX}.{log_id}.snapshot", "")
+    ours, _, sequence = text.partition(":")
+    if not ours.isdecimal() or not sequence.isdecimal():
+        return f"its property {PREFIX}.{log_id}.snapshot is {text!r}"
+    known = {
+        int(one.snapshotId()): Snapshot(one.parentId(), int(one.sequenceNumber()))
+        for one in metadata.snapshots()
+    }
+    return rolled_back(known, _snapshot_of(metadata, _MAIN), int(ours), int(sequence))
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        cause = cause_of(error)
+        if _UNKNOWN in cause:
+            raise TransientStoreError(f"{name}: {first_line(error)}") from error
+        if any(conflict in cause for conflict in _CONFLICTS):
+            raise TableConflict(f"{name}: {first_line(error)}") from error
+        raise

@@ -1,0 +1,188 @@
+"""Outputs -> the winner of each key -> what it does to the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
+from pyspark.sql.types import BooleanType, StructType
+
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.tables.upserts import (
+    DELETED,
+    ENTRY,
+    OWN,
+    POSITION,
+    SOURCE_KEY,
+    UpsertCounts,
+    UpsertKey,
+    quoted,
+)
+from compactor_spark.columnar.schema import (
+    SUPERSET_ACCEPTED,
+    SchemaClash,
+    conformed,
+    merged,
+    nullable,
+)
+
+# Which output a record is from, by the order of the log: of two that are one record of one source,
+# as when an object was written again, the one that was compacted later counts.
+_ARRIVED = f"{OWN}arrived"
+_OF_KEY = f"{OWN}records"
+_OUTCOME = f"{OWN}outcome"
+_ROW, _NAME = f"{OWN}row", f"{OWN}name"
+_STALE, _DELETE, _UPDATE, _INSERT = "stale", "deleted", "updated", "inserted"
+_KNOWN = f"{OWN}known_"
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Outputs to be read, in the order of the log.
+
+    Attributes:
+        uris: where Spark finds them; their names differ.
+        alike: those that can be read with one schema, by that schema.
+        rows: of all of them together; None where nobody counted.
+    """
+
+    uris: Sequence[str]
+    alike: Sequence[tuple[StructType, Sequence[str]]]
+    rows: int | None
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of all of them.
+
+        Raises:
+            InvalidInput: one column has types that no type holds without loss.
+        """
+        try:
+            return reduce(merged, [schema for schema, _ in self.alike], StructType())
+        except SchemaClash as clash:
+            found = f"{clash.one} and {clash.two}"
+            raise InvalidInput(f"column {clash.column}", found, SUPERSET_ACCEPTED) from clash
+
+
+def find_outputs(session: SparkSession, uris: Sequence[str], rows: int | None) -> Outputs:
+    """Outputs with what their footers say."""
+    try:
+        # One job reads all footers.
+        together = session.read.option("mergeSchema", "true").parquet(*uris).schema
+    except PySparkException:
+        # A column has several types, which Spark does not join.
+        schemas = [nullable(session.read.parquet(uri).schema) for uri in uris]
+        return Outputs(uris, [(one, [uri]) for one, uri in zip(schemas, uris, strict=True)], rows)
+    return Outputs(uris, [(nullable(together), uris)], rows)
+
+
+def read_records(session: SparkSession, outputs: Outputs, wanted: StructType) -> DataFrame:
+    """The records of all outputs with these columns, and where each is from."""
+    frames = [
+        _conformed(session.read.schema(schema).parquet(*uris), schema, wanted)
+        for schema, uris in outputs.alike
+    ]
+    arrivals = [(uri.rsplit("/", 1)[-1], number) for number, uri in enumerate(outputs.uris)]
+    if len(dict(arrivals)) < len(arrivals):
+        raise IntegrityError("two outputs have one name")
+    named = session.createDataFrame(arrivals, f"{_NAME} STRING, {_ARRIVED} INT")
+    records = reduce(DataFrame.union, frames)
+    return records.join(F.broadcast(named), _NAME, "left").drop(_NAME)
+
+
+def _conformed(frame: DataFrame, found: StructType, wanted: StructType) -> DataFrame:
+    kinds = {one.name: one.dataType for one in found.fields}
+    columns = [
+        (
+            conformed(F.col(quoted(one.name)), kinds[one.name], one.dataType)
+            if one.name in kinds
+            else F.lit(None).cast(one.dataType)
+        ).alias(one.name)
+        for one in wanted.fields
+    ]
+    return frame.select(*columns, F.col("_metadata.file_name").alias(_NAME))
+
+
+def winners(records: DataFrame, key: UpsertKey, number: int) -> DataFrame:
+    """One row for each key: its record of the highest rank, with what ranks it.
+
+    Raises:
+        InvalidInput: ``delete_when`` is no condition on the columns.
+    """
+    whole = F.struct(*[F.col(quoted(name)) for name in records.columns])
+    by = (*key.order_by, SOURCE_KEY, POSITION, _ARRIVED)
+    rank = F.struct(*[F.col(quoted(name)) for name in by])
+    best = records.groupBy(*[F.col(quoted(name)) for name in key.columns]).agg(
+        F.max_by(whole, rank).alias(_ROW), F.count(F.lit(1)).alias(_OF_KEY)
+    )
+    ordered = [
+        F.col(f"{_ROW}.{quoted(name)}").alias(alias)
+        for name, alias in zip(key.order_by, key.order, strict=True)
+    ]
+    found = best.select(f"{_ROW}.*", *ordered, _OF_KEY, F.lit(number).cast("bigint").alias(ENTRY))
+    return found.drop(_ARRIVED).withColumn(DELETED, _deletes(found, key))
+
+
+def _deletes(rows: DataFrame, key: UpsertKey) -> Column:
+    if not key.delete_when:
+        return F.lit(False)
+    accepted = "a condition on the columns, in Spark's SQL, such as op = 'D'"
+    try:
+        kind = rows.select(F.expr(key.delete_when).alias("found")).schema["found"].dataType
+    except AnalysisException as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidInput("delete_when", key.delete_when, f"{accepted}: {reason}") from error
+    if not isinstance(kind, BooleanType):
+        accepted = f"{accepted}; this is a {kind.simpleString()}"
+        raise InvalidInput("delete_when", key.delete_when, accepted)
+    return F.coalesce(F.expr(key.delete_when), F.lit(False))
+
+
+def decide(found: DataFrame, known: DataFrame, key: UpsertKey) -> DataFrame:
+    """The same rows, each with what it does to the table.
+
+    Args:
+        found: winners.
+        known: the table of keys.
+        key: of the table.
+    """
+    names = (*key.columns, *key.rank, DELETED)
+    other = known.select(*[F.col(quoted(name)).alias(f"{_KNOWN}{name}") for name in names])
+    same = [
+        F.col(quoted(name)).eqNullSafe(F.col(quoted(f"{_KNOWN}{name}"))) for name in key.columns
+    ]
+    joined = found.join(other, reduce(Column.__and__, same), "left")
+    new = F.col(f"{_KNOWN}{SOURCE_KEY}").isNull()
+    # Of structs the first field that differs decides, and null is the smallest.
+    mine = F.struct(*[F.col(name) for name in key.rank])
+    its = F.struct(*[F.col(f"{_KNOWN}{name}").alias(name) for name in key.rank])
+    outcome = (
+        F.when(~new & (mine < its), F.lit(_STALE))
+        .when(F.col(DELETED), F.lit(_DELETE))
+        .when(new | F.col(f"{_KNOWN}{DELETED}"), F.lit(_INSERT))
+        .otherwise(F.lit(_UPDATE))
+    )
+    kept = [F.col(quoted(name)) for name in found.columns]
+    return joined.select(*kept, outcome.alias(_OUTCOME))
+
+
+def changes(decided: DataFrame) -> DataFrame:
+    """What the merges take."""
+    return decided.where(F.col(_OUTCOME) != _STALE)
+
+
+def count(decided: DataFrame) -> UpsertCounts:
+    """What becomes of the records."""
+    grouped = decided.groupBy(_OUTCOME).agg(
+        F.count(F.lit(1)).alias("keys"), F.sum(_OF_KEY).alias("records")
+    )
+    counts = UpsertCounts()
+    for row in grouped.collect():
+        setattr(counts, row[_OUTCOME], int(row["keys"]))
+        counts.records += int(row["records"])
+        counts.superseded += int(row["records"] - row["keys"])
+    return counts
