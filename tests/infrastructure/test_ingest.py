@@ -91,7 +91,7 @@ def test_the_registry_is_kept_encrypted_and_recoverable(
 # From S3 into the queue, and to the function.
 
 
-def _event(kind: str, bucket: str, key: str) -> dict[str, Any]:
+def _event(kind: str, bucket: str, key: str) -> Any:
     about = {"key": key, "size": 7, "etag": "0" * 32, "sequencer": "00617F08299329D189"}
     return {
         "version": "0",
@@ -359,6 +359,7 @@ def test_the_functions_are_told_the_stream_whose_runs_are_those_of_the_schedule(
 ) -> None:
     found = deployed(with_events)
     context = CONFIGURATIONS[with_events]
+    told: dict[str, str] = {}
     for handler in ("register", "sweep"):
         (told,) = [
             one["Environment"]["Variables"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped] # pyarrow has no annotations
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from compactor.tables.port import TableFile
 from compactor.tables.upserts import POSITION, SOURCE_KEY, UpsertKey
