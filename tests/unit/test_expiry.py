@@ -71,6 +71,8 @@ KINDS = {
     "partitions/<path>commits/<number>.witness.json": False,
     # The newest; of replaced ones see below.
     "partitions/<path>commits/<number>.checkpoint.json.gz": False,
+    # One a partition, written over.
+    "partitions/<path>at-rest.json": False,
     "partitions/<path>cleaned/<number>.json": False,
     "partitions/<path>passed/<number>.json": False,
     "partitions/<path>rejects/<group id>-<digest>.json": False,

@@ -51,6 +51,11 @@ class PartitionResult:
             return "".join(self.withheld)
         return f"{self.withheld[0]}; and {len(self.withheld) - 1:,} more groups"
 
+    def skip(self, reason: SkipReason, more: Skipped) -> None:
+        """Count what was left alone."""
+        if more.objects:
+            self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(more)
+
     def leave_out(self, own: RunTotals) -> None:
         """Count no source as skipped that earlier calls of this very run dealt with."""
         for reason, objects, size in (

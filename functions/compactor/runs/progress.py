@@ -120,7 +120,7 @@ class PartitionProgress:
         run, state = self.run, self.state
         listing = self._listings.take(state, window)
         gone = self._listings.gone(listing, window, state.committed)
-        self._skip(self._listings.gone_reason, gone)
+        self.result.skip(self._listings.gone_reason, gone)
         self._note_returned(listing.returned)
         self.rest.listed = listing
         state.foreign = Contents()
@@ -135,7 +135,8 @@ class PartitionProgress:
             if self._leave_outputs(decision.groups):
                 return self.plan_window(window)
         if not window.listed:
-            self._count_skips(decision)
+            for reason, one in decision.skipped.items():
+                self.result.skip(reason, one)
             window.listed = True
             window.until = None if listing.complete else listing.last_key
         held = self.state.contents.held_by
@@ -338,20 +339,9 @@ class PartitionProgress:
         found = [one for group in groups for one in look(group.sources)]
         self._aside |= {one.identity for one in found}
         if found:
-            size = sum(one.size for one in found)
-            left = Skipped(len(found), size, (found[0].key,))
-            before = self.result.skipped.get(SkipReason.OWN_STATE, Skipped(0, 0))
-            self.result.skipped[SkipReason.OWN_STATE] = before.plus(left)
+            left = Skipped(len(found), sum(one.size for one in found), (found[0].key,))
+            self.result.skip(SkipReason.OWN_STATE, left)
         return bool(found)
-
-    def _count_skips(self, decision: CompactionPlan) -> None:
-        for reason, one in decision.skipped.items():
-            self._skip(reason, one)
-
-    def _skip(self, reason: SkipReason, one: Skipped) -> None:
-        if one.objects:
-            skipped = self.result.skipped
-            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
 
     def _repair(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""

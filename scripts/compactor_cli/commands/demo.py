@@ -121,8 +121,7 @@ def _ingest(args: argparse.Namespace) -> int:
     if args.source is not None:
         raise InvalidInput("--source", str(args.source), "nothing beside --ingest")
     require("lake", "a lake on this machine")
-    # Its packages are those of that extra.
-    from compactor_cli.commands import demo_ingest  # noqa: PLC0415
+    from compactor_cli.commands import demo_ingest  # noqa: PLC0415 - its packages are an extra's
 
     with embedded_s3(port=args.port, lake=True) as server, _environment(server.environment):
         return demo_ingest.run(args, server)

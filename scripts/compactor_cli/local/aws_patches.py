@@ -61,8 +61,7 @@ def _install_sequencer() -> None:
 
 
 def _install_versions() -> None:
-    # Only a process that serves Glue has what it needs.
-    from moto.glue.responses import GlueResponse  # noqa: PLC0415
+    from moto.glue.responses import GlueResponse  # noqa: PLC0415 - only a lake has what it needs
 
     updating = threading.Lock()
 

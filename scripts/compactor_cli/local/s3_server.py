@@ -33,8 +33,7 @@ def main() -> None:
     answers = answer_stream()
     s3_patches.install()
     if LAKE in sys.argv[2:]:
-        # Its Glue needs packages that nothing else does.
-        from compactor_cli.local import aws_patches  # noqa: PLC0415
+        from compactor_cli.local import aws_patches  # noqa: PLC0415 - needs what else nobody does
 
         aws_patches.install()
     send(answers, {"port": serve(application(), int(sys.argv[1]))})
