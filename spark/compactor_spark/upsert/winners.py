@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -86,12 +87,22 @@ def read_records(session: SparkSession, outputs: Outputs, wanted: StructType) ->
         _conformed(session.read.schema(schema).parquet(*uris), schema, wanted)
         for schema, uris in outputs.alike
     ]
-    arrivals = [(uri.rsplit("/", 1)[-1], number) for number, uri in enumerate(outputs.uris)]
-    if len(dict(arrivals)) < len(arrivals):
-        raise IntegrityError("two outputs have one name")
-    named = session.createDataFrame(arrivals, f"{_NAME} STRING, {_ARRIVED} INT")
-    records = reduce(DataFrame.union, frames)
-    return records.join(F.broadcast(named), _NAME, "left").drop(_NAME)
+    named = session.createDataFrame(_arrivals(session, outputs), f"{_NAME} STRING, {_ARRIVED} INT")
+    records = reduce(DataFrame.union, frames).join(F.broadcast(named), _NAME, "left").drop(_NAME)
+    unknown = F.raise_error(F.lit("Spark read an output under a name that it was not given"))
+    return records.withColumn(_ARRIVED, F.coalesce(F.col(_ARRIVED), unknown.cast("int")))
+
+
+def _arrivals(session: SparkSession, outputs: Outputs) -> list[tuple[str, int]]:
+    """Places of outputs in the order of the log, by their names as they are and as in a URI."""
+    jvm: Any = session._jvm
+    found: dict[str, int] = {}
+    for number, uri in enumerate(outputs.uris):
+        encoded = str(jvm.org.apache.hadoop.fs.Path(uri).toUri().getRawPath())
+        for name in (uri.rsplit("/", 1)[-1], encoded.rsplit("/", 1)[-1]):
+            if found.setdefault(name, number) != number:
+                raise IntegrityError(f"two outputs are called {name}")
+    return list(found.items())
 
 
 def _conformed(frame: DataFrame, found: StructType, wanted: StructType) -> DataFrame:
