@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor_dev import spark_bundle
+from compactor.sizes import MIB
+from compactor_dev import bundling, spark_bundle
 from compactor_dev.bundling import (
     BundleError,
     Machine,
     build_application,
     build_dependencies,
+    check_size,
     write_zip,
 )
 from compactor_dev.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
@@ -128,6 +130,32 @@ def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="empty or not there yet"):
         build_dependencies(LOCK, tmp_path, MACHINE, roots=["isal"])
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_what_nobody_imports_is_left_out_of_a_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {"isal/x.so": "", "isal/tests/a.py": "", "isal/x.pyx": "", "isal/y.pyx": ""}
+    monkeypatch.setattr(bundling, "_install", lambda _, target, __: write(target, contents))
+
+    build_dependencies(
+        LOCK,
+        tmp_path / "deps",
+        MACHINE,
+        roots=["isal"],
+        drop=("isal/tests", "isal/*.pyx", "isal/x.p*"),
+    )
+
+    left = [path.name for path in (tmp_path / "deps").rglob("*") if path.is_file()]
+    assert left == ["x.so"]
+
+
+def test_a_bundle_that_its_place_does_not_take_is_one_clear_error(tmp_path: Path) -> None:
+    write(tmp_path, {"a/b.so": "x" * MIB, "a/__pycache__/b.pyc": "x" * MIB, "c.py": "x"})
+
+    check_size(tmp_path, MIB + 1)
+    with pytest.raises(BundleError, match="2 MiB unpacked, and may have 1"):
+        check_size(tmp_path, MIB)
 
 
 def test_libraries_that_cannot_be_had_are_one_clear_error(
