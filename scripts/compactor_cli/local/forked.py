@@ -145,6 +145,6 @@ def _take_streams(orders: int, answers: int, log: IO[bytes] | int) -> None:
         os.dup2(taken, stream)
     os.close(orders)
     os.close(answers)
-    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 - for good
-    sys.stdout = open(1, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115 - likewise
-    sys.stderr = open(2, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115 - likewise
+    sys.stdin = open(0, closefd=False, encoding="utf-8")  # noqa: SIM115 - of the process
+    sys.stdout = open(1, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115 - of the process
+    sys.stderr = open(2, "w", buffering=1, closefd=False, encoding="utf-8")  # noqa: SIM115 - of the process
