@@ -278,8 +278,10 @@ def test_only_the_parquet_job_may_delete_its_own_staging_and_clean_up_what_is_ol
 
     may = [name for name, policies in _roles(found) if policies.allow(staged)]
 
-    cleans = CONFIGURATIONS[configuration].get("clean_up") == "delete"
-    assert len(may) == (configuration == "Parquet") + cleans, may
+    context = CONFIGURATIONS[configuration]
+    cleans = context.get("clean_up") == "delete"
+    writes_parquet = context.get("format") == "parquet" or "table" in context
+    assert len(may) == writes_parquet + cleans, may
 
 
 def _role_of(found: Deployment, function: str) -> Policies | None:
