@@ -18,7 +18,7 @@ from compactor.errors import InvalidInput
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.ports import Observer
+from compactor.whole.ports import Observer, Spark
 from compactor.whole.progress import RunProgress
 from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands.endpoint import watched
@@ -62,6 +62,7 @@ class Machine:
             and replaced.
         time_limit_seconds: partitions for which no time is left are left; None for no limit.
         forks: workers may be forked from this process, which then holds little more than they do.
+        spark: stays between runs; None to start one where it is needed.
     """
 
     workers: int
@@ -70,6 +71,7 @@ class Machine:
     call_seconds: float = CALL_SECONDS
     time_limit_seconds: float | None = None
     forks: bool = False
+    spark: Spark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         ahead = fork_workers(machine.workers, task) if machine.forks else []
         workers = PartitionWorkers(machine.workers, task, ahead)
         try:
-            ended, stands = _run(task, workers)
+            ended, stands = _run(task, workers, machine.spark)
         finally:
             workers.close()
     seconds = time.monotonic() - began
@@ -175,7 +177,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
     return Done(ended.report, seconds, peak, replaced, ended.left, stands)
 
 
-def _run(task: WorkerTask, workers: PartitionWorkers) -> tuple[Ended, str]:
+def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tuple[Ended, str]:
     """The run, and what stands where it did not come to its report."""
     settings = task.settings
     with (
@@ -192,7 +194,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers) -> tuple[Ended, str]:
             clock=SystemClock(),
             deadline=task.deadline or NoDeadline(),
             workers=lambda store: workers,
-            spark=LocalSpark(task.environment, task.log),
+            spark=spark or LocalSpark(task.environment, task.log),
             observer=show,
         )
         try:

@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from compactor.settings.settings import Settings
 from compactor_cli.commands.failures import Failure
@@ -23,9 +22,10 @@ from compactor_cli.console import (
 )
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
 from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.engine import opened_log
+from compactor_cli.local.engine import engine_environment, opened_log
 from compactor_cli.local.executions import FAILED, Executions
 from compactor_cli.local.ingest import Ingest, Stream
+from compactor_cli.local.kept_spark import KeptSpark
 from compactor_cli.local.model import EngineError
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.local.table_reader import TableReader
@@ -101,10 +101,20 @@ def run(args: argparse.Namespace, server: EmbeddedS3) -> int:
         find_spark()
     except SparkMissing as error:
         raise Failure(f"rows are written by Spark, and there is {error.what}") from error
-    began = time.monotonic()
     server.create_bucket(_BUCKET)
-    lake = _Lake(server, args.workers, args.log)
-    with opened_log(args.log) as log, lake.executions as executions:
+    with (
+        opened_log(args.log) as log,
+        KeptSpark(engine_environment({}, server.endpoint_url), log) as spark,
+    ):
+        machine = Machine(args.workers, server.endpoint_url, args.log, spark=spark)
+        return _demonstrate(args, server, _Lake(server, machine), log)
+
+
+def _demonstrate(
+    args: argparse.Namespace, server: EmbeddedS3, lake: _Lake, log: IO[bytes] | int
+) -> int:
+    began = time.monotonic()
+    with lake.executions as executions:
         ingest = Ingest(
             server,
             _BUCKET,
@@ -131,14 +141,13 @@ class _Lake:
 
     Args:
         server: where everything is.
-        workers: processes of a run.
-        log: of the runs; None drops it.
+        machine: how runs run.
     """
 
-    def __init__(self, server: EmbeddedS3, workers: int, log: Path | None) -> None:
+    def __init__(self, server: EmbeddedS3, machine: Machine) -> None:
         self.produced = Produced()
         self.executions = Executions(self._carry_out)
-        self._machine = Machine(workers, server.endpoint_url, log)
+        self._machine = machine
         self._seen_at: dict[int, float] = {}
         self.now = ""
         self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
@@ -228,9 +237,10 @@ def _flow(lake: _Lake, ingest: Ingest, endpoint_url: str, objects: int) -> None:
 def _is_done(lake: _Lake, ingest: Ingest) -> bool:
     """True when nothing is in the queue, nothing pending, and no run under way.
 
-    In this order: what leaves one is in the next.
+    What leaves the queue is pending, and what a run has taken is not: asked again at the end, no
+    run tells that nothing came between.
     """
-    if ingest.undelivered():
+    if lake.executions.running() or ingest.undelivered():
         return False
     pending = sum(stream["pending_objects"] for stream in ingest.sweep())
     return not pending and not lake.executions.running()

@@ -21,8 +21,9 @@ from typing import IO, Any, cast
 
 from compactor_cli.local.wire import answer_stream, receive, send
 
-# How the job starts the lines that are for a person.
-_TOLD_BY = b"compact_partitions: "
+#: How the job starts the lines that are for a person.
+TOLD_BY = "compact_partitions: "
+_TOLD_BY = TOLD_BY.encode()
 
 
 def main() -> None:

@@ -94,7 +94,7 @@ class Ours:
             time.sleep(_LOOK_SECONDS)
 
     def _is_done(self, ingest: Ingest) -> bool:
-        if ingest.undelivered():
+        if self.executions.running() or ingest.undelivered():
             return False
         pending = sum(one["pending_objects"] for one in ingest.sweep())
         return not pending and not self.executions.running()
