@@ -193,7 +193,8 @@ def test_an_interrupt_ends_a_run_and_its_processes_tells_what_stands_and_is_made
     assert main(["run", *lake.uris, *lake.endpoint, "--depth", "1", "--workers", "1"]) == 0
     assert not uploads_to_outputs(lake)
     assert lake.prove().holds
-    assert len(lake.keys("compacted/")) == 2 * many
+    # Each of two workers may have been reading a group, and have committed what it had of it.
+    assert 2 * many <= len(lake.keys("compacted/")) <= 2 * many + 2
 
 
 def test_a_run_whose_time_is_over_tells_what_stands_and_the_next_one_does_the_rest(

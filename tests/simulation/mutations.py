@@ -143,7 +143,7 @@ MUTATIONS: Mapping[str, Mutation] = {
 NOTICED: Mapping[str, int] = {
     "If-Match on read": 29,
     "create-if-absent on commit": 3,
-    "ETag on delete": 55,
+    "ETag on delete": 941,
     "checksum on publish": 203,
     "commit before publish": 1,
     "HEAD before delete": 71,

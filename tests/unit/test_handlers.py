@@ -462,12 +462,12 @@ def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_w
 ) -> None:
     plenty = logs.discover()
     event = {"input": plenty["settings"], "run_id": "run-2", "started_at": STARTED}
-    # At the start of store, working time and discovery; then it is over.
-    short = Context(milliseconds=(900_000, 900_000, 900_000, 1_000))
+    # At the start of store, working time, discovery and counting; then it is over.
+    short = Context(milliseconds=(900_000,) * 4 + (1_000,))
     answer = answer_of(discover.handler, event, short)
     assert answer == {"status": "shared", "partitions": 2, "counted": 0, "stretches": [1, 2]}
     # Lambda would give six minutes more.
-    short = Context(milliseconds=(900_000, 900_000, 900_000, 380_000))
+    short = Context(milliseconds=(900_000,) * 4 + (380_000,))
     answer = answer_of(discover.handler, {**event, "stretch": 1}, short)
     assert answer == {"stretch": 1, "status": "more"}
     for stretch, left in ((1, [2]), (2, [])):

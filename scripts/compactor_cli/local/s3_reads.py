@@ -19,6 +19,7 @@ from compactor_cli.local.definition import ACCOUNT
 from compactor_cli.local.s3_http import Application
 
 _ARCHIVED = ("GLACIER", "DEEP_ARCHIVE")
+_TYPE = "x-amz-checksum-type"
 _NOT_PLAIN = (
     "HTTP_RANGE",
     "HTTP_IF_NONE_MATCH",
@@ -102,8 +103,9 @@ def _checksum(key: Any, environ: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not key.checksum_algorithm or environ.get("HTTP_X_AMZ_CHECKSUM_MODE") != "ENABLED":
         return []
     told = [(f"x-amz-checksum-{key.checksum_algorithm.lower()}", str(key.checksum_value))]
-    if key.checksum_type:
-        told.append(("x-amz-checksum-type", key.checksum_type))
+    # moto keeps that of a completed upload among the metadata, too.
+    if key.checksum_type and _TYPE not in key.metadata:
+        told.append((_TYPE, key.checksum_type))
     return told
 
 
