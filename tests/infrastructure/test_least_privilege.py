@@ -172,9 +172,8 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
     found = deployed(configuration)
     given = _given(found)
     named = (given[name] for name in ("s3_source_uri", "s3_destination_uri"))
-    others = (found.outputs["StateUri"], given.get("inventory_manifest_uri"))
-    # Of the files of a table, too.
-    others = (*others, CONFIGURATIONS[configuration].get("table_location_uri"))
+    table = CONFIGURATIONS[configuration].get("table_location_uri")
+    others = (found.outputs["StateUri"], given.get("inventory_manifest_uri"), table)
     buckets = {uri.split("/")[2] for uri in (*named, *others) if uri}
 
     for name, policies in _roles(found):

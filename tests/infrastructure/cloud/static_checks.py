@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,21 @@ def template_findings(template: str) -> list[str]:
 
 def policy_findings(document: Mapping[str, Any], name: str) -> Iterator[str]:
     """What parliament finds in a policy whose references are filled in, one line each."""
-    for finding in parliament.analyze_policy_string(json.dumps(document)).findings:
-        line = f"{finding.issue} {finding.detail}"
-        if not any(re.match(pattern, line) for pattern in PARLIAMENT_ACCEPTED):
-            yield f"{name}: {line}"
+    # By itself each statement is judged as in its policy, and most are in many configurations.
+    for statement in document["Statement"]:
+        alone = json.dumps({**document, "Statement": [statement]}, sort_keys=True)
+        yield from (f"{name}: {line}" for line in _findings(alone))
+
+
+@cache
+def _findings(policy: str) -> tuple[str, ...]:
+    found = parliament.analyze_policy_string(policy).findings
+    lines = (f"{one.issue} {one.detail}" for one in found)
+    return tuple(
+        line
+        for line in lines
+        if not any(re.match(pattern, line) for pattern in PARLIAMENT_ACCEPTED)
+    )
 
 
 def definition_findings(definition: str, validator: Path, scratch: Path) -> list[str]:
