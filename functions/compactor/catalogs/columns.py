@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
@@ -11,16 +10,9 @@ from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_sc
 from pyiceberg.schema import Schema, promote
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
+from compactor.catalogs.misfits import Misfit
 from compactor.catalogs.parquet import require_signed
 from compactor.errors import InvalidInput
-
-
-class Misfit(NamedTuple):
-    """One column that does not fit; ``table`` is empty where the table has none such."""
-
-    column: str
-    output: str
-    table: str
 
 
 def iceberg_schema(schema: pa.Schema, where: str) -> Schema:
@@ -86,29 +78,3 @@ def _promotable(output: IcebergType, table: IcebergType) -> bool:
     except ResolveError:
         return False
     return True
-
-
-def require_fit(found: Sequence[Misfit], where: str, *, evolve: bool) -> None:
-    """Refuse what does not fit.
-
-    Args:
-        found: of one output.
-        where: that output, for a person.
-        evolve: columns that the table has not may be added.
-
-    Raises:
-        InvalidInput: names the first column and both types.
-    """
-    for one in found:
-        if one.table:
-            accepted = (
-                f"outputs that fit the table; column {one.column} is {one.output} in {where}, and"
-                f" {one.table} in the table"
-            )
-            raise InvalidInput("table", one.column, accepted)
-        if not evolve:
-            accepted = (
-                f'"add_columns", or outputs without column {one.column} ({one.output}), which'
-                f" {where} has and the table has not"
-            )
-            raise InvalidInput("schema_evolution", "refuse", accepted)

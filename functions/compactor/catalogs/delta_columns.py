@@ -5,23 +5,19 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from deltalake import Schema
 from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
 
+from compactor.catalogs import misfits
+from compactor.catalogs.misfits import Misfit
 from compactor.catalogs.parquet import require_signed, spread
 from compactor.errors import InvalidInput
 
 _Type = ArrayType | MapType | PrimitiveType | StructType | VariantType
 _LONGEST_TEXT = 64
-
-
-class _Misfit(NamedTuple):
-    column: str
-    output: str
-    table: str
 
 
 def delta_schema(schema: pa.Schema, where: str) -> Schema:
@@ -54,20 +50,16 @@ def require_fit(table: Schema, output: Schema, where: str, *, evolve: bool) -> N
     Raises:
         InvalidInput: names the first column and both types.
     """
-    for one in _misfits(table.fields, output.fields, ""):
-        if one.table or (evolve and "." in one.column):
-            there = one.table or "not there"
-            accepted = (
-                f"outputs that fit the table; column {one.column} is {one.output} in {where}, and"
-                f" {there} in the table"
-            )
-            raise InvalidInput("table", one.column, accepted)
-        if not evolve:
-            accepted = (
-                f'"add_columns", or outputs without column {one.column} ({one.output}), which'
-                f" {where} has and the table has not"
-            )
-            raise InvalidInput("schema_evolution", "refuse", accepted)
+    found = _misfits(table.fields, output.fields, "")
+    if evolve:
+        found = map(_not_added, found)
+    misfits.require_fit(found, where, evolve=evolve)
+
+
+def _not_added(one: Misfit) -> Misfit:
+    """A column within another is no reason to add anything."""
+    inner = "." in one.column and not one.table
+    return one._replace(table="not there") if inner else one
 
 
 def merged(table: Schema, output: Schema) -> Schema:
@@ -77,7 +69,7 @@ def merged(table: Schema, output: Schema) -> Schema:
     return Schema([*table.fields, *more]) if more else table
 
 
-def _misfits(table: list[Field], output: list[Field], path: str) -> Iterator[_Misfit]:
+def _misfits(table: list[Field], output: list[Field], path: str) -> Iterator[Misfit]:
     names = {one.name: one for one in table}
     lower = {one.name.lower(): one.name for one in table}
     for one in output:
@@ -86,15 +78,15 @@ def _misfits(table: list[Field], output: list[Field], path: str) -> Iterator[_Mi
         if there is not None:
             yield from _unlike(there.type, one.type, column)
         elif one.name.lower() in lower:
-            yield _Misfit(column, _name(one.type), f"called {lower[one.name.lower()]}")
+            yield Misfit(column, _name(one.type), f"called {lower[one.name.lower()]}")
         else:
-            yield _Misfit(column, _name(one.type), "")
+            yield Misfit(column, _name(one.type), "")
     for one in table:
         if not one.nullable:
-            yield _Misfit(f"{path}{one.name}", "without a value in some rows", "required")
+            yield Misfit(f"{path}{one.name}", "without a value in some rows", "required")
 
 
-def _unlike(table: _Type, output: _Type, column: str) -> Iterator[_Misfit]:
+def _unlike(table: _Type, output: _Type, column: str) -> Iterator[Misfit]:
     if isinstance(table, StructType) and isinstance(output, StructType):
         yield from _misfits(table.fields, output.fields, f"{column}.")
     elif isinstance(table, ArrayType) and isinstance(output, ArrayType):
@@ -103,7 +95,7 @@ def _unlike(table: _Type, output: _Type, column: str) -> Iterator[_Misfit]:
         yield from _unlike(table.key_type, output.key_type, f"{column}.key")
         yield from _unlike(table.value_type, output.value_type, f"{column}.value")
     elif _name(table) != _name(output):
-        yield _Misfit(column, _name(output), _name(table))
+        yield Misfit(column, _name(output), _name(table))
 
 
 def _name(kind: _Type) -> str:

@@ -32,9 +32,10 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
 
 from compactor.catalogs.answers import translated
-from compactor.catalogs.columns import iceberg_schema, misfits, require_fit
+from compactor.catalogs.columns import iceberg_schema, misfits
 from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.file_io import properties_of
+from compactor.catalogs.misfits import require_fit
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.ports import ObjectStore

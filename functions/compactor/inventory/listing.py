@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from threading import Lock
-from typing import Any
 
 from compactor.inventory.pages import (
     InventoryIndex,
@@ -17,6 +16,7 @@ from compactor.inventory.pages import (
     read_listed,
 )
 from compactor.model import Partition, SourceObject
+from compactor.planning.listing import ListedStore
 from compactor.ports import KeyPage, ObjectStore
 from compactor.settings.settings import Settings
 
@@ -116,33 +116,16 @@ def _key(one: SourceObject) -> str:
     return one.key
 
 
-class ListedStore:
-    """Stands in for :class:`compactor.ports.ObjectStore`: a store whose source is listed already.
-
-    Args:
-        store: for all the rest.
-        listing: of the source.
-    """
+class InventoriedStore(ListedStore):
+    """A store whose source an inventory lists, also by levels."""
 
     def __init__(self, store: ObjectStore, listing: InventoryListing) -> None:
-        self._store = store
-        self._listing = listing
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever lists nothing is the store's own."""
-        return getattr(self._store, name)
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix; of the source from the inventory."""
-        covered = self._listing.covers(bucket, prefix)
-        lists = self._listing if covered else self._store
-        return lists.list_objects(bucket, prefix, start_after=start_after)
+        super().__init__(store, listing)
+        self._levels = listing
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         """Pages of one level below a prefix; of the source from the inventory."""
-        lists = self._listing if self._listing.covers(bucket, prefix) else self._store
+        lists = self._levels if self._levels.covers(bucket, prefix) else self._store
         return lists.list_level(bucket, prefix)
 
 

@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 
 from compactor.fingerprint import Fingerprint, columns_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
+from compactor.ports import ObjectStore
 
 
 class Lists(Protocol):
@@ -53,6 +54,38 @@ class AsOf:
         """Pages of what was there before, and is there still."""
         for page in self.store.list_objects(bucket, prefix, start_after=start_after):
             yield [one for one in page if one.last_modified <= self.at]
+
+
+class ListsSource(Lists, Protocol):
+    """Tells which objects a source has, of which a store could be asked, too."""
+
+    def covers(self, bucket: str, prefix: str) -> bool:
+        """True where it has all that is below a prefix."""
+        ...
+
+
+class ListedStore:
+    """Stands in for :class:`compactor.ports.ObjectStore`: a store whose source is listed elsewhere.
+
+    Args:
+        store: for all the rest.
+        listing: of the source.
+    """
+
+    def __init__(self, store: ObjectStore, listing: ListsSource) -> None:
+        self._store = store
+        self._listing = listing
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever lists nothing is the store's own."""
+        return getattr(self._store, name)
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """Pages of all objects below a prefix; of the source from its listing."""
+        lists = self._listing if self._listing.covers(bucket, prefix) else self._store
+        return lists.list_objects(bucket, prefix, start_after=start_after)
 
 
 class Onward:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from compactor.model import Partition, SourceObject
-from compactor.ports import ObjectHead, ObjectStore
+from compactor.ports import ObjectHead
 from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.ports import Registry
 
@@ -220,27 +219,3 @@ class Confirmed:
     def _is_there(self, source: SourceObject) -> bool:
         found = self._head(source.bucket, source.key)
         return found is not None and found.etag == source.etag
-
-
-class PendingStore:
-    """Stands in for :class:`compactor.ports.ObjectStore`: a store whose source is listed by events.
-
-    Args:
-        store: for all the rest.
-        listing: of the source.
-    """
-
-    def __init__(self, store: ObjectStore, listing: EventListing) -> None:
-        self._store = store
-        self._listing = listing
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever lists no partition is the store's own."""
-        return getattr(self._store, name)
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix; of a partition of the source what is pending."""
-        lists = self._listing if self._listing.covers(bucket, prefix) else self._store
-        return lists.list_objects(bucket, prefix, start_after=start_after)

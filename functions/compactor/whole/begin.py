@@ -20,14 +20,14 @@ from compactor.discovery.work import (
     write_rest,
     write_work,
 )
-from compactor.inventory.listing import InventoryListing, ListedStore, open_listing
+from compactor.inventory.listing import InventoriedStore, InventoryListing, open_listing
 from compactor.inventory.pages import RunShelf
 from compactor.inventory.taking import take_on
 from compactor.log.log import CommitLog
 from compactor.model import Partition
+from compactor.planning.listing import ListedStore
 from compactor.ports import Deadline, ObjectStore
 from compactor.probe.probe import ensure_asked
-from compactor.registry.listing import PendingStore
 from compactor.registry.streams import identity_of
 from compactor.runs.earlier import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import CleanUpMode, Settings
@@ -131,7 +131,9 @@ def count_on(ask: Ask, stretch: int) -> bool:
 
 def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:
     """The same of a source that is listed already; its time is that of the run."""
-    return replace(ask, store=cast(ObjectStore, ListedStore(store, listing)), now=listing.as_of)
+    return replace(
+        ask, store=cast(ObjectStore, InventoriedStore(store, listing)), now=listing.as_of
+    )
 
 
 def find_listed(
@@ -144,7 +146,7 @@ def find_listed(
         IntegrityError: likewise, or a page of the listing is gone.
     """
     committed = committed_in(settings, store)
-    listed = cast(ObjectStore, ListedStore(store, listing))
+    listed = cast(ObjectStore, InventoriedStore(store, listing))
     return discover(settings, listed, listing.as_of, committed=committed, fleet=fleet)
 
 
@@ -175,7 +177,7 @@ def find_pending(
     listing = open_pending(settings, now, at, left=False)
     if writes:
         listing.registry.claim(identity_of(settings), now)
-    listed = cast(ObjectStore, PendingStore(store, listing))
+    listed = cast(ObjectStore, ListedStore(store, listing))
     committed = committed_in(settings, store)
     return count_known(settings, listed, listing.partitions(), committed=committed, fleet=fleet)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from compactor import layout
@@ -30,7 +28,7 @@ from compactor_cli.demo_objects import (
     generated,
 )
 from compactor_cli.extras import require
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine
@@ -97,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         seed = from_directory(args.source)
     given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
     settings = Settings.from_input(given)
-    with embedded_s3(port=args.port) as server, _environment(server.environment):
+    with embedded_s3(port=args.port) as server, in_environment(server.environment):
         _sow(server, seed)
         store = open_store(server.endpoint_url, BUCKET)
         machine = Machine(args.workers, server.endpoint_url, args.log)
@@ -123,7 +121,7 @@ def _ingest(args: argparse.Namespace) -> int:
     require("lake", "a lake on this machine")
     from compactor_cli.commands import demo_ingest  # noqa: PLC0415 - its packages are an extra's
 
-    with embedded_s3(port=args.port, lake=True) as server, _environment(server.environment):
+    with embedded_s3(port=args.port, lake=True) as server, in_environment(server.environment):
         return demo_ingest.run(args, server)
 
 
@@ -152,21 +150,6 @@ def _missing_for_spark() -> str:
     except SparkMissing as error:
         return error.what
     return ""
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """The process's environment with these variables; an empty value removes one."""
-    before = dict(os.environ)
-    try:
-        for name, value in variables.items():
-            os.environ.pop(name, None)
-            if value:
-                os.environ[name] = value
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _sow(server: EmbeddedS3, seed: Seed) -> None:

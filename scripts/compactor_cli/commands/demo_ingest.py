@@ -223,7 +223,7 @@ def _flow(lake: _Lake, ingest: Ingest, endpoint_url: str, objects: int) -> None:
         writing.start()
         try:
             until = time.monotonic() + objects / _OBJECTS_A_SECOND + _LONGEST_SECONDS
-            while writing.is_alive() or not _is_done(lake, ingest):
+            while writing.is_alive() or not ingest.is_at_rest(lake.executions):
                 ingest.check()
                 bar.show(producer.produced.objects, objects, lake.now)
                 if time.monotonic() > until:
@@ -232,18 +232,6 @@ def _flow(lake: _Lake, ingest: Ingest, endpoint_url: str, objects: int) -> None:
         finally:
             stopped.set()
             writing.join()
-
-
-def _is_done(lake: _Lake, ingest: Ingest) -> bool:
-    """True when nothing is in the queue, nothing pending, and no run under way.
-
-    What leaves the queue is pending, and what a run has taken is not: asked again at the end, no
-    run tells that nothing came between.
-    """
-    if lake.executions.running() or ingest.undelivered():
-        return False
-    pending = sum(stream["pending_objects"] for stream in ingest.sweep())
-    return not pending and not lake.executions.running()
 
 
 def _show(shown: Shown, *, as_json: bool) -> None:

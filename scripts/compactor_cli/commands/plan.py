@@ -15,15 +15,15 @@ from typing import Any, cast
 
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
-from compactor.inventory.listing import InventoryListing, ListedStore
+from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped
 from compactor.outputs.detection import decided_by
+from compactor.planning.listing import ListedStore
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
-from compactor.registry.listing import PendingStore
 from compactor.report.html import human_bytes
 from compactor.runs.earlier import open_pending
 from compactor.settings.settings import Settings
@@ -138,9 +138,9 @@ def forecast(
 
     lists, now = store, time.time()
     if listing is not None:
-        lists, now = cast(ObjectStore, ListedStore(store, listing)), listing.as_of
+        lists, now = cast(ObjectStore, InventoriedStore(store, listing)), listing.as_of
     elif settings.listing == "events":
-        lists = cast(ObjectStore, PendingStore(store, open_pending(settings, now)))
+        lists = cast(ObjectStore, ListedStore(store, open_pending(settings, now)))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
         for done in pool.map(one, items):

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+import boto3
+
 from compactor_cli.extras import require
 from compactor_cli.installed import import_roots
 from compactor_cli.local.child import Child, python_environment
@@ -74,6 +76,17 @@ class EmbeddedS3:
             "no_proxy": "127.0.0.1",
         }
 
+    def client(self, service: str) -> Any:
+        """A boto3 client of one of its services, whatever the environment says."""
+        given = self.environment
+        return boto3.client(
+            service,  # type: ignore[call-overload] # any of several
+            endpoint_url=self.endpoint_url,
+            region_name=REGION,
+            aws_access_key_id=given["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=given["AWS_SECRET_ACCESS_KEY"],
+        )
+
     def create_bucket(self, bucket: str) -> None:
         """Create a bucket; one that exists stays as it is.
 
@@ -120,6 +133,21 @@ def _batches(objects: Iterable[SeedObject]) -> Iterator[Sequence[SeedObject]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+@contextlib.contextmanager
+def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """The process's environment with these variables; an empty value removes one."""
+    before = dict(os.environ)
+    try:
+        for name, value in variables.items():
+            os.environ.pop(name, None)
+            if value:
+                os.environ[name] = value
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextlib.contextmanager

@@ -62,16 +62,13 @@ class _Refused(Exception):
 
 
 class Executions:
-    """Executions of one state machine, in the order in which they were started.
+    """Executions of one state machine, one at a time, in the order in which they were started.
 
     Args:
         carry_out: runs one to its end, by name and input; what it raises is the failure.
-        at_once: so many run beside each other.
     """
 
-    def __init__(
-        self, carry_out: Callable[[str, Mapping[str, Any]], None], *, at_once: int = 1
-    ) -> None:
+    def __init__(self, carry_out: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._carry_out = carry_out
         self._known: dict[str, Execution] = {}
         self._waiting: list[Execution] = []
@@ -81,7 +78,7 @@ class Executions:
         self._server.daemon_threads = True
         self._threads = [
             threading.Thread(target=self._server.serve_forever, daemon=True),
-            *(threading.Thread(target=self._work, daemon=True) for _ in range(at_once)),
+            threading.Thread(target=self._work, daemon=True),
         ]
 
     def __enter__(self) -> Self:

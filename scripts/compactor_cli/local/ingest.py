@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Self
 
-import boto3
-
 from compactor_cli.installed import import_roots
 from compactor_cli.local.child import Child, python_environment
 from compactor_cli.local.definition import ACCOUNT, REGION
 from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.executions import MACHINE_ARN
+from compactor_cli.local.executions import MACHINE_ARN, Executions
 from compactor_cli.local.model import EngineError
 from compactor_cli.local.workers import Answer, WorkerPool
 
@@ -96,8 +94,8 @@ class Ingest:
         self._failures: list[str] = []
         self._again = threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
-        self._sqs: Any = _client("sqs", server)
-        self._make_registry(_client("dynamodb", server))
+        self._sqs: Any = server.client("sqs")
+        self._make_registry(server.client("dynamodb"))
         self._queue_url = self._make_queue()
         self._tell_of(bucket, prefix)
         environment = python_environment(
@@ -142,6 +140,20 @@ class Ingest:
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         found = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=names)
         return sum(int(found["Attributes"][name]) for name in names)
+
+    def is_at_rest(self, executions: Executions) -> bool:
+        """True when nothing is in the queue, nothing pending, and no run under way.
+
+        What leaves the queue is pending, and what a run has taken is not: asked again at the end,
+        no run tells that nothing came between.
+
+        Raises:
+            EngineError: a function failed.
+        """
+        if executions.running() or self.undelivered():
+            return False
+        pending = sum(stream["pending_objects"] for stream in self.sweep())
+        return not pending and not executions.running()
 
     def sweep(self) -> Sequence[Mapping[str, Any]]:
         """One sweep, now; what it found of each stream.
@@ -199,7 +211,7 @@ class Ingest:
     def _tell_of(self, bucket: str, prefix: str) -> None:
         below = {"Key": {"FilterRules": [{"Name": "prefix", "Value": prefix}]}}
         told = {"QueueArn": _queue_arn(_QUEUE), "Events": list(_EVENTS), "Filter": below}
-        _client("s3", self._server).put_bucket_notification_configuration(
+        self._server.client("s3").put_bucket_notification_configuration(
             Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [told]}
         )
 
@@ -267,17 +279,6 @@ class Ingest:
             told = f"{answer.failure['errorType']}: {answer.failure['errorMessage']}"
             raise EngineError(f"the function {function} failed: {told}")
         return answer
-
-
-def _client(service: str, server: EmbeddedS3) -> Any:
-    given = server.environment
-    return boto3.client(
-        service,  # type: ignore[call-overload] # any of several
-        endpoint_url=server.endpoint_url,
-        region_name=REGION,
-        aws_access_key_id=given["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=given["AWS_SECRET_ACCESS_KEY"],
-    )
 
 
 def _keys(partition: str, sort: str) -> list[dict[str, str]]:

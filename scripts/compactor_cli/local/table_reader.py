@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 import duckdb
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.exceptions import NoSuchTableError
@@ -49,13 +48,7 @@ class TableReader:
             "access-key-id": given["AWS_ACCESS_KEY_ID"],
             "secret-access-key": given["AWS_SECRET_ACCESS_KEY"],
         }
-        glue = boto3.client(
-            "glue",
-            endpoint_url=server.endpoint_url,
-            region_name=REGION,
-            aws_access_key_id=given["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=given["AWS_SECRET_ACCESS_KEY"],
-        )
+        glue = server.client("glue")
         with suppress(glue.exceptions.AlreadyExistsException):
             glue.create_database(DatabaseInput={"Name": database})
         self._name = f"{database}.{table}"

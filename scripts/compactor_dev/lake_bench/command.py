@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
 
 from compactor_cli.console import print_error, print_table
-from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+from compactor_cli.local.embedded import EmbeddedS3, embedded_s3, in_environment
 from compactor_cli.local.ingest import Ingest
 from compactor_cli.local.table_reader import TableReader
 from compactor_dev.lake_bench import ours, trips
@@ -71,7 +69,7 @@ _Way = Callable[[EmbeddedS3, Sequence[bytes]], tuple[str, str, int, float]]
 
 
 def _in_a_lake(way: _Way, bodies: Sequence[bytes], rows: int) -> Result:
-    with embedded_s3(subprocess.DEVNULL, lake=True) as server, _environment(server):
+    with embedded_s3(subprocess.DEVNULL, lake=True) as server, in_environment(server.environment):
         server.create_bucket(_BUCKET)
         name, conflicts, killed, seconds = way(server, bodies)
         reader = TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
@@ -88,20 +86,6 @@ def _in_a_lake(way: _Way, bodies: Sequence[bytes], rows: int) -> Result:
         killed,
         seconds,
     )
-
-
-@contextmanager
-def _environment(server: EmbeddedS3) -> Iterator[None]:
-    before = dict(os.environ)
-    for name, value in server.environment.items():
-        os.environ.pop(name, None)
-        if value:
-            os.environ[name] = value
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _written(put: Callable[[str, bytes], None], bodies: Sequence[bytes]) -> threading.Event:

@@ -89,15 +89,9 @@ class Ours:
 
     def drain(self, ingest: Ingest, written: threading.Event) -> None:
         """Return when all that was written is in the table."""
-        while not written.is_set() or not self._is_done(ingest):
+        while not written.is_set() or not ingest.is_at_rest(self.executions):
             ingest.check()
             time.sleep(_LOOK_SECONDS)
-
-    def _is_done(self, ingest: Ingest) -> bool:
-        if self.executions.running() or ingest.undelivered():
-            return False
-        pending = sum(one["pending_objects"] for one in ingest.sweep())
-        return not pending and not self.executions.running()
 
     def failed(self) -> int:
         """Runs that failed, the killed ones included."""

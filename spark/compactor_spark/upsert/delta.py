@@ -22,7 +22,7 @@ from compactor.errors import TableConflict
 from compactor.tables.history import Restored, restored_before
 from compactor.tables.upserts import KEYS_SUFFIX, quoted
 from compactor_spark.rounds import first_line
-from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of
+from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 
 _WRITE = "spark.databricks.delta.write"
 _MESSAGE = "spark.databricks.delta.commitInfo.userMetadata"
@@ -75,13 +75,10 @@ class DeltaTables:
 
     def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
         """See the protocol."""
-        listed = ", ".join(
-            f"{quoted(one.name)} {one.dataType.simpleString()}" for one in schema.fields
-        )
         said = ", ".join(f"{_text(one)} = {_text(value)}" for one, value in properties.items())
         also = f" TBLPROPERTIES ({said})" if said else ""
         try:
-            self.session.sql(f"CREATE TABLE {_sql(name)} ({listed}) USING delta{also}")
+            self.session.sql(f"CREATE TABLE {_sql(name)} ({columns_of(schema)}) USING delta{also}")
         except PySparkException as error:
             if "ALREADY_EXISTS" in (error.getCondition() or ""):
                 raise TableConflict(f"{name} is there already") from error
@@ -89,10 +86,7 @@ class DeltaTables:
 
     def add_columns(self, name: str, added: StructType) -> None:
         """See the protocol."""
-        listed = ", ".join(
-            f"{quoted(one.name)} {one.dataType.simpleString()}" for one in added.fields
-        )
-        self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({listed})")
+        self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({columns_of(added)})")
 
     def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
         """See the protocol; what Delta itself can tell apart is no conflict."""

@@ -10,6 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from compactor.tables.upserts import quoted
+
 PREFIX = "s3-compactor"
 
 
@@ -96,6 +98,11 @@ class Engine(Protocol):
             TransientStoreError: nobody knows whether it is.
         """
         ...
+
+
+def columns_of(schema: StructType) -> str:
+    """Names and types of columns, as statements list them."""
+    return ", ".join(f"{quoted(one.name)} {one.dataType.simpleString()}" for one in schema.fields)
 
 
 def cause_of(error: Exception) -> str:

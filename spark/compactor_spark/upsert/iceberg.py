@@ -24,7 +24,7 @@ from compactor.errors import IntegrityError, TableConflict, TransientStoreError
 from compactor.tables.history import Snapshot, rolled_back
 from compactor.tables.upserts import KEYS_SUFFIX, quoted
 from compactor_spark.rounds import first_line
-from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of
+from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 
 _MAIN = "main"
 _KEEP_DAYS = 7
@@ -89,10 +89,7 @@ class IcebergTables:
 
     def add_columns(self, name: str, added: StructType) -> None:
         """See the protocol."""
-        listed = ", ".join(
-            f"{quoted(one.name)} {one.dataType.simpleString()}" for one in added.fields
-        )
-        self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({listed})")
+        self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({columns_of(added)})")
 
     def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
         """See the protocol."""

@@ -1,0 +1,42 @@
+"""What becomes of columns that do not fit a table's, whatever the table is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from compactor.errors import InvalidInput
+
+
+class Misfit(NamedTuple):
+    """One column that does not fit; ``table`` is empty where the table has none such."""
+
+    column: str
+    output: str
+    table: str
+
+
+def require_fit(found: Iterable[Misfit], where: str, *, evolve: bool) -> None:
+    """Refuse what does not fit.
+
+    Args:
+        found: of one output.
+        where: that output, for a person.
+        evolve: columns that the table has not may be added.
+
+    Raises:
+        InvalidInput: names the first column and both types.
+    """
+    for one in found:
+        if one.table:
+            accepted = (
+                f"outputs that fit the table; column {one.column} is {one.output} in {where}, and"
+                f" {one.table} in the table"
+            )
+            raise InvalidInput("table", one.column, accepted)
+        if not evolve:
+            accepted = (
+                f'"add_columns", or outputs without column {one.column} ({one.output}), which'
+                f" {where} has and the table has not"
+            )
+            raise InvalidInput("schema_evolution", "refuse", accepted)
