@@ -10,13 +10,19 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from moto.moto_api._internal.models import moto_api_backend
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 
 @contextmanager
 def moto_server() -> Iterator[str]:
-    """Its endpoint URL; the server ends with the context."""
+    """Its endpoint URL, with nothing in it; the server ends with the context.
+
+    What moto holds belongs to the process: a second server within the context would empty
+    the first.
+    """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    moto_api_backend.reset()
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     try:

@@ -13,7 +13,6 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor_cli.generator import (
@@ -26,17 +25,15 @@ from compactor_cli.generator import (
     run,
     write,
 )
+from tests.support.moto_server import moto_server
 
 SPEC = GeneratorSpec(objects=60, rows=4, formats=tuple(LogFormat), seed=3, empty_rate=0.1)
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with moto_server() as url:
+        yield url
 
 
 @pytest.fixture
