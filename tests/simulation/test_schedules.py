@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).parents[2]
 # 26 ms each on one processor: `make soak` plays as many more as one likes. `make proof` plays all
 # of them, `make test` the first ones.
 SCHEDULES = 6_000
-SAMPLE = 1_500
+SAMPLE = 750
 MOST_FOR_A_GUARD = 2_000
 # Enough for half of it; `make soak` goes on until nothing more can be taken out.
 PLAYS_FOR_A_STORY = 200
