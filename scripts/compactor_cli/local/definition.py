@@ -111,8 +111,7 @@ def _map(state: Mapping[str, Any]) -> Iterator[str]:
     config = processor.get("ProcessorConfig", {})
     if config.get("ExecutionType") == "EXPRESS":
         yield "ExecutionType EXPRESS children are run as STANDARD ones"
-    if "ItemBatcher" in state:
-        yield "ItemBatcher is not carried out"
+    yield from _batcher(state)
     yield from _reader(state.get("ItemReader", {}))
     if "ResultWriter" in state:
         yield from _writer(state["ResultWriter"])
@@ -120,6 +119,16 @@ def _map(state: Mapping[str, Any]) -> Iterator[str]:
             yield "InputPath would not apply to the ResultWriter"
     if config.get("Mode") == "DISTRIBUTED":
         yield from _tolerance(state)
+
+
+def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
+    batcher = state.get("ItemBatcher")
+    if batcher is None:
+        return
+    for field in sorted(set(batcher) - {"MaxItemsPerBatchPath", "MaxInputBytesPerBatch"}):
+        yield f"ItemBatcher {field} is not carried out"
+    if "MaxItemsPerBatchPath" not in batcher or "Label" not in state:
+        yield "ItemBatcher needs a MaxItemsPerBatchPath, and its Map a Label"
 
 
 def _reader(reader: Mapping[str, Any]) -> Iterator[str]:
