@@ -215,6 +215,14 @@ def test_a_list_that_cannot_be_read_is_reported_and_fails_the_run(run: Run) -> N
     assert ran.steps("report") == ["well"]
 
 
+def test_a_report_that_ran_out_of_time_is_called_again_until_it_is_done(run: Run) -> None:
+    ran = run(partitions=1, trouble={"report": ["more", "TransientStoreError", "more"]})
+
+    assert ran.result.status == "SUCCEEDED"
+    assert ran.steps("report") == ["more", "TransientStoreError", "more", "well"]
+    assert ran.result.output["totals"] == {"partitions": 1, "left": 0}
+
+
 def test_a_failing_report_fails_the_run_with_its_own_error(run: Run) -> None:
     ran = run(partitions=1, trouble={"report": ["IntegrityError"] * 9})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -35,7 +36,10 @@ def batch_of(*paths: str) -> Batch:
 
 
 def compacting(
-    called: list[str], clock: ManualClock, seconds: float = 0.0, **trouble: Any
+    called: list[str],
+    clock: ManualClock,
+    seconds: float = 0.0,
+    trouble: Mapping[str, str | Exception] = MappingProxyType({}),
 ) -> Compact:
     """What happens to a partition: an error, a status, or all is well."""
 
@@ -71,7 +75,7 @@ def test_a_partition_that_is_not_done_is_the_first_of_the_next_call_with_its_cou
     clock: ManualClock,
 ) -> None:
     called: list[str] = []
-    compact = compacting(called, clock, b="more")
+    compact = compacting(called, clock, trouble={"b": "more"})
     batch = batch_of("a", "b", "c").worked_off(compact, Time(clock, 100))
     assert called == ["a", "b"]
     state = batch.to_state()
@@ -94,7 +98,9 @@ def test_no_partition_is_begun_when_half_of_the_time_is_gone(clock: ManualClock)
 
 def test_what_fails_is_tried_again_behind_all_others(clock: ManualClock) -> None:
     called: list[str] = []
-    compact = compacting(called, clock, a=TransientStoreError("slow down"), c="more")
+    compact = compacting(
+        called, clock, trouble={"a": TransientStoreError("slow down"), "c": "more"}
+    )
     batch = batch_of("a", "b", "c", "d").worked_off(compact, Time(clock, 100))
     assert called == ["a", "b", "c"]
     assert paths_of(batch) == ["c", "d", "a"]
@@ -115,7 +121,7 @@ def test_where_all_that_is_left_fails_the_error_is_raised_that_is_retried_most_o
     errors: list[Exception], told: type[Exception], clock: ManualClock
 ) -> None:
     called: list[str] = []
-    compact = compacting(called, clock, **dict(zip("ab", errors, strict=False)))
+    compact = compacting(called, clock, trouble=dict(zip("ab", errors, strict=False)))
     with pytest.raises(told):
         batch_of(*"ab"[: len(errors)]).worked_off(compact, Time(clock, 100))
     assert len(called) == len(errors)
