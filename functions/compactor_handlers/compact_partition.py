@@ -32,12 +32,13 @@ from compactor_handlers.runtime import (
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"batch": {"Items": [partition, …], "done"?}, "attempt"}``; return the batch.
+    """Take ``{"batch": {"BatchInput", "Items": [partition, …], …}, "attempt"}``; return the batch.
 
-    A partition of it is ``{"run_id", "settings", "partition", "counts"?}``, which may also be
-    given alone, and is then returned. ``status`` is ``more`` when time ran out between two groups,
-    or something failed beside others that did not: the state machine then calls again with what
-    is returned here. ``attempt`` counts its repetitions of one call.
+    ``BatchInput`` has ``run_id`` and ``settings``. A partition may also be given alone, as
+    ``{"run_id", "settings", "partition", "counts"?}``, and is then returned so. ``status`` is
+    ``more`` when time ran out between two groups, or something failed beside others that did not:
+    the state machine then calls again with what is returned here. ``attempt`` counts its
+    repetitions of one call.
     """
     invocation = _Invocation(context)
     if "batch" not in event:

@@ -109,6 +109,7 @@ class _Run:
         self._here = here
         self._run_id = run_id
         self._items: list[dict[str, Any]] = []
+        self._worked = case.sampled
         objects, fresh = here.wire.keys.objects * case.share, here.wire.keys.fresh * case.share
         self._whole = Keys(case.partitions, objects, fresh)
         self._figures = Figures(
@@ -201,6 +202,7 @@ class _Run:
             return
         size = min(found["batch_partitions"], max(1, len(self._items) // 2))
         starts = range(0, len(self._items) - size + 1, size)
+        self._worked = len(starts) * size
         calls = [self._compact_some(found, self._items[at : at + size]) for at in starts]
         batches = max(1, self._case.partitions // size)
         others = len(calls) - 1
@@ -221,13 +223,10 @@ class _Run:
         self, found: dict[str, Any], items: Sequence[dict[str, Any]]
     ) -> list[Invocation]:
         """What one child execution is for."""
-        events = [
-            {"run_id": self._run_id, "settings": found["settings"], "partition": item}
-            for item in items
-        ]
+        common = {"run_id": self._run_id, "settings": found["settings"]}
         if self._case.share > 1:
-            return self._of_a_share(events[0])
-        state: dict[str, Any] = {"Items": events}
+            return self._of_a_share({**common, "partition": items[0]})
+        state: dict[str, Any] = {"BatchInput": common, "Items": items}
         made: list[Invocation] = []
         while not made or made[-1].answer["status"] == "more":
             made.append(self._here.call("compact_partition", {"batch": state, "attempt": 0}))
@@ -298,7 +297,7 @@ class _Run:
         first = self._whole.item(0).partition
         own = {key: one for key, one in before.items() if wanted(key)}
         own = {key: one for key, one in own.items() if first.path in key or first.id in key}
-        for number in range(self._case.sampled, count):
+        for number in range(self._worked, count):
             other = self._whole.item(number).partition
             for key, one in own.items():
                 name = key.replace(first.path, other.path).replace(first.id, other.id)

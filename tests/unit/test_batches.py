@@ -15,6 +15,9 @@ from tests.support.memory_store import ManualClock
 Compact = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
+COMMON = {"run_id": "run-1", "settings": {}}
+
+
 class Time:
     """A deadline after so many seconds of this clock."""
 
@@ -32,7 +35,7 @@ def clock() -> ManualClock:
 
 
 def batch_of(*paths: str) -> Batch:
-    return Batch.from_state({"Items": [{"partition": {"path": path}} for path in paths]})
+    return Batch.from_state({"BatchInput": COMMON, "Items": [{"path": path} for path in paths]})
 
 
 def compacting(
@@ -65,7 +68,9 @@ def test_all_of_a_batch_are_compacted_in_order(clock: ManualClock) -> None:
     assert called == ["a", "b", "c"]
     counts = {"calls": 1}
     assert batch.to_state() == {
+        "BatchInput": COMMON,
         "Items": [],
+        "counts": {},
         "done": [{"path": path, "counts": counts} for path in "abc"],
         "status": "done",
     }
@@ -79,10 +84,15 @@ def test_a_partition_that_is_not_done_is_the_first_of_the_next_call_with_its_cou
     batch = batch_of("a", "b", "c").worked_off(compact, Time(clock, 100))
     assert called == ["a", "b"]
     state = batch.to_state()
-    assert (state["status"], paths_of(batch)) == ("more", ["b", "c"])
-    assert batch.left[0]["counts"] == {"calls": 1}
+    assert (state["status"], state["Items"]) == ("more", [{"path": "b"}, {"path": "c"}])
+    assert state["counts"] == {"b": {"calls": 1}}
     assert [one["path"] for one in state["done"]] == ["a"]
-    rest = Batch.from_state(state).worked_off(compacting(called, clock), Time(clock, 100))
+    again = Batch.from_state(state)
+    assert [(one["run_id"], one["counts"]) for one in again.left] == [
+        ("run-1", {"calls": 1}),
+        ("run-1", None),
+    ]
+    rest = again.worked_off(compacting(called, clock), Time(clock, 100))
     assert called == ["a", "b", "b", "c"]
     assert [one["path"] for one in rest.done] == ["a", "b", "c"]
 
@@ -105,6 +115,14 @@ def test_what_fails_is_tried_again_behind_all_others(clock: ManualClock) -> None
     assert called == ["a", "b", "c"]
     assert paths_of(batch) == ["c", "d", "a"]
     assert [(one.path, str(one.error)) for one in batch.failed] == [("a", "slow down")]
+
+
+def test_a_partition_that_was_begun_and_fails_then_keeps_its_counts(clock: ManualClock) -> None:
+    counts = {"a": {"calls": 2}}
+    items = [{"path": "a"}, {"path": "b"}]
+    given = Batch.from_state({"BatchInput": COMMON, "Items": items, "counts": counts})
+    compact = compacting([], clock, trouble={"a": TransientStoreError("slow down")})
+    assert given.worked_off(compact, Time(clock, 100)).to_state()["counts"] == counts
 
 
 @pytest.mark.parametrize(

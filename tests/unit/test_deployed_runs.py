@@ -145,8 +145,9 @@ def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
     script.answers(states, "describe_execution", child("", "States.Timeout", ""))
     script.answers(states, ask, listed(), {**of, "statusFilter": "TIMED_OUT"})
     script.answers(states, ask, listed("x3"), {**of, "statusFilter": "ABORTED"})
-    items = [{"run_id": "r1", "partition": {"path": path}} for path in ("b/", "c/", "d/")]
-    batch = execution(status="ABORTED", input=json.dumps({"Items": items}))
+    items = [{"path": path} for path in ("b/", "c/", "d/")]
+    given = {"BatchInput": {"run_id": "r1"}, "Items": items}
+    batch = execution(status="ABORTED", input=json.dumps(given))
     script.answers(states, "describe_execution", batch)
     found = list(map_run.failures(script.aws, MAP_RUN))
     assert [(one.path, one.why) for one in found] == [

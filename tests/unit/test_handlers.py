@@ -520,8 +520,8 @@ def test_a_batch_of_partitions_is_compacted_as_each_alone(
 ) -> None:
     found = logs.discover()
     of_run = {"run_id": "run-1", "settings": found["settings"]}
-    items = [{**of_run, "partition": item} for item in logs.items(found)]
-    event = {"batch": {"Items": items}, "attempt": 0}
+    batch = {"BatchInput": of_run, "Items": logs.items(found)}
+    event = {"batch": batch, "attempt": 0}
     answer = answer_of(compact_partition.handler, event)
     assert (answer["status"], answer["Items"]) == ("done", [])
     done = [(one["path"], one["counts"]["objects_in"]) for one in answer["done"]]
@@ -542,10 +542,11 @@ def test_the_partitions_of_a_batch_look_at_the_scheme_once(place: Place) -> None
         place.put(f"logs/{name}/1.json", b"{}\n")
     found = place.discover()
     of_run = {"run_id": "run-1", "settings": found["settings"]}
-    items = [{**of_run, "partition": item} for item in place.items(found)]
-    answer = answer_of(compact_partition.handler, {"batch": {"Items": items}, "attempt": 0})
+    batch = {"BatchInput": of_run, "Items": place.items(found)}
+    answer = answer_of(compact_partition.handler, {"batch": batch, "attempt": 0})
     # The first one of all writes it.
-    again = {"batch": {"Items": [{**one, "run_id": "run-2"} for one in items]}, "attempt": 0}
+    of_second = {**of_run, "run_id": "run-2"}
+    again = {"batch": {**batch, "BatchInput": of_second}, "attempt": 0}
     for name in "ab":
         place.put(f"logs/{name}/2.json", b"{}\n")
     answer = answer_of(compact_partition.handler, again)

@@ -39,31 +39,48 @@ class Batch:
     """The partitions of one child execution.
 
     Attributes:
+        common: what all of them are given.
         left: what a call for each of them alone would be given; what is begun comes first, what
             failed last.
         done: path and counts of each that is done.
         failed: what failed in the call that this is the end of.
     """
 
+    common: State
     left: Sequence[State]
     done: Sequence[State] = ()
     failed: Sequence[Failed] = ()
 
     @classmethod
     def from_state(cls, given: State) -> Batch:
-        """As the state machine carries it: ``{"Items": […], "done"?: […]}``.
+        """As the state machine carries it: ``{"BatchInput", "Items": […], "counts"?, "done"?}``.
 
         Raises:
             InvalidInput: there is nothing in it.
         """
         if not given.get("Items"):
             raise InvalidInput("Items", given.get("Items"), "one partition or more")
-        return cls(list(given["Items"]), list(given.get("done", ())))
+        common, counts = given["BatchInput"], given.get("counts", {})
+        left = [
+            {**common, "partition": item, "counts": counts.get(item["path"])}
+            for item in given["Items"]
+        ]
+        return cls(common, left, list(given.get("done", ())))
 
     def to_state(self) -> dict[str, Any]:
-        """What the next call is given; ``status`` is ``more`` while there is one left."""
-        status = "more" if self.left else "done"
-        return {"Items": list(self.left), "done": list(self.done), "status": status}
+        """What the next call is given; ``status`` is ``more`` while there is one left.
+
+        ``counts`` are those of partitions that are begun, by their path.
+        """
+        return {
+            "BatchInput": self.common,
+            "Items": [one["partition"] for one in self.left],
+            "counts": {
+                one["partition"]["path"]: one["counts"] for one in self.left if one.get("counts")
+            },
+            "done": list(self.done),
+            "status": "more" if self.left else "done",
+        }
 
     def worked_off(
         self, compact: Callable[[State], State], deadline: Deadline, attempt: int = 0
@@ -102,7 +119,8 @@ class Batch:
         failures = [failure for _, failure in failed]
         if not begun and len(done) == len(self.done) and failures:
             raise _loudest([one.error for one in failures])
-        return Batch([*begun, *waiting, *(one for one, _ in failed)], done, failures)
+        left = [*begun, *waiting, *(one for one, _ in failed)]
+        return Batch(self.common, left, done, failures)
 
 
 def _loudest(errors: Sequence[Exception]) -> Exception:

@@ -126,6 +126,7 @@ def _path(child: Execution) -> str:
 
 
 def _path_of(item: object) -> str:
-    partition = item.get("partition") if isinstance(item, Mapping) else None
+    # One of a batch is the partition itself.
+    partition = item.get("partition", item) if isinstance(item, Mapping) else None
     path = partition.get("path") if isinstance(partition, Mapping) else None
     return "?" if path is None else str(path) or "(root)"

@@ -91,6 +91,10 @@ def find_unsupported(machine: Mapping[str, Any], bridged: Collection[str] = ()) 
         yield from (f"state {name}: {finding}" for finding in findings)
 
 
+_BATCHER = {"MaxItemsPerBatchPath", "MaxInputBytesPerBatch", "BatchInput"}
+_TOP_LEVEL = re.compile(r"\$\.\w+")
+
+
 def _common(state: Mapping[str, Any]) -> Iterator[str]:
     if state.get("QueryLanguage", "JSONPath") != "JSONPath":
         yield "QueryLanguage JSONata is not evaluated"
@@ -125,8 +129,12 @@ def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
     batcher = state.get("ItemBatcher")
     if batcher is None:
         return
-    for field in sorted(set(batcher) - {"MaxItemsPerBatchPath", "MaxInputBytesPerBatch"}):
+    for field in sorted(set(batcher) - _BATCHER):
         yield f"ItemBatcher {field} is not carried out"
+    if not all(_TOP_LEVEL.fullmatch(str(path)) for path in batcher.get("BatchInput", {}).values()):
+        yield "ItemBatcher BatchInput is carried out for paths to fields of the input alone"
+    if "ItemSelector" in state:
+        yield "ItemSelector would not apply beside ItemBatcher"
     if "MaxItemsPerBatchPath" not in batcher or "Label" not in state:
         yield "ItemBatcher needs a MaxItemsPerBatchPath, and its Map a Label"
 

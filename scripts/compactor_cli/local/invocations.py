@@ -122,8 +122,8 @@ class Functions:
         for one in payload.get("done", ()):
             self._done.add(one["path"])
             sums = self._added(sums, one["path"], one["counts"])
-        for one in payload.get("Items", ()):
-            sums = self._added(sums, one["partition"]["path"], one.get("counts") or {})
+        for path, counts in payload.get("counts", {}).items():
+            sums = self._added(sums, path, counts)
         return sums
 
     def _add_counts(self, worker: str | None, given: Mapping[str, Any]) -> dict[str, int]:

@@ -49,11 +49,23 @@ class Batcher:
 
     Attributes:
         items_path: reference path to the most items of a batch, in the Map's input.
+        common: of what each batch is given, name -> reference path in the Map's input.
         most_bytes: of the items of a batch, as the list on S3 has them; None for no bound.
     """
 
     items_path: str
+    common: Mapping[str, str]
     most_bytes: int | None = None
+
+    def inputs(self, items: Sequence[Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What the children are given.
+
+        Args:
+            items: of the Map.
+            given: its input.
+        """
+        common = {name: given[path.removeprefix("$.")] for name, path in self.common.items()}
+        return [{"BatchInput": common, "Items": batch} for batch in self.batches(items, given)]
 
     def batches(self, items: Sequence[Any], given: Mapping[str, Any]) -> Iterator[list[Any]]:
         """Neighbours together.
@@ -84,8 +96,11 @@ def without_batchers(text: str) -> tuple[str, dict[str, Batcher]]:
     for _, state in each_state(machine):
         if "ItemBatcher" in state:
             batcher = state.pop("ItemBatcher")  # type: ignore[attr-defined] # of json.loads
+            common = batcher.get("BatchInput", {})
             found[state["Label"]] = Batcher(
-                batcher["MaxItemsPerBatchPath"], batcher.get("MaxInputBytesPerBatch")
+                batcher["MaxItemsPerBatchPath"],
+                {name.removesuffix(".$"): path for name, path in common.items()},
+                batcher.get("MaxInputBytesPerBatch"),
             )
     return json.dumps(machine), found
 
@@ -99,8 +114,6 @@ def install(*, slots: int, on_child: OnChild, batchers: Mapping[str, Batcher]) -
         batchers: label of a Map -> how its items are put into batches.
     """
     replace(iteration.DistributedIterationComponent, "_map_run", _runner(slots, batchers))
-    select = worker.DistributedItemProcessorWorker._eval_input
-    replace(worker.DistributedItemProcessorWorker, "_eval_input", _batch_selector(select))
     replace(worker.DistributedItemProcessorWorker, "eval", _looper(on_child))
     replace(result_writer_decl.ResultWriter, "_eval_body", _evaluate_writer)
     replace(writer.ResourceEvalS3, "_handle_put_object", staticmethod(_write_results))
@@ -113,8 +126,7 @@ def _runner(slots: int, batchers: Mapping[str, Batcher]) -> Callable[[Any, Any, 
         batcher = batchers.get(eval_input.label)
         setattr(record, _BATCHED, batcher is not None)
         if batcher is not None:
-            given = env.states.get_input()
-            items = [{"Items": batch} for batch in batcher.batches(items, given)]
+            items = batcher.inputs(items, env.states.get_input())
         setattr(record, _RESULTS, [])
         setattr(record, _LABEL, eval_input.label)
         setattr(env, _RECORD, record)
@@ -127,25 +139,6 @@ def _runner(slots: int, batchers: Mapping[str, Batcher]) -> Callable[[Any, Any, 
         env.stack.append([job.job_output for job in pool.get_closed_jobs()])
 
     return run
-
-
-def _batch_selector(select: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """The ItemSelector makes each item of a batch, as it makes items without batches."""
-
-    def evaluate(self: Any, env_frame: Any) -> None:
-        if not getattr(self._map_run_record, _BATCHED):
-            return select(self, env_frame)
-        of_map = env_frame.states.context_object.context_object_data["Map"]
-        made = []
-        for item in of_map["Item"]["Value"]["Items"]:
-            of_map["Item"]["Value"] = item
-            env_frame.states.reset(item)
-            select(self, env_frame)
-            made.append(env_frame.states.get_input())
-        env_frame.states.reset({"Items": made})
-        return None
-
-    return evaluate
 
 
 def _looper(on_child: OnChild) -> Callable[[Any], None]:
