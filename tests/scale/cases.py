@@ -109,7 +109,6 @@ class _Run:
         self._here = here
         self._run_id = run_id
         self._items: list[dict[str, Any]] = []
-        self._worked = case.sampled
         objects, fresh = here.wire.keys.objects * case.share, here.wire.keys.fresh * case.share
         self._whole = Keys(case.partitions, objects, fresh)
         self._figures = Figures(
@@ -201,9 +200,12 @@ class _Run:
             self._figures.wall["compact"] = 0.0
             return
         size = min(found["batch_partitions"], max(1, len(self._items) // 2))
-        starts = range(0, len(self._items) - size + 1, size)
-        self._worked = len(starts) * size
-        calls = [self._compact_some(found, self._items[at : at + size]) for at in starts]
+        calls = [
+            self._compact_some(found, self._items[at : at + size])
+            for at in range(0, len(self._items), size)
+        ]
+        # A rest that is smaller than a batch is worked on, and stands for none.
+        calls = calls[: len(self._items) // size]
         batches = max(1, self._case.partitions // size)
         others = len(calls) - 1
         for number, made in enumerate(calls):
@@ -297,7 +299,7 @@ class _Run:
         first = self._whole.item(0).partition
         own = {key: one for key, one in before.items() if wanted(key)}
         own = {key: one for key, one in own.items() if first.path in key or first.id in key}
-        for number in range(self._worked, count):
+        for number in range(self._case.sampled, count):
             other = self._whole.item(number).partition
             for key, one in own.items():
                 name = key.replace(first.path, other.path).replace(first.id, other.id)
