@@ -272,21 +272,21 @@ class _Run:
         items = wired.stored[items_key]
         receipts = f"{STATE}runs/{self._run_id}/receipts/"
         if not self._items:
-            self._figures.add(one := self._here.call("report", event))
-            return self._reported(one)
+            return self._reported(self._here.call("report", event))
         with self._copied(lambda key: key.startswith(receipts)) as weight:
             count = round(self._case.partitions / weight)
             listed = [self._whole.item(number) for number in range(count)]
             wired.stored[items_key] = Stored.of(to_items_json(listed), wired.now)
-            while event:
-                one = self._here.call("report", event, weight, _reads_receipts)
+            one = self._here.call("report", event, weight, _reads_receipts)
+            while one.answer["status"] == "more":
                 self._figures.add(one)
-                event = one.answer if one.answer["status"] == "more" else {}
+                one = self._here.call("report", one.answer, weight, _reads_receipts)
         wired.stored[items_key] = items
         return self._reported(one)
 
     def _reported(self, one: Invocation) -> None:
         assert one.answer["status"] == "succeeded", one.answer
+        self._figures.add(one)
         self._figures.started("report", 1)
         self._figures.wall["report"] = self._figures.seconds["report"]
 
