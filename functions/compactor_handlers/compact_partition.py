@@ -1,4 +1,4 @@
-"""Lambda: compact one partition, as far as the invocation's time allows."""
+"""Lambda: compact one partition, or a batch of them, as far as the invocation's time allows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.discovery.work import WorkItem
+from compactor.log.seen import SeenState
 from compactor.registry.listing import EventListing
+from compactor.runs.batches import Batch, State
 from compactor.runs.earlier import open_earlier
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import counts_from
@@ -26,35 +28,68 @@ from compactor_handlers.runtime import (
 )
 
 
-@logger.inject_lambda_context(correlation_id_path="run_id")
+@logger.inject_lambda_context
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.
+    """Take ``{"batch": {"BatchInput", "Items": [partition, …], …}, "attempt"}``; return the batch.
 
-    ``status`` is ``more`` when time ran out between two groups: the state machine then calls
-    again with what is returned here.
+    ``BatchInput`` has ``run_id`` and ``settings``. A partition may also be given alone, as
+    ``{"run_id", "settings", "partition", "counts"?}``, and is then returned so. ``status`` is
+    ``more`` when time ran out between two groups, or something failed beside others that did not:
+    the state machine then calls again with what is returned here. ``attempt`` counts its
+    repetitions of one call.
     """
-    settings = Settings.from_input(event["settings"])
-    store, clock = trusted_store(settings, context), SystemClock()
-    run = PartitionRun(
-        partition=WorkItem.from_dict(event["partition"]).partition,
-        settings=settings,
-        store=store,
-        listing=open_earlier(settings, event["run_id"], store, clock.now()),
-        clock=clock,
-        deadline=WorkingTime(context, settings),
-        run_id=event["run_id"],
-    )
-    receipt = record_partition(run, counts_from(event.get("counts")))
-    add_partition_metrics(receipt.counts, counts_from(event.get("counts")))
-    if isinstance(run.listing, EventListing):
-        add_marked_metrics(run.listing.marked)
-    logger.info("compacted", path=receipt.path, status=receipt.status)
-    return {
-        "run_id": event["run_id"],
-        "settings": event["settings"],
-        "partition": event["partition"],
-        "status": receipt.status,
-        "counts": msgspec.to_builtins(receipt.counts),
-    }
+    invocation = _Invocation(context)
+    if "batch" not in event:
+        return invocation.compact(event)
+    given = Batch.from_state(event["batch"])
+    deadline = invocation.deadline(given.left[0])
+    batch = given.worked_off(invocation.compact, deadline, event["attempt"])
+    for one in batch.failed:
+        error = f"{type(one.error).__name__}: {one.error}"
+        logger.warning("left for the next call", path=one.path, error=error)
+    return batch.to_state()
+
+
+class _Invocation:
+    """What the partitions of one call have in common."""
+
+    def __init__(self, context: LambdaContext) -> None:
+        self._context = context
+        self._deadline: WorkingTime | None = None
+        self._seen = SeenState()
+
+    def deadline(self, event: State) -> WorkingTime:
+        """The end of its work, reckoned from its begin."""
+        if self._deadline is None:
+            self._deadline = WorkingTime(self._context, Settings.from_input(event["settings"]))
+        return self._deadline
+
+    def compact(self, event: State) -> dict[str, Any]:
+        """One partition."""
+        logger.set_correlation_id(event["run_id"])
+        settings = Settings.from_input(event["settings"])
+        store, clock = trusted_store(settings, self._context), SystemClock()
+        run = PartitionRun(
+            partition=WorkItem.from_dict(event["partition"]).partition,
+            settings=settings,
+            store=store,
+            listing=open_earlier(settings, event["run_id"], store, clock.now()),
+            clock=clock,
+            deadline=self.deadline(event),
+            run_id=event["run_id"],
+            seen=self._seen,
+        )
+        receipt = record_partition(run, counts_from(event.get("counts")))
+        add_partition_metrics(receipt.counts, counts_from(event.get("counts")))
+        if isinstance(run.listing, EventListing):
+            add_marked_metrics(run.listing.marked)
+        logger.info("compacted", path=receipt.path, status=receipt.status)
+        return {
+            "run_id": event["run_id"],
+            "settings": event["settings"],
+            "partition": event["partition"],
+            "status": receipt.status,
+            "counts": msgspec.to_builtins(receipt.counts),
+        }

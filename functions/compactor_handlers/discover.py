@@ -123,6 +123,7 @@ def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event
         "oversized_count": lists.oversized_count,
         "run_uri": lists.run_uri,
         "max_concurrency": fleet.concurrency(settings),
+        "batch_partitions": fleet.batch_partitions(lists.item_count, lists.largest, settings),
         "results": {
             "bucket": lists.bucket,
             "prefix": lists.items_key.rsplit("/", 1)[0] + "/results",

@@ -8,19 +8,27 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.report.report import RunIdentity, failure_text, report
+from compactor.report.report import RunIdentity, failure_text, report_on
 from compactor.settings.settings import Settings
-from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, store_for, traced
+from compactor_handlers.runtime import (
+    Event,
+    LambdaContext,
+    WorkingTime,
+    logger,
+    metrics,
+    store_for,
+    traced,
+)
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Tell how a run went.
+    """Tell how a run went; ``status`` is ``more`` when time ran out, and is to be called with that.
 
     Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?,
-    "table_failure"?, "clean_up_failure"?}``; returns the verdict.
+    "table_failure"?, "clean_up_failure"?, "goes_on"?}``; returns the verdict.
     """
     settings = Settings.from_input(event["settings"])
     identity = RunIdentity(
@@ -31,7 +39,16 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         failure_text(event.get("clean_up_failure")),
         failure_text(event.get("table_failure")),
     )
-    result = report(identity, settings, store_for(settings, context))
+    result = report_on(
+        identity,
+        settings,
+        store_for(settings, context),
+        WorkingTime(context, settings),
+        goes_on=event.get("goes_on", False),
+    )
+    if result is None:
+        logger.info("reporting")
+        return {**event, "goes_on": True, "status": "more"}
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
     logger.info("reported", status=result.status, partitions=result.looked_at)

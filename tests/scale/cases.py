@@ -1,9 +1,9 @@
 """The runs that are simulated, each by a sample of its partitions.
 
-All partitions of a run are alike, so what one takes is what each takes; the first one is counted by
-itself, for it writes the marker of the state as well. The receipts that the report reads, and the
-logs that clean-up looks through, are copies of those of the sample. Discovery lists the sample, and
-then goes through all partitions with what that took.
+All partitions of a run are alike, so what one takes is what each takes; the first batch of them is
+counted by itself, for it writes the marker of the state as well. The receipts that the report
+reads, and the logs that clean-up looks through, are copies of those of the sample. Discovery lists
+the sample, and then goes through all partitions with what that took.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ CASES = (
     Case(
         10_000,
         10_000,
-        6,
+        20,
         (
             ("10,000 x 10,000, first run", 0),
             ("the second run, 1 % new", 100),
@@ -84,7 +84,7 @@ CASES = (
         ),
     ),
     Case(1, 10_000_000, 1, (("one of 10,000,000, first run", 0),), _BY_LAMBDA, 100),
-    Case(100_000, 10, 30, (("100,000 x 10, first run", 0),)),
+    Case(100_000, 10, 80, (("100,000 x 10, first run", 0),)),
 )
 
 
@@ -118,13 +118,10 @@ class _Run:
     def carry_out(self) -> Figures:
         """As the state machine does."""
         found = self._discover()
-        calls = self._compact(found)
+        self._compact(found)
         self._plan_clean_up(found)
         self._report(found)
-        figures = self._figures
-        if calls:
-            figures.items, figures.child = self._case.partitions, workflow.child(calls)
-        return figures
+        return self._figures
 
     def _discover(self) -> dict[str, Any]:
         """As often as it says that there is more, and by as many as it says; what it found."""
@@ -197,36 +194,45 @@ class _Run:
     def _add_wall(self, phase: str, seconds: float) -> None:
         self._figures.wall[phase] = self._figures.wall.get(phase, 0.0) + seconds
 
-    def _compact(self, found: dict[str, Any]) -> int:
-        """Every partition of the sample; returns how many calls the last one took."""
+    def _compact(self, found: dict[str, Any]) -> None:
+        """Every partition of the sample, in as large batches as the sample has two of."""
         if not self._items:
             self._figures.wall["compact"] = 0.0
-            return 0
-        calls = [self._compact_one(found, item) for item in self._items]
+            return
+        size = min(found["batch_partitions"], max(1, len(self._items) // 2))
+        calls = [
+            self._compact_some(found, self._items[at : at + size])
+            for at in range(0, len(self._items), size)
+        ]
+        # A rest that is smaller than a batch is worked on, and stands for none.
+        calls = calls[: len(self._items) // size]
+        batches = max(1, self._case.partitions // size)
         others = len(calls) - 1
         for number, made in enumerate(calls):
-            times = (self._case.partitions - 1) / others if number else 1.0
+            times = (batches - 1) / others if number else 1.0
             for one in made:
                 self._figures.add(one, times)
         seconds = [one.seconds for one in calls[-1]]
         # A sample differs by the noise of the machine; all of them take what they take on average.
-        average = self._figures.seconds["compact_partition"] / self._case.partitions
+        average = self._figures.seconds["compact_partition"] / batches
         seconds = [one * average / sum(seconds) for one in seconds]
-        together = side_by_side(
-            self._case.partitions, seconds, self._here.services, found["max_concurrency"]
-        )
+        together = side_by_side(batches, seconds, self._here.services, found["max_concurrency"])
         self._figures.wall["compact"] = together.seconds
         self._figures.started("compact_partition", together.most)
-        return len(calls[-1])
+        self._figures.items, self._figures.child = batches, workflow.child(len(calls[-1]))
 
-    def _compact_one(self, found: dict[str, Any], item: dict[str, Any]) -> list[Invocation]:
-        event = {"run_id": self._run_id, "settings": found["settings"], "partition": item}
+    def _compact_some(
+        self, found: dict[str, Any], items: Sequence[dict[str, Any]]
+    ) -> list[Invocation]:
+        """What one child execution is for."""
+        common = {"run_id": self._run_id, "settings": found["settings"]}
         if self._case.share > 1:
-            return self._of_a_share(event)
+            return self._of_a_share({**common, "partition": items[0]})
+        state: dict[str, Any] = {"BatchInput": common, "Items": items}
         made: list[Invocation] = []
         while not made or made[-1].answer["status"] == "more":
-            made.append(self._here.call("compact_partition", event))
-            event = made[-1].answer
+            made.append(self._here.call("compact_partition", {"batch": state, "attempt": 0}))
+            state = made[-1].answer
         assert made[-1].answer["status"] == "done"
         return made
 
@@ -272,6 +278,9 @@ class _Run:
             listed = [self._whole.item(number) for number in range(count)]
             wired.stored[items_key] = Stored.of(to_items_json(listed), wired.now)
             one = self._here.call("report", event, weight, _reads_receipts)
+            while one.answer["status"] == "more":
+                self._figures.add(one)
+                one = self._here.call("report", one.answer, weight, _reads_receipts)
         wired.stored[items_key] = items
         return self._reported(one)
 

@@ -21,7 +21,7 @@ class Figures:
         longest: seconds of the longest invocation of each function.
         payloads: bytes of the largest state, by where.
         list_bytes: of the item list.
-        items: partitions that are worked on, each by a child execution.
+        items: batches of partitions that are worked on, each by a child execution.
         wall: seconds of each phase.
         memory: peak in MB, by function.
     """

@@ -55,7 +55,7 @@ FUNCTIONS: Mapping[str, Function] = {
         # A listing goes on in three key ranges at first.
         Function("compact_partition", 3_008, lanes=3),
         Function("plan_clean_up", 1_024, lanes=3),
-        Function("report", 1_769, lanes=16),
+        Function("report", 1_769, lanes=64),
     )
 }
 

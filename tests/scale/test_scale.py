@@ -12,11 +12,15 @@ from unittest import mock
 
 import pytest
 
-from compactor.discovery import divided
+from compactor.discovery import divided, parallel
 from compactor.discovery.divided import STRETCH_SECONDS
+from compactor.discovery.work import Discovery, write_work
+from compactor.runs import receipts
+from compactor.runs.receipts import Counts, Receipt
+from compactor.settings.settings import Settings
 from compactor.stores import listing
 from tests.scale import cases, table, workflow
-from tests.scale.account import EPOCH, Context, account, invoked, on_store
+from tests.scale.account import EPOCH, Context, Invocation, account, invoked, on_store
 from tests.scale.cases import Case, simulated
 from tests.scale.figures import Figures
 from tests.scale.fleet import side_by_side
@@ -188,6 +192,29 @@ def test_a_worker_of_many_windows_asks_for_a_tenth_more_lists_than_pages_at_most
     (one,) = simulated(case, Services())
     # Discovery lists the partition, and its worker does.
     assert 2 * 110 <= one.requests["LIST source"] <= 1.1 * 2 * 110
+
+
+def test_a_report_of_more_than_a_million_partitions_ends_in_several_calls() -> None:
+    copies, partitions = 4_000, 1_300_000
+    keys = Keys(copies, 10)
+    # What is under way when a call ends counts as often as the sample does.
+    with account(keys, Services()) as here, mock.patch.object(parallel, "_AHEAD_PER_WORKER", 1):
+        settings = Settings.from_input({**CASE.input, "clean_up": "keep"})
+        write_work(Discovery(tuple(keys.items())), settings, "run-1", here.store)
+        for item in keys.items():
+            receipt = Receipt(
+                item.path, "run-1", "done", Counts(10, 40_960, 1, requests={"GET": 9})
+            )
+            receipts.write(receipt, settings, item.partition, here.store)
+        calls: list[Invocation] = []
+        event = {"run_id": "run-1", "started_at": "2026-01-04", "settings": settings.to_dict()}
+        while not calls or calls[-1].answer["status"] == "more":
+            weight = partitions / copies
+            calls.append(here.call("report", event, weight, cases._reads_receipts))
+            event = calls[-1].answer
+    assert calls[-1].answer["totals"]["objects_in"] == 10 * copies
+    assert 2 <= len(calls) < 20
+    assert max(one.seconds for one in calls) < 600
 
 
 def test_usual_requests_go_past_botocore_as_in_reality() -> None:

@@ -157,7 +157,8 @@ def test_each_map_run_writes_its_own_results(run: Run, s3: EmbeddedS3) -> None:
     )
 
     compacted = _results(ran, s3, PARTITIONS_LABEL)
-    assert sorted(json.loads(one["Output"])["path"] for one in compacted) == ["00000/", "00001/"]
+    done = [json.loads(one["Output"])["partitions"] for one in compacted]
+    assert sorted(one["path"] for (one,) in done) == ["00000/", "00001/"]
     cleaned = _results(ran, s3, CLEAN_UPS_LABEL)
     (failed,) = [one for one in cleaned if one["Status"] == "FAILED"]
     assert json.loads(failed["Input"])["path"] == "old-2/"

@@ -140,7 +140,57 @@ def test_the_results_on_s3_name_the_failed_partition_and_its_error(
     (failed_key,) = [entry["Key"] for entry in manifest["ResultFiles"]["FAILED"]]
     (failed,) = json.load(client.get_object(Bucket=BUCKET, Key=failed_key)["Body"])
     assert failed["Error"] == "IntegrityError"
-    assert json.loads(failed["Input"])["path"] == "00002/"
+    assert [one["path"] for one in json.loads(failed["Input"])["Items"]] == ["00002/"]
+
+
+def test_partitions_of_a_batch_are_compacted_behind_each_other_by_one_child(run: Run) -> None:
+    ran = run(
+        partitions=7, batch_partitions=3, trouble={"compact_partition 00001/": ["more", "more"]}
+    )
+
+    assert ran.result.status == "SUCCEEDED"
+    order = ran.paths("compact_partition")
+    assert sorted(set(order)) == [f"{n:05}/" for n in range(7)]
+    assert [one for one in order if one < "00003/"] == [
+        "00000/",
+        *["00001/"] * 3,
+        "00002/",
+    ]
+    assert ran.steps("compact_partition", "00001/") == ["more", "more", "well"]
+    assert ran.result.progress.partitions_done == 7
+    assert ran.result.progress.counts["objects_in"] == 7 * 3
+
+
+def test_a_partition_that_fails_in_a_batch_has_its_retries_and_keeps_no_other_from_its_own(
+    run: Run,
+) -> None:
+    trouble = {
+        "compact_partition 00000/": ["IntegrityError"] * 99,
+        "compact_partition 00002/": ["TransientStoreError"] * 6,
+        "compact_partition 00003/": ["TransientStoreError"] * 99,
+    }
+    ran = run(partitions=5, batch_partitions=5, trouble=trouble)
+
+    assert (ran.result.status, ran.result.error) == ("FAILED", "PartitionsFailed")
+    assert ran.result.cause == "failed: 00000/, 00003/"
+    assert ran.steps("compact_partition", "00001/") == ["well"]
+    assert ran.steps("compact_partition", "00002/")[-1] == "well"
+    # As alone: one call and eight retries behind the last thing that went well.
+    assert len(ran.steps("compact_partition", "00003/")) >= 1 + 8
+    assert ran.result.progress.partitions_done == 3
+    assert ran.result.progress.partitions_failed == 2
+
+
+def test_of_a_batch_whose_calls_are_killed_only_the_partition_that_kills_them_fails(
+    run: Run,
+) -> None:
+    ran = run(
+        partitions=5, batch_partitions=5, trouble={"compact_partition 00002/": ["killed"] * 99}
+    )
+
+    assert ran.result.cause == "failed: 00002/"
+    for number in (0, 1, 3, 4):
+        assert "well" in ran.steps("compact_partition", f"{number:05}/")
 
 
 def test_a_partition_that_stays_unreachable_fails_after_its_last_retry(run: Run) -> None:
@@ -163,6 +213,14 @@ def test_a_list_that_cannot_be_read_is_reported_and_fails_the_run(run: Run) -> N
     assert (ran.result.status, ran.result.cause) == ("FAILED", "the map run failed")
     assert ran.paths("compact_partition") == []
     assert ran.steps("report") == ["well"]
+
+
+def test_a_report_that_ran_out_of_time_is_called_again_until_it_is_done(run: Run) -> None:
+    ran = run(partitions=1, trouble={"report": ["more", "TransientStoreError", "more"]})
+
+    assert ran.result.status == "SUCCEEDED"
+    assert ran.steps("report") == ["more", "TransientStoreError", "more", "well"]
+    assert ran.result.output["totals"] == {"partitions": 1, "left": 0}
 
 
 def test_a_failing_report_fails_the_run_with_its_own_error(run: Run) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from compactor import layout
 from compactor.discovery.work import WorkItem, to_items_json
-from compactor.report.report import RunIdentity, RunReport, report
+from compactor.ports import Deadline
+from compactor.report.report import RunIdentity, RunReport, report, report_on
 from compactor.runs import receipts
 from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
@@ -39,6 +40,9 @@ class Desk:
     def report(self, failure: str = "", **failures: str) -> RunReport:
         run = replace(RUN, failure=failure, **failures)
         return report(run, self.settings, self.store)
+
+    def report_on(self, deadline: Deadline, *, goes_on: bool = False) -> RunReport | None:
+        return report_on(RUN, self.settings, self.store, deadline, goes_on=goes_on)
 
     def spark_error(self, body: bytes) -> None:
         self.write("spark-error.json", body)

@@ -21,6 +21,7 @@ from compactor_handlers import report as handler
 from tests.support.desk import HOSTILE, RUN, Desk, Page
 
 CONTEXT: Any = SimpleNamespace(
+    get_remaining_time_in_millis=lambda: 900_000,
     function_name="report",
     memory_limit_in_mb=1_024,
     invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:report",

@@ -145,12 +145,15 @@ def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
     script.answers(states, "describe_execution", child("", "States.Timeout", ""))
     script.answers(states, ask, listed(), {**of, "statusFilter": "TIMED_OUT"})
     script.answers(states, ask, listed("x3"), {**of, "statusFilter": "ABORTED"})
-    script.answers(states, "describe_execution", execution(status="ABORTED", input="[]"))
+    items = [{"path": path} for path in ("b/", "c/", "d/")]
+    given = {"BatchInput": {"run_id": "r1"}, "Items": items}
+    batch = execution(status="ABORTED", input=json.dumps(given))
+    script.answers(states, "describe_execution", batch)
     found = list(map_run.failures(script.aws, MAP_RUN))
     assert [(one.path, one.why) for one in found] == [
         ("a/", "IntegrityError: a gap in the log"),
         ("(root)", "States.Timeout: no cause given"),
-        ("?", "ABORTED: no cause given"),
+        ("b/ and 2 more", "ABORTED: no cause given"),
     ]
 
 

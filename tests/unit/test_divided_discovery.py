@@ -17,7 +17,7 @@ from compactor.discovery.divided import Ask, Part, count_stretch, discover_on
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.pieces import Piece, Pieces
 from compactor.discovery.places import NamedLevels
-from compactor.discovery.work import Discovery, Joined
+from compactor.discovery.work import Discovery, Joined, Largest
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import Partition, Skipped
 from compactor.ports import Deadline
@@ -201,6 +201,7 @@ def test_a_discovery_that_would_take_long_is_shared_among_invocations() -> None:
     assert first.stretches == (1, 2, 3)
     assert isinstance(last, Joined)
     assert (last.items, last.oversized, last.unpartitioned.objects) == (700, 0, 1)
+    assert last.largest == Largest(1, max(one["bytes"] for one in lists(store)[0]))
     assert lists(store) == in_one(store)
 
 

@@ -95,6 +95,7 @@ KINDS = {
     "runs/<run id>/table.json": True,
     "runs/<run id>/report.json": True,
     "runs/<run id>/report.html": True,
+    "runs/<run id>/report-so-far.json": True,
     "runs/<run id>/spark-result.json": True,
     "runs/<run id>/spark-error.json": True,
     "runs/<run id>/staging/<name>/<rest>": True,

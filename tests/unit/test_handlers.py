@@ -513,3 +513,43 @@ def test_a_run_takes_what_an_inventory_lists(logs: Place) -> None:
     assert [one["counts"]["objects_in"] for one in receipts] == [4, 1]
     # What no inventory has yet is for a run that has another.
     assert logs.items(logs.discover())[0]["objects"] == 5
+
+
+def test_a_batch_of_partitions_is_compacted_as_each_alone(
+    logs: Place,
+) -> None:
+    found = logs.discover()
+    of_run = {"run_id": "run-1", "settings": found["settings"]}
+    batch = {"BatchInput": of_run, "Items": logs.items(found)}
+    event = {"batch": batch, "attempt": 0}
+    answer = answer_of(compact_partition.handler, event)
+    assert (answer["status"], answer["Items"]) == ("done", [])
+    done = [(one["path"], one["counts"]["objects_in"]) for one in answer["done"]]
+    assert done == [("a/", 5), ("b/", 1)]
+    verdict = answer_of(report.handler, {**of_run, "started_at": STARTED})
+    assert (verdict["status"], verdict["totals"]["objects_in"]) == ("succeeded", 6)
+
+
+def test_discovery_says_how_many_partitions_make_a_batch(place: Place) -> None:
+    for number in range(6):
+        place.put(f"logs/{number}/1.json", b"{}\n")
+    assert place.discover()["batch_partitions"] == 1
+    assert place.discover(max_concurrency=2)["batch_partitions"] == 3
+
+
+def test_the_partitions_of_a_batch_look_at_the_scheme_once(place: Place) -> None:
+    for name in "ab":
+        place.put(f"logs/{name}/1.json", b"{}\n")
+    found = place.discover()
+    of_run = {"run_id": "run-1", "settings": found["settings"]}
+    batch = {"BatchInput": of_run, "Items": place.items(found)}
+    answer = answer_of(compact_partition.handler, {"batch": batch, "attempt": 0})
+    # The first one of all writes it.
+    of_second = {**of_run, "run_id": "run-2"}
+    again = {"batch": {**batch, "BatchInput": of_second}, "attempt": 0}
+    for name in "ab":
+        place.put(f"logs/{name}/2.json", b"{}\n")
+    answer = answer_of(compact_partition.handler, again)
+    first, second = (one["counts"]["requests"] for one in answer["done"])
+    assert second["LIST"] == first["LIST"] - 1
+    assert second["GET"] < first["GET"]

@@ -24,7 +24,7 @@ _DAY_SECONDS = 86_400
 _REPORT_NAME = "report.json"
 # All that a run writes below its own prefix; what else somebody has put there stays.
 _WRITTEN = re.compile(
-    r"(?:settings|items|oversized|discovery|clean-up|table|report|spark-result"
+    r"(?:settings|items|oversized|discovery|clean-up|table|report|report-so-far|spark-result"
     r"|spark-error)\.json"
     r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|staging|results|listing)/.+",
     re.DOTALL,

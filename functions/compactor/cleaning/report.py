@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from compactor import layout
 from compactor.cleaning import receipts as clean_up_receipts
@@ -21,7 +22,7 @@ from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
-_READERS = 16
+_READERS = 64
 # Of each kind; a report of very many partitions tells so many, and counts the others.
 _SHOWN_LINES = 1_000
 
@@ -90,8 +91,14 @@ class CleanUpReport:
 
 
 def report_clean_up(
-    settings: Settings, run_id: str, failure: str, store: ObjectStore
-) -> CleanUpReport | None:
+    settings: Settings,
+    run_id: str,
+    failure: str,
+    store: ObjectStore,
+    *,
+    before: CleanUpReport | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[CleanUpReport | None, bool]:
     """Gather the receipts of a run's clean-up; None where the run has none.
 
     Args:
@@ -99,38 +106,45 @@ def report_clean_up(
         run_id: of the run.
         failure: what ended clean-up before its partitions did; empty for nothing.
         store: where the receipts are.
+        before: what an earlier call gathered.
+        stop: asked behind each partition; true when this call is to end there.
+
+    Returns:
+        What there is by now, and whether that is all.
 
     Raises:
         InvalidInput: the list of what is due is damaged.
     """
     if settings.clean_up is not CleanUpMode.DELETE:
-        return None
-    result = CleanUpReport(failures=[failure] if failure else [])
+        return None, True
+    result = before or CleanUpReport(failures=[failure] if failure else [])
     try:
-        for work, receipt in _receipts(settings, run_id, store):
+        for work, receipt in _receipts(settings, run_id, store, result.partitions):
             result.partitions += 1
             if receipt is not None:
                 _add(result, receipt)
             elif not failure:
                 lost = "WorkerLost no receipt: the worker was lost before it could write one"
                 result.tell("failures", f"{_name(work.path)}: {lost}")
+            if stop():
+                return result, False
     except ObjectMissing:
         # The workflow goes past clean-up only after a failure of another kind.
         result.failures = result.failures or ["it did not begin"]
-    return result
+    return result, True
 
 
 def _receipts(
-    settings: Settings, run_id: str, store: ObjectStore
+    settings: Settings, run_id: str, store: ObjectStore, start: int
 ) -> Iterator[tuple[DueWork, CleanUpReceipt | None]]:
-    """What is due, and what was left behind of it, one after the other."""
+    """What is due, and what was left behind of it, one after the other; from a number on."""
 
     def one(work: DueWork) -> tuple[DueWork, CleanUpReceipt | None]:
         return work, _receipt(work, settings, run_id, store)
 
     with Parallel(_READERS) as parallel:
         due = stream_due(store, *layout.clean_up_list_key(settings, run_id))
-        yield from parallel.in_order(one, due)
+        yield from parallel.in_order(one, islice(due, start, None))
 
 
 def _receipt(

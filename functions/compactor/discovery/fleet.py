@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compactor.discovery.speed import MEASURED_PROCESSORS
+from compactor.discovery.speed import MEASURED_PROCESSORS, SPEEDS
+from compactor.discovery.work import Largest
 from compactor.settings.settings import Settings
 
 # Lambda gives processors in proportion to memory, and one at this size ("Configure Lambda function
 # memory" in its developer guide).
 _MB_PER_PROCESSOR = 1_769
+# That a batch may take, and that a partition takes beside its objects: it waits for some twenty
+# answers of S3.
+_BATCH_SECONDS, _PARTITION_SECONDS = 90.0, 1.5
+# Their counts are carried from call to call, in a state that holds 256 KiB.
+_MOST_OF_A_BATCH = 40
 
 
 def processors_of(memory_mb: int) -> float:
@@ -37,6 +43,25 @@ class Fleet:
         """
         wanted = settings.max_concurrency
         return wanted if self.at_once is None else min(wanted, self.at_once)
+
+    def batch_partitions(self, count: int, largest: Largest, settings: Settings) -> int:
+        """How many partitions one child execution works on, one behind the other; at least 1.
+
+        As many as take a minute or two however the large ones lie, so that no worker is at the
+        end of its list while others have long been; and not so many that workers go without.
+
+        Args:
+            count: of the partitions.
+            largest: of them, of whatever kind their sources are.
+            settings: of the run.
+        """
+        slowest = (
+            speed.on(self.processors).seconds(largest.objects, largest.bytes)
+            for speed in SPEEDS.values()
+        )
+        fits = int(_BATCH_SECONDS / (max(slowest) + _PARTITION_SECONDS))
+        each = count // self.concurrency(settings)
+        return max(1, min(fits, each, _MOST_OF_A_BATCH))
 
     def warnings(self, settings: Settings) -> tuple[str, ...]:
         """What the report of the run is to say of them, one line each."""

@@ -12,6 +12,7 @@ from compactor.discovery.work import (
     ITEMS_NAME,
     OVERSIZED_NAME,
     Joined,
+    Largest,
     WorkItem,
     blaming,
     to_line,
@@ -48,7 +49,7 @@ def join(settings: Settings, run_id: str, pieces: Pieces, division: Division) ->
         refuse_named_levels(settings, [lost], objects)
         items.close()
         oversized.close()
-    return Joined(items.count, oversized.count, unpartitioned, resting)
+    return Joined(items.count, oversized.count, unpartitioned, resting, items.largest)
 
 
 def _all(pieces: Pieces, division: Division) -> Iterator[Piece]:
@@ -67,8 +68,10 @@ class _List:
         self._parts: list[StoredPart] = []
         self._crc32 = 0
         self.count = 0
+        self.largest = Largest()
 
     def add(self, items: Sequence[WorkItem]) -> None:
+        self.largest.add(items)
         for item in items:
             if self.count:
                 self._held += b",\n"

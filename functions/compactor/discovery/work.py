@@ -75,6 +75,26 @@ class WorkItem:
         return cls(**given)
 
 
+@dataclass(slots=True)
+class Largest:
+    """The most that any partition of a list has; they need not be of one partition.
+
+    Attributes:
+        objects: of a partition.
+        bytes: of a partition.
+    """
+
+    objects: int = 0
+    bytes: int = 0
+
+    def add(self, items: Sequence[WorkItem]) -> Largest:
+        """With these, too."""
+        for item in items:
+            self.objects = max(self.objects, item.objects)
+            self.bytes = max(self.bytes, item.bytes)
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class Discovery:
     """All partitions of a run, in order; empty ones, and those at rest, are not among them.
@@ -101,12 +121,14 @@ class Joined:
         oversized: partitions for Spark.
         unpartitioned: objects that no partition holds.
         resting: partitions at rest, which are in neither list.
+        largest: of those that one worker can take.
     """
 
     items: int
     oversized: int
     unpartitioned: Skipped
     resting: Resting = NOBODY
+    largest: Largest = field(default_factory=Largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +140,7 @@ class WorkLists:
     oversized_key: str
     item_count: int = 0
     oversized_count: int = 0
+    largest: Largest = field(default_factory=Largest)
 
     @property
     def run_uri(self) -> str:
@@ -186,7 +209,11 @@ def write_work(
         for key, items in ((items_key, discovery.items), (oversized_key, discovery.oversized)):
             store.put(bucket, key, to_items_json(items), content_type="application/json")
     counts = Joined(
-        len(discovery.items), len(discovery.oversized), discovery.unpartitioned, discovery.resting
+        len(discovery.items),
+        len(discovery.oversized),
+        discovery.unpartitioned,
+        discovery.resting,
+        Largest().add(discovery.items),
     )
     return write_rest(counts, settings, run_id, store, warnings)
 
@@ -220,7 +247,7 @@ def write_rest(
         store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")
     bucket, items_key = run_key(settings, run_id, ITEMS_NAME)
     _, oversized_key = run_key(settings, run_id, OVERSIZED_NAME)
-    return WorkLists(bucket, items_key, oversized_key, found.items, found.oversized)
+    return WorkLists(bucket, items_key, oversized_key, found.items, found.oversized, found.largest)
 
 
 def read_items(bucket: str, key: str, store: ObjectStore) -> tuple[WorkItem, ...]:

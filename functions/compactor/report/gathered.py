@@ -5,6 +5,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Self
+
+import msgspec
 
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up
@@ -15,6 +18,23 @@ from compactor.runs.receipts import Counts, Receipt
 SHOWN_PARTITIONS = 5_000
 #: So many sources it names that were quarantined, of all these partitions together.
 SHOWN_SOURCES = 10_000
+
+
+class GatheredState(msgspec.Struct):
+    """The same as a document, for who goes on with it; see :class:`Gathered`.
+
+    Attributes:
+        kept: of the receipts that may be told one by one: failed, bytes, number, receipt.
+    """
+
+    totals: Counts
+    partitions: int
+    failed: int
+    skipped: dict[str, Skipped]
+    left_alone: dict[str, LeftAlone]
+    overwritten: Skipped
+    requests: dict[str, int]
+    kept: list[tuple[bool, int, int, Receipt]]
 
 
 @dataclass(slots=True)
@@ -54,6 +74,33 @@ class Gathered:
             heapq.heappushpop(self._kept, one)
         self.partitions += 1
         self.failed += has_failed
+
+    def state(self) -> GatheredState:
+        """All of it."""
+        return GatheredState(
+            self.totals,
+            self.partitions,
+            self.failed,
+            self.skipped,
+            self.left_alone,
+            self.overwritten,
+            dict(self.requests),
+            self._kept,
+        )
+
+    @classmethod
+    def from_state(cls, given: GatheredState) -> Self:
+        """Go on with what was gathered before."""
+        return cls(
+            given.totals,
+            given.partitions,
+            given.failed,
+            given.skipped,
+            given.left_alone,
+            given.overwritten,
+            Counter(given.requests),
+            given.kept,
+        )
 
     def total(self) -> Counts:
         """Sums over all partitions."""

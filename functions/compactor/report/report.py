@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 
 from compactor import layout
 from compactor.cleaning.report import CleanUpReport, report_clean_up
+from compactor.clock import NoDeadline
 from compactor.decoding import decoder, numbered
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.work import WorkItem, elements_of, require_known_run
@@ -21,17 +23,19 @@ from compactor.log.at_rest import NOBODY, Resting
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, headline
 from compactor.model import Skipped, SkipReason
-from compactor.ports import ObjectStore
+from compactor.ports import Deadline, ObjectStore
 from compactor.report.gathered import Gathered, add_counts
 from compactor.report.html import human_bytes, render
 from compactor.report.shown import Shown
+from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.tables.receipts import TableReceipt, read_receipt
 
 REPORT_VERSION = 1
-_READERS = 16
+# Each waits for one receipt; reading 64 at once leaves a processor no time to wait.
+_READERS = 64
 _SHOWN_CAUSES = 3
 #: The error of a partition whose worker ended without a word.
 LOST = "WorkerLost"
@@ -184,6 +188,29 @@ class Known:
 def report(
     run: RunIdentity, settings: Settings, store: ObjectStore, known: Known | None = None
 ) -> RunReport:
+    """The report of a run in one go; as :func:`report_on` otherwise.
+
+    Args:
+        run: which one.
+        settings: of the run.
+        store: where the receipts are, and the report goes.
+        known: what need not be read, and what nobody wrote; None for nothing.
+    """
+    made = report_on(run, settings, store, NoDeadline(), known=known)
+    if made is None:
+        raise AssertionError("a deadline that never comes has come")
+    return made
+
+
+def report_on(
+    run: RunIdentity,
+    settings: Settings,
+    store: ObjectStore,
+    deadline: Deadline,
+    *,
+    goes_on: bool = False,
+    known: Known | None = None,
+) -> RunReport | None:
     """Gather the receipts of a run and store ``report.json`` and ``report.html``.
 
     A work item without a receipt was lost with its worker and counts as failed.
@@ -192,11 +219,18 @@ def report(
         run: which one.
         settings: of the run.
         store: where the receipts are, and the report goes.
+        deadline: of this call, which reads one receipt in any case.
+        goes_on: with what the call before has left, which ran out of time.
         known: what need not be read, and what nobody wrote; None for nothing.
+
+    Returns:
+        The report; None where time ran out, and another call is to go on.
 
     Raises:
         IntegrityError: a later version of this program wrote what the run left.
     """
+    before = read_so_far(settings, run.run_id, store) if goes_on else SoFar()
+    time = Time(deadline)
     discovered = _discovered(settings, run.run_id, store)
     oversized = tuple(_work(settings, run.run_id, "oversized.json", store))
     left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
@@ -208,12 +242,25 @@ def report(
         receipt = known.done.get(item.path) or _receipt(item, run.run_id, settings, store)
         return _with_ending(receipt, known.lost.get(item.path))
 
-    found = Gathered(skipped=dict(discovered.resting.skipped))
-    if discovered.unpartitioned.objects:
-        found.skipped[SkipReason.UNPARTITIONED.value] = discovered.unpartitioned
+    found = _begun(before, discovered)
+    so_far = partial(write_so_far, settings=settings, run_id=run.run_id, store=store)
     with Parallel(_READERS) as parallel:
-        for receipt in parallel.in_order(receipt_of, items):
+        for receipt in parallel.in_order(receipt_of, islice(items, found.partitions, None)):
             found.add(receipt)
+            if time.worked():
+                so_far(SoFar(found.state()))
+                return None
+    clean_up, is_all = report_clean_up(
+        settings,
+        run.run_id,
+        run.clean_up_failure,
+        store,
+        before=before.clean_up,
+        stop=time.worked,
+    )
+    if not is_all:
+        so_far(SoFar(found.state(), clean_up))
+        return None
     result = RunReport(
         run_id=run.run_id,
         status="succeeded",
@@ -231,7 +278,7 @@ def report(
         failure=run.failure,
         left_alone=found.left_alone,
         spark_failure=spark_failure,
-        clean_up=report_clean_up(settings, run.run_id, run.clean_up_failure, store),
+        clean_up=clean_up,
         warnings=discovered.warnings,
         table=_table(settings, run, store),
     )
@@ -240,6 +287,16 @@ def report(
         result.status = "failed"
     _store_report(result, settings, store)
     return result
+
+
+def _begun(before: SoFar, discovered: DiscoveryLine) -> Gathered:
+    """What the calls before gathered, or what is known before any receipt is read."""
+    if before.gathered is not None:
+        return Gathered.from_state(before.gathered)
+    found = Gathered(skipped=dict(discovered.resting.skipped))
+    if discovered.unpartitioned.objects:
+        found.skipped[SkipReason.UNPARTITIONED.value] = discovered.unpartitioned
+    return found
 
 
 def _table(settings: Settings, run: RunIdentity, store: ObjectStore) -> TableReceipt | None:

@@ -118,6 +118,15 @@ def _pages(pages: Any) -> Iterator[Any]:
 
 
 def _path(child: Execution) -> str:
-    partition = child.given.get("partition")
+    """Of a batch the first and how many more there are: the report tells which of them failed."""
+    items = child.given.get("Items", [child.given])
+    found = [_path_of(one) for one in items] if isinstance(items, list) else ["?"]
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"{found[0]}{more}" if found else "?"
+
+
+def _path_of(item: object) -> str:
+    # One of a batch is the partition itself.
+    partition = item.get("partition", item) if isinstance(item, Mapping) else None
     path = partition.get("path") if isinstance(partition, Mapping) else None
     return "?" if path is None else str(path) or "(root)"

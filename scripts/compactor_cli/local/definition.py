@@ -91,6 +91,10 @@ def find_unsupported(machine: Mapping[str, Any], bridged: Collection[str] = ()) 
         yield from (f"state {name}: {finding}" for finding in findings)
 
 
+_BATCHER = {"MaxItemsPerBatchPath", "MaxInputBytesPerBatch", "BatchInput"}
+_TOP_LEVEL = re.compile(r"\$\.\w+")
+
+
 def _common(state: Mapping[str, Any]) -> Iterator[str]:
     if state.get("QueryLanguage", "JSONPath") != "JSONPath":
         yield "QueryLanguage JSONata is not evaluated"
@@ -111,8 +115,7 @@ def _map(state: Mapping[str, Any]) -> Iterator[str]:
     config = processor.get("ProcessorConfig", {})
     if config.get("ExecutionType") == "EXPRESS":
         yield "ExecutionType EXPRESS children are run as STANDARD ones"
-    if "ItemBatcher" in state:
-        yield "ItemBatcher is not carried out"
+    yield from _batcher(state)
     yield from _reader(state.get("ItemReader", {}))
     if "ResultWriter" in state:
         yield from _writer(state["ResultWriter"])
@@ -120,6 +123,20 @@ def _map(state: Mapping[str, Any]) -> Iterator[str]:
             yield "InputPath would not apply to the ResultWriter"
     if config.get("Mode") == "DISTRIBUTED":
         yield from _tolerance(state)
+
+
+def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
+    batcher = state.get("ItemBatcher")
+    if batcher is None:
+        return
+    for field in sorted(set(batcher) - _BATCHER):
+        yield f"ItemBatcher {field} is not carried out"
+    if not all(_TOP_LEVEL.fullmatch(str(path)) for path in batcher.get("BatchInput", {}).values()):
+        yield "ItemBatcher BatchInput is carried out for paths to fields of the input alone"
+    if "ItemSelector" in state:
+        yield "ItemSelector would not apply beside ItemBatcher"
+    if "MaxItemsPerBatchPath" not in batcher or "Label" not in state:
+        yield "ItemBatcher needs a MaxItemsPerBatchPath, and its Map a Label"
 
 
 def _reader(reader: Mapping[str, Any]) -> Iterator[str]:

@@ -25,7 +25,7 @@ import compactor_cli.local.without_batch  # noqa: F401 - before anything of moto
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
-from compactor_cli.local import bridges, emr, interpreter
+from compactor_cli.local import bridges, emr, interpreter, map_run
 from compactor_cli.local.child import Child
 from compactor_cli.local.definition import ACCOUNT, REGION
 from compactor_cli.local.invocations import Functions
@@ -104,6 +104,7 @@ def _execute(
         memory_mb=order["memory_mb"],
         on_progress=on_progress,
     )
+    definition, batchers = map_run.without_batchers(order["definition"])
     interpreter.install(
         invoke=functions.invoke,
         slots=order["workers"],
@@ -111,10 +112,11 @@ def _execute(
         endpoint_url=order["endpoint_url"],
         stand_ins=bridges.load(order["bridges"]),
         on_child=functions.note_child,
+        batchers=batchers,
     )
     emr.tell(functions.note_spark, functions.note_spark_ended)
     started = time.monotonic()
-    execution = _run(order)
+    execution = _run(order, definition)
     return {
         "status": execution.exec_status.value,
         "output": execution.output,
@@ -128,7 +130,7 @@ def _execute(
     }
 
 
-def _run(order: Mapping[str, Any]) -> Any:
+def _run(order: Mapping[str, Any], definition: str) -> Any:
     """The execution, ended.
 
     Raises:
@@ -138,7 +140,7 @@ def _run(order: Mapping[str, Any]) -> Any:
     role = f"arn:aws:iam::{ACCOUNT}:role/local"
     try:
         machine = backend.create_state_machine(
-            name="compaction", definition=order["definition"], roleArn=role
+            name="compaction", definition=definition, roleArn=role
         )
     except Exception as error:
         raise EngineError(f"the interpreter refuses the definition: {error}") from error

@@ -45,7 +45,8 @@ def install(
     wait_scale: float,
     endpoint_url: str | None,
     stand_ins: Mapping[str, bridges.StandIn],
-    on_child: Callable[[str, bool], None],
+    on_child: map_run.OnChild,
+    batchers: Mapping[str, map_run.Batcher],
 ) -> None:
     """Apply every bridge to this process's interpreter.
 
@@ -55,14 +56,15 @@ def install(
         wait_scale: factor for the waits of Retry and Wait.
         endpoint_url: S3 endpoint of ItemReader and ResultWriter; None for AWS.
         stand_ins: task resource -> what runs it.
-        on_child: told of every ended child the label of its Map, and whether it succeeded.
+        on_child: told of every ended child.
+        batchers: label of a Map -> how its items are put into batches.
     """
     _reach_s3(endpoint_url)
     _invoke_lambda(invoke)
     _scale_waits(wait_scale)
     _parse_paths_once()
     _forget_children_history()
-    map_run.install(slots=slots, on_child=on_child)
+    map_run.install(slots=slots, on_child=on_child, batchers=batchers)
     bridges.install(stand_ins)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.local.model import WorkflowProgress
@@ -40,6 +40,8 @@ class Functions:
         # By the path of the partition; None is the Spark job.
         self._counts: dict[str | None, dict[str, int]] = {}
         self._deleted: dict[str, int] = {}
+        # Partitions of batches.
+        self._done: set[str] = set()
         self.progress = WorkflowProgress()
 
     def invoke(self, arn: str, event: Any) -> Answer:
@@ -56,12 +58,18 @@ class Functions:
         self._note_answer(name, answer)
         return answer
 
-    def note_child(self, label: str, succeeded: bool) -> None:
+    def note_child(self, label: str, items: Sequence[Any], succeeded: bool) -> None:
         """A child execution of the Map with this label has ended for good."""
         of_what = "clean_ups" if label == CLEAN_UPS_LABEL else "partitions"
-        name = f"{of_what}_{'done' if succeeded else 'failed'}"
+        done, failed = f"{of_what}_done", f"{of_what}_failed"
         with self._lock:
-            more: dict[str, Any] = {name: getattr(self.progress, name) + 1}
+            # Of a batch that failed, some may be done; clean-up has none.
+            known = set() if label == CLEAN_UPS_LABEL else self._done
+            good = len(items) if succeeded else sum(one["path"] in known for one in items)
+            more: dict[str, Any] = {
+                done: getattr(self.progress, done) + good,
+                failed: getattr(self.progress, failed) + len(items) - good,
+            }
             self._publish(dataclasses.replace(self.progress, **more))
 
     def note_spark(self, line: str) -> None:
@@ -99,7 +107,7 @@ class Functions:
         if name == "discover" and "item_count" in payload:
             return {"partitions_total": _partitions(payload)}
         if name == "compact_partition":
-            return {"counts": self._add_counts(path, counts)}
+            return {"counts": self._add_batch(payload)}
         if name == "plan_clean_up" and "clean_up" in payload:
             return {"clean_ups_total": payload["clean_up"]["partitions"]}
         if name == "clean_up" and "deleted" in counts:
@@ -108,12 +116,26 @@ class Functions:
             return {"deleted": sum(self._deleted.values())}
         return {}
 
+    def _add_batch(self, payload: Mapping[str, Any]) -> dict[str, int]:
+        """The sums with what is told of the partitions of a batch, done and begun."""
+        sums = dict(self.progress.counts)
+        for one in payload.get("done", ()):
+            self._done.add(one["path"])
+            sums = self._added(sums, one["path"], one["counts"])
+        for path, counts in payload.get("counts", {}).items():
+            sums = self._added(sums, path, counts)
+        return sums
+
     def _add_counts(self, worker: str | None, given: Mapping[str, Any]) -> dict[str, int]:
+        return self._added(dict(self.progress.counts), worker, given)
+
+    def _added(
+        self, sums: dict[str, int], worker: str | None, given: Mapping[str, Any]
+    ) -> dict[str, int]:
         """The sums with these counts in the place of the same worker's earlier ones."""
         counts = {name: value for name, value in given.items() if isinstance(value, int)}
         earlier = self._counts.get(worker, {})
         self._counts[worker] = {**earlier, **counts}
-        sums = dict(self.progress.counts)
         for name, value in counts.items():
             sums[name] = sums.get(name, 0) + value - earlier.get(name, 0)
         return sums

@@ -131,10 +131,8 @@ class _Placing:
             y += self._heights[-1] + _GAP_Y
         boxes = {slot.name: self._box(slot) for slot in slots if not slot.key}
         wires = [self._wire(link) for link in self._layers.links]
-        for edge in self._layers.back:
-            wire = _back_wire(edge, boxes, right)
-            wires.append(wire)
-            right = wire.label_at[0] + label_width(edge.label) / 2
+        wires += _back_wires(self._layers.back, boxes, right)
+        right = max([right, *(_right_of(wire) for wire in wires if wire.back)])
         return Picture(right - self._left, y - _GAP_Y - self._top, list(boxes.values()), wires)
 
     def _width(self, slot: Slot) -> float:
@@ -164,6 +162,25 @@ class _Placing:
         end = top if link.last else top + self._heights[below.row]
         points = ((x1, start), (x1, bottom), (x2, top), (x2, end))
         return Wire(points, link.label, (x2, top - 12), link.caught, arrow=link.last)
+
+
+def _back_wires(edges: Sequence[Edge], boxes: dict[str, Box], right: float) -> list[Wire]:
+    """Side by side, but one below the other where they go past other rows."""
+    wires: list[Wire] = []
+    for edge in edges:
+        top, bottom = sorted(boxes[name].y for name in (edge.source, edge.target))
+        beside = [
+            wire
+            for wire in wires
+            if min(y for _, y in wire.points) <= bottom + _GAP_Y
+            and max(y for _, y in wire.points) >= top - _GAP_Y
+        ]
+        wires.append(_back_wire(edge, boxes, max([right, *map(_right_of, beside)])))
+    return wires
+
+
+def _right_of(wire: Wire) -> float:
+    return wire.label_at[0] + label_width(wire.label) / 2
 
 
 def _back_wire(edge: Edge, boxes: dict[str, Box], right: float) -> Wire:

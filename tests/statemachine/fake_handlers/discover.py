@@ -43,6 +43,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "oversized_count": oversized,
         "run_uri": f"s3://{bucket}/{run}/",
         "max_concurrency": order.get("max_concurrency", 100),
+        "batch_partitions": order.get("batch_partitions", 1),
         "results": {"bucket": bucket, "prefix": f"{run}/results"},
         "work": bool(partitions or oversized),
     }
