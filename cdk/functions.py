@@ -31,6 +31,7 @@ from cdk.grants import (
 )
 from cdk.storage import Storage
 from cdk.tables import Table, may_ask_table, may_publish, table_of
+from compactor.layout import RECONCILE
 from compactor.log.identity import marker_keys, states_around, states_of_source
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -223,6 +224,8 @@ class Functions(Construct):
         # It looks for what no event told of, and in the log whether that is compacted already.
         may_list(role, self._storage.source)
         may_read(role, self._storage.state)
+        # How far it is.
+        may_write(role, self._storage.state, f"{RECONCILE}*.json")
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.name}-{name.replace('_', '-')}"

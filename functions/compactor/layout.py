@@ -17,6 +17,7 @@ from compactor.settings.uris import S3Uri
 PARTITIONS = "partitions/"
 RUNS = "runs/"
 TABLE = "table/"
+RECONCILE = "reconcile/"
 IDENTITY_NAME = "identity.json"
 # What every state has, also one of a version before it had an identity.
 FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
@@ -213,6 +214,11 @@ def table_hint_key(settings: Settings) -> tuple[str, str]:
 def table_receipt_key(settings: Settings, run_id: str) -> tuple[str, str]:
     """What a run's publisher reports of the table."""
     return run_key(settings, run_id, "table.json")
+
+
+def reconcile_key(settings: Settings, stream: str) -> tuple[str, str]:
+    """How far reconciling a stream is."""
+    return _state(settings, f"{RECONCILE}{stream}.json")
 
 
 def staging_prefix(settings: Settings, run_id: str, name: str) -> tuple[str, str]:

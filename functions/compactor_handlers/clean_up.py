@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import earlier
 from compactor.cleaning.work import DueWork
 from compactor.clock import SystemClock
+from compactor.log.seen import SeenState
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     Event,
@@ -21,6 +23,12 @@ from compactor_handlers.runtime import (
     traced,
     trusted_store,
 )
+
+
+@lru_cache(maxsize=1)
+def _seen(run_id: str, state: str) -> SeenState:
+    """Of the run that this process works for."""
+    return SeenState()
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -42,6 +50,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         clock=SystemClock(),
         deadline=WorkingTime(context, settings),
         run_id=event["run_id"],
+        seen=_seen(event["run_id"], settings.s3_state_uri),
     )
     before = earlier(settings, run.run_id, run.partition, run.store)
     receipt = record_clean_up(run, before)

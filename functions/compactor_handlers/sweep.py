@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +11,8 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from compactor.clock import SystemClock
 from compactor.registry.starting import Looked
 from compactor.registry.streams import Stream
-from compactor.whole.reconcile import Reconciliation, reconcile
+from compactor.whole.reconcile import Reconciliation
+from compactor.whole.rounds import go_on
 from compactor_handlers.events import Office, office
 from compactor_handlers.runtime import (
     SERVICE,
@@ -25,6 +27,8 @@ from compactor_handlers.runtime import (
 
 # Kept of an invocation for the look that follows.
 _RESERVE_SECONDS = 60.0
+# Behind Lambda's own end, so that no other call goes on with what this one still does.
+_LATER_SECONDS = 60.0
 
 
 @logger.inject_lambda_context
@@ -33,9 +37,10 @@ _RESERVE_SECONDS = 60.0
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"reconcile"?}``; return what waits in each stream, and what was started.
 
-    With ``reconcile`` true, what no event told of is registered first, as far as time allows.
+    With ``reconcile`` true, a round of reconciling begins: what no event told of is registered, as
+    far as time allows. Every later call goes on with a round until the source is gone through.
 
-    A stream whose look fails does not keep the others from theirs.
+    A stream that fails does not keep the others from what is theirs.
 
     Raises:
         InvalidInput: the environment is at fault, or something may not be used.
@@ -43,33 +48,45 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     now = SystemClock().now()
     here = office(now)
+    begin = bool(event.get("reconcile"))
     failed: list[Exception] = []
-    swept = []
-    for stream in here.streams:
-        try:
-            found = _reconciled(stream, context) if event.get("reconcile") else None
-            swept.append({**_swept(stream, here, now), "reconciled": found})
-        except Exception as error:
-            logger.exception("not swept", stream=stream.name)
-            failed.append(error)
+    swept: dict[str, dict[str, Any]] = {}
+
+    def of_each(work: Callable[[Stream], dict[str, Any]]) -> None:
+        for stream in here.streams:
+            try:
+                swept.setdefault(stream.name, {"reconciled": None}).update(work(stream))
+            except Exception as error:
+                logger.exception("not swept", stream=stream.name)
+                failed.append(error)
+
+    of_each(lambda stream: _swept(stream, here, now))
+    # Behind all that is due: it may take the rest of the time.
+    of_each(lambda stream: _reconciled(stream, here, context, begin=begin))
     if failed:
         raise failed[0]
-    return {"streams": swept}
+    return {"streams": list(swept.values())}
 
 
-def _reconciled(stream: Stream, context: LambdaContext) -> dict[str, Any]:
+def _reconciled(
+    stream: Stream, here: Office, context: LambdaContext, *, begin: bool
+) -> dict[str, Any]:
+    """What was found, and what waits since."""
     deadline = LambdaDeadline(context)
-    found = reconcile(
-        Reconciliation(
-            stream.settings,
-            store_for(stream.settings, context),
-            SystemClock().now(),
-            stop=lambda: deadline.remaining_seconds() < _RESERVE_SECONDS,
-        )
+    now = SystemClock().now()
+    work = Reconciliation(
+        stream.settings,
+        store_for(stream.settings, context),
+        now,
+        stop=lambda: deadline.remaining_seconds() < _RESERVE_SECONDS,
     )
+    found = go_on(work, deadline.remaining_seconds() + _LATER_SECONDS, begin=begin)
+    if found is None:
+        return {}
     _count(stream, "ReconciledObjects", MetricUnit.Count, found.registered)
     logger.info("reconciled", stream=stream.name, **asdict(found))
-    return asdict(found)
+    waits = _swept(stream, here, SystemClock().now()) if found.registered else {}
+    return {**waits, "reconciled": asdict(found)}
 
 
 def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:

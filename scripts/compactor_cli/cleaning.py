@@ -21,6 +21,7 @@ from compactor.cleaning.work import find_due
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of
 from compactor.errors import CompactorError
+from compactor.log.seen import SeenState
 from compactor.ports import Clock, ObjectStore
 from compactor.probe.probe import ensure_asked
 from compactor.settings.settings import Settings
@@ -82,6 +83,7 @@ class Cleaning:
         self._clock = clock
         self._run_id = run_id
         self._stopped = threading.Event()
+        self._seen = SeenState()
 
     def decide(self) -> list[Decision]:
         """What a clean-up would do now, for each partition with something due; reads only.
@@ -166,6 +168,7 @@ class Cleaning:
             deadline=NoDeadline(),
             run_id=self._run_id,
             on_entry=on_entry,
+            seen=self._seen,
         )
 
     @contextmanager

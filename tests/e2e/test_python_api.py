@@ -16,6 +16,7 @@ from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
 from compactor.stores.s3 import make_client
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from tests.conftest import REPO_ROOT
+from tests.support.embedded import find_embedded
 
 PAGE = (REPO_ROOT / "docs" / "python.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python(| airflow)\n(.*?)```", PAGE, re.DOTALL)
@@ -31,8 +32,7 @@ def record(tenant: str, n: int) -> bytes:
 @pytest.fixture
 def logs(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The buckets of the page, fresh, where boto3 finds them; a client."""
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     client = make_client(s3.endpoint_url)
     seeds = [
         SeedObject(f"raw/{tenant}/{n}.json", record(tenant, n), LONG_AGO)

@@ -320,7 +320,9 @@ def test_the_sweep_may_look_for_what_no_event_told_of(with_events: str, deployed
         listing = Call("s3:ListBucket", f"arn:aws:s3:::{where}", (("s3:prefix", place),))
         assert policies.allow(listing)
     assert policies.allow(Call("s3:GetObject", f"arn:aws:s3:::{state}/{below}partitions/a"))
-    # It reads no source, and writes nothing.
+    # It reads no source, and writes nothing but how far it is.
+    assert policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}reconcile/logs.json"))
+    assert not policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}runs/a.json"))
     assert not policies.allow(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{prefix}a"))
     assert not policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}partitions/a"))
 

@@ -15,7 +15,8 @@ import sys
 from math import inf
 from pathlib import Path
 
-from tests.simulation.explore import SHOWN, Explored, explore, shortest_story
+from tests.simulation.explore import explore, shortest_story
+from tests.simulation.explored import SHOWN, Explored
 from tests.simulation.schedule import play
 
 

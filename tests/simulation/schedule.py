@@ -7,9 +7,7 @@ source and every unfinished upload gone, and nothing left that another run would
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from compactor.cleaning.receipts import CleanUpReceipt
@@ -22,50 +20,24 @@ from compactor.outputs.verify import check_commit
 from compactor.runs.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
-from tests.simulation.faults import Fault, Guard, faults_of
+from tests.simulation.faults import Fault, Guard
 from tests.simulation.ledger import DATA, LAKE, Violation
-from tests.simulation.processes import Process, without_threads
-from tests.simulation.story import told
+from tests.simulation.processes import Process
+from tests.simulation.turns import Outcome, Schedule, played
 from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
 from tests.support.examples import PARTITION
 
-# Turns before the end begins.
-_TURNS = 160
 # How far clocks jump, in seconds.
 JUMP = 400 * DAY
 _WINDOWS = (50_000, 2, 4)
-_FAULT_RATES = (0.0, 0.01, 0.04, 0.12)
-_EVENT_RATE = 0.07
-_SWITCH_RATE = 0.25
 # How often something more begins when all has come to an end.
 _MORE_RATE = 0.85
-_MOST_PROCESSES = 5
 # What a worker asks for once it has planned, and once it has read what it is about to commit.
 _STORING = frozenset({"create_upload", "upload_part", "create", "copy_part"})
 _HOLDING = _STORING - {"create_upload"}
 _SELDOM_POSSIBLE = frozenset({"two workers with one plan", "delivered again between two plans"})
 # A run that has not come to rest after so many calls never will.
 _CALLS_TO_REST = 6
-_WRITES = frozenset({"put", "create", "complete_upload", "delete_source"})
-
-
-@dataclass
-class Outcome:
-    """What one schedule came to.
-
-    Attributes:
-        turns: requests made.
-        faults: by kind, and what else was done to the world.
-        violation: the broken promise; empty when all held.
-        story: what happened, a line each; only where it was asked for.
-        recorded: the decisions, to play it again.
-    """
-
-    turns: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
-    violation: str = ""
-    story: list[str] = field(default_factory=list)
-    recorded: list[int] = field(default_factory=list)
 
 
 def play(
@@ -77,104 +49,68 @@ def play(
 ) -> Outcome:
     """Play one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
-    outcome = Outcome()
     limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS))
-    with without_threads():
-        schedule = _Schedule(World(choices, without, limits), choices, outcome, tell=tell)
-        try:
-            schedule.disturbed()
-            schedule.end()
-        except Violation as violation:
-            outcome.violation = str(violation)
-            schedule.tell(f"VIOLATION: {violation}")
-    outcome.recorded = choices.recorded
-    return outcome
+
+    def make(outcome: Outcome) -> _Schedule:
+        return _Schedule(World(choices, without, limits), choices, outcome, tell=tell)
+
+    return played(choices, make)
 
 
 def _asks_for(process: Process, names: frozenset[str]) -> bool:
     return process.waiting is not None and process.waiting.name in names
 
 
-class _Schedule:
+class _Schedule(Schedule):
+    TURNS = 160
+    EVENT_RATE = 0.07
+    SWITCH_RATE = 0.25
+    MOST_PROCESSES = 5
+    WRITES = frozenset({"put", "create", "complete_upload", "delete_source"})
+
     def __init__(self, world: World, choices: Choices, outcome: Outcome, *, tell: bool) -> None:
         self.world = world
-        self.outcome = outcome
-        self._choices = choices
-        self._telling = tell
-        self._processes: list[Process] = []
-        self._fault_rate = choices.one_of(_FAULT_RATES)
+        super().__init__(world.clock, choices, outcome, tell=tell)
+        self._zero = world.clock.now()
 
-    def tell(self, line: str) -> None:
-        if self._telling:
-            day, seconds = divmod(self.world.clock.now() - self._zero, DAY)
-            number = len(self.outcome.story) + 1
-            self.outcome.story.append(f"{number:>4}  day {day:.0f} {seconds:>6.0f} s  {line}")
+    def _stamp(self) -> str:
+        day, seconds = divmod(self.world.clock.now() - self._zero, DAY)
+        return f"day {day:.0f} {seconds:>6.0f} s  "
 
-    def disturbed(self) -> None:
-        """Everything at once, with faults."""
-        self._zero = self.world.clock.now()
+    def _begin(self) -> None:
         for name in NAMES[: 3 + self._choices.below(len(NAMES) - 2)]:
             self.tell(self.world.arrive(name))
         self._start_worker()
-        while self.outcome.turns < _TURNS:
-            self.world.clock.advance(1)
-            if not self._processes:
-                if not self._choices.chance(_MORE_RATE):
-                    return
-                self._lose_newest()
-                self._start_worker()
-            if self._choices.chance(_EVENT_RATE):
-                self._event()
-            process = self._processes[0]
-            if self._choices.chance(_SWITCH_RATE):
-                process = self._choices.one_of(self._processes)
-            self._turn(process, self._fault_for(process))
+
+    def _more(self) -> bool:
+        if not self._choices.chance(_MORE_RATE):
+            return False
+        self._lose_newest()
+        self._start_worker()
+        return True
 
     # Turns.
 
     def _fault_for(self, process: Process) -> Fault:
-        if process.waiting is None or not self._choices.chance(self._fault_rate):
-            return Fault.NONE
-        fault = self._choices.one_of(faults_of(process.waiting))
-        self.outcome.faults[fault] += 1
+        fault = super()._fault_for(process)
         self.world.spoiled |= fault is Fault.FLIPPED
         return fault
 
-    def _turn(self, process: Process, fault: Fault = Fault.NONE) -> None:
-        call = process.waiting
-        process.turn(fault)
-        self.outcome.turns += 1
-        if call is not None and self._telling:
-            self.tell(told(process.name, call, fault))
-        if call is None or call.name in _WRITES:
-            self.world.ledger.look()
-        if process.ended:
-            self._processes.remove(process)
-            self.tell(self.world.judge(process))
+    def _look(self) -> None:
+        self.world.ledger.look()
 
-    def _finish(self, process: Process) -> None:
-        while not process.ended:
-            self._turn(process)
-
-    def _start(self, process: Process, why: str = "") -> None:
-        if len(self._processes) < _MOST_PROCESSES:
-            self._processes.append(process)
-            self.tell(f"{process.name} starts{why}")
+    def _judge(self, process: Process) -> None:
+        self.tell(self.world.judge(process))
 
     # Events.
 
-    def _event(self) -> None:
-        events = self._events()
+    def _likely(self, events: Sequence[str]) -> Sequence[str]:
         # Few moments allow it.
-        more = [name for name in events if name in _SELDOM_POSSIBLE] * 5
-        name = self._choices.one_of([*events, *more])
-        self.outcome.faults[name] += 1
-        events[name]()
-        self.world.ledger.look()
+        return [*events, *[name for name in events if name in _SELDOM_POSSIBLE] * 5]
 
-    def _events(self) -> dict[str, Callable[[], None]]:
+    def _events(self) -> dict[str, Callable[[], object]]:
         world = self.world
-        events: dict[str, Callable[[], None]] = {
+        events: dict[str, Callable[[], object]] = {
             "another worker": self._start_worker,
             "invocation repeated": self._start_twin,
             "worker with little time": self._start_hurried,
@@ -243,13 +179,13 @@ class _Schedule:
         """A source comes again under another ETag while a worker holds it that did not commit."""
         done = self.world.ledger.compacted_sources()
         held = [name for name in self.world.names if PARTITION.prefix + name not in done]
-        if held and len(self._processes) < _MOST_PROCESSES:
+        if held and len(self._processes) < self.MOST_PROCESSES:
             self.tell(self.world.deliver_again(self._choices.one_of(held)))
             self._overtake()
 
     def _overtake(self) -> None:
         """Another worker goes on until it is about to store, too; who commits first is open."""
-        if len(self._processes) < _MOST_PROCESSES:
+        if len(self._processes) < self.MOST_PROCESSES:
             process = self.world.worker()
             self._start(process, ", and plans without what the other one holds")
             while not process.ended and not _asks_for(process, _STORING):
@@ -360,7 +296,6 @@ class _Schedule:
 
     def _worker_at_the_end(self, *, discovers: bool) -> Receipt | None:
         process = self.world.worker(discovers=discovers)
-        self._processes.append(process)
         self._finish(process)
         if isinstance(process.error, IntegrityError):
             # What the alarm's description tells an operator to do.
@@ -370,7 +305,6 @@ class _Schedule:
 
     def _clean_up(self) -> CleanUpReceipt:
         process = cleaner(self.world)
-        self._processes.append(process)
         self._finish(process)
         if self.world.damaged and isinstance(process.error, IntegrityError):
             return CleanUpReceipt(PARTITION.path, process.name)

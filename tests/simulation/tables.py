@@ -10,10 +10,7 @@ gone, and a further publisher and clean-up find nothing to do.
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from unittest.mock import patch
@@ -27,11 +24,11 @@ from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
 from compactor.tables.publish import Publishing, record_publish
 from tests.simulation.choices import Choices
+from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard, faults_of
 from tests.simulation.ledger import LAKE, SOURCE, Violation, records_in
-from tests.simulation.processes import Process, without_threads
-from tests.simulation.schedule import Outcome
-from tests.simulation.story import told
+from tests.simulation.processes import Process
+from tests.simulation.turns import Outcome, Schedule, played
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 from tests.support.memory_tables import (
@@ -44,18 +41,12 @@ from tests.support.memory_tables import (
 
 _DAY = 86_400.0
 _PARTITIONS = tuple(Partition(SOURCE, f"logs/{name}/", f"{name}/") for name in "ab")
-_TURNS = 140
-_FAULT_RATES = (0.0, 0.01, 0.04, 0.12)
-_EVENT_RATE = 0.09
-_SWITCH_RATE = 0.3
-_MOST_PROCESSES = 4
 _CALLS_TO_REST = 8
 _BATCH = 100
 _FOREIGN = 1_000_000
 _LOST = frozenset({Fault.LOST_ANSWER, Fault.TIME_OUT, Fault.TRUNCATED})
 _DEAD = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 _DONE = _LOST | {Fault.NONE, Fault.CRASH_AFTER}
-_WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
 
 
 class TableWorld:
@@ -227,33 +218,33 @@ class TableWorld:
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
 
 
-class _Schedule:
-    def __init__(self, world: TableWorld, choices: Choices, outcome: Outcome, *, tell: bool):
+class _Schedule(Schedule):
+    TURNS = 140
+    EVENT_RATE = 0.09
+    SWITCH_RATE = 0.3
+    MOST_PROCESSES = 4
+    WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
+
+    def __init__(
+        self, world: TableWorld, choices: Choices, outcome: Outcome, *, tell: bool
+    ) -> None:
         self.world = world
-        self.outcome = outcome
-        self._choices = choices
-        self._telling = tell
-        self._processes: list[Process] = []
-        self._fault_rate = choices.one_of(_FAULT_RATES)
+        super().__init__(world.clock, choices, outcome, tell=tell)
 
-    def tell(self, line: str) -> None:
-        if self._telling:
-            self.outcome.story.append(f"{len(self.outcome.story) + 1:>4}  {line}")
-
-    def disturbed(self) -> None:
+    def _begin(self) -> None:
         for _ in range(2 + self._choices.below(3)):
             self._arrive()
         self._start_worker()
-        while self.outcome.turns < _TURNS:
-            self.world.clock.advance(1)
-            if not self._processes:
-                self._choices.one_of((self._start_publisher, self._start_worker))()
-            if self._choices.chance(_EVENT_RATE):
-                self._event()
-            process = self._processes[0]
-            if self._choices.chance(_SWITCH_RATE):
-                process = self._choices.one_of(self._processes)
-            self._turn(process, self._fault_for(process))
+
+    def _more(self) -> bool:
+        self._choices.one_of((self._start_publisher, self._start_worker))()
+        return True
+
+    def _look(self) -> None:
+        self.world.look()
+
+    def _faults_of(self, call: Call) -> Sequence[Fault]:
+        return [one for one in faults_of(call) if one is not Fault.FLIPPED]
 
     def end(self) -> None:
         """No more faults: everything comes to rest, and is where it belongs.
@@ -294,28 +285,6 @@ class _Schedule:
     def _nothing(self) -> str:
         return ""
 
-    # Turns.
-
-    def _fault_for(self, process: Process) -> Fault:
-        if process.waiting is None or not self._choices.chance(self._fault_rate):
-            return Fault.NONE
-        possible = [one for one in faults_of(process.waiting) if one is not Fault.FLIPPED]
-        fault = self._choices.one_of(possible)
-        self.outcome.faults[fault] += 1
-        return fault
-
-    def _turn(self, process: Process, fault: Fault = Fault.NONE) -> None:
-        call = process.waiting
-        process.turn(fault)
-        self.outcome.turns += 1
-        if call is not None and self._telling:
-            self.tell(told(process.name, call, fault))
-        if call is None or call.name in _WRITES:
-            self.world.look()
-        if process.ended:
-            self._processes.remove(process)
-            self._judge(process)
-
     def _judge(self, process: Process) -> None:
         error = process.error
         self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
@@ -325,17 +294,6 @@ class _Schedule:
             raise error
         why = "" if isinstance(error, CompactorError) else " (no error of ours)"
         raise Violation(f"{process.name} ended with {error!r}{why}") from error
-
-    def _finish(self, process: Process) -> Process:
-        self._processes.append(process)
-        while not process.ended:
-            self._turn(process)
-        return process
-
-    def _start(self, process: Process) -> None:
-        if len(self._processes) < _MOST_PROCESSES:
-            self._processes.append(process)
-            self.tell(f"{process.name} starts")
 
     # Events.
 
@@ -351,7 +309,7 @@ class _Schedule:
     def _start_cleaner(self) -> None:
         self._start(self.world.cleaner(self._choices.one_of(_PARTITIONS)))
 
-    def _event(self) -> None:
+    def _events(self) -> dict[str, Callable[[], object]]:
         world = self.world
         events: dict[str, Callable[[], object]] = {
             "late arrival": self._arrive,
@@ -367,10 +325,7 @@ class _Schedule:
                 "snapshots expired": lambda: self.tell(world.expire()),
                 "table compacted and expired": lambda: self.tell(world.rewrite_and_expire()),
             }
-        name = self._choices.one_of(list(events))
-        self.outcome.faults[name] += 1
-        events[name]()
-        world.look()
+        return events
 
 
 @dataclass(frozen=True)
@@ -442,57 +397,23 @@ def play_table(
 ) -> Outcome:
     """Play one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
-    outcome = Outcome()
-    with without_threads():
+
+    def make(outcome: Outcome) -> _Schedule:
         world = TableWorld(choices, mutation.without, mutation.left_out)
-        schedule = _Schedule(world, choices, outcome, tell=tell)
-        try:
-            schedule.disturbed()
-            schedule.end()
-        except Violation as violation:
-            outcome.violation = str(violation)
-            schedule.tell(f"VIOLATION: {violation}")
-    outcome.recorded = choices.recorded
-    return outcome
+        return _Schedule(world, choices, outcome, tell=tell)
+
+    return played(choices, make)
 
 
-@dataclass
-class ExploredTables:
-    """What many schedules came to."""
-
-    schedules: int
-    turns: int
-    faults: Counter[str]
-    violations: list[tuple[int, str]]
-
-
-def explore_many_tables(first: int, count: int) -> ExploredTables:
+def explore_many_tables(first: int, count: int) -> Explored:
     """The same on all processors."""
-    found = ExploredTables(0, 0, Counter(), [])
-    # Spawned: a fork would copy whatever threads and servers the parent has.
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        starts = range(first, first + count, _BATCH)
-        counts = [min(_BATCH, first + count - start) for start in starts]
-        for one in pool.map(explore_tables, starts, counts):
-            found.schedules += one.schedules
-            found.turns += one.turns
-            found.faults += one.faults
-            found.violations += one.violations
-    return found
+    return explore_in_batches(explore_tables, first, count, batch=_BATCH)
 
 
-def explore_tables(first: int, count: int, name: str = "") -> ExploredTables:
+def explore_tables(first: int, count: int, name: str = "") -> Explored:
     """Play schedules one after the other, until the first broken promise of a mutation."""
     mutation = TABLE_MUTATIONS[name] if name else unchanged
-    found = ExploredTables(0, 0, Counter(), [])
     with mutation.applied():
-        for seed in range(first, first + count):
-            outcome = play_table(seed, mutation=mutation)
-            found.schedules += 1
-            found.turns += outcome.turns
-            found.faults += outcome.faults
-            if outcome.violation:
-                found.violations.append((seed, outcome.violation))
-                if name:
-                    break
-    return found
+        return explored(
+            lambda seed: play_table(seed, mutation=mutation), first, count, all_of_them=not name
+        )

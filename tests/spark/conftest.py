@@ -15,6 +15,7 @@ from tests.spark.cluster import Cluster, cluster
 from tests.spark.gate import Gate, gate
 from tests.spark.job import Job
 from tests.spark.row_world import RowWorld, session_here
+from tests.support.embedded import find_embedded
 from tests.support.table_engines import Unavailable, engine_settings, table_session
 
 LOCAL = "local[2,4]"
@@ -66,9 +67,7 @@ def rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., RowWorld]:
     """Makes worlds whose outputs hold rows."""
-    for name, value in s3.environment.items():
-        if value:
-            monkeypatch.setenv(name, value)
+    find_embedded(s3, monkeypatch)
 
     def make(**given: object) -> RowWorld:
         return RowWorld(spark_session, s3, tmp_path, dict(given))
@@ -104,9 +103,7 @@ def new_job(
     s3: EmbeddedS3, spark_here: SparkHere, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Job]:
     """Makes jobs; this process finds the embedded S3, too."""
-    for name, value in s3.environment.items():
-        if value:
-            monkeypatch.setenv(name, value)
+    find_embedded(s3, monkeypatch)
 
     def make(master: str = LOCAL, **given: object) -> Job:
         return Job(s3, master, given=dict(given))

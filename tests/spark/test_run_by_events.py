@@ -17,6 +17,7 @@ from compactor_cli.commands import main
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.local.spark_submit import SparkHere
 from tests.support.dynamodb import client_at
+from tests.support.embedded import find_embedded
 from tests.support.event_world import AT_ONCE
 from tests.support.moto_server import moto_server
 from tests.support.s3_events import notification
@@ -31,8 +32,7 @@ def test_rows_are_made_of_what_events_told_and_marked(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     arrived = time.time() - 9 * 86_400
     s3.create_bucket("told-lake")
     objects = [SeedObject(f"logs/a/{n}.json", b'{"n":%d}\n' % n, arrived) for n in range(4)]

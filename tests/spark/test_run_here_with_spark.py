@@ -13,6 +13,7 @@ from compactor_cli.audit import Places, audit
 from compactor_cli.commands import main
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.local.spark_submit import SparkHere
+from tests.support.embedded import find_embedded
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +24,7 @@ def test_one_report_covers_small_and_oversized_partitions(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     arrived = time.time() - 9 * 86_400
     s3.create_bucket("here-lake")
     s3.seed(

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import re
+import subprocess
+import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +21,12 @@ from compactor.catalogs.opening import open_catalog
 from compactor.log.identity import read_identity
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
+from compactor_cli.installed import import_roots
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.local.engine import run_workflow
 from compactor_cli.local.model import EngineOptions, WorkflowResult
 from compactor_cli.whole import Machine, run_here
+from tests.support.embedded import find_embedded
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyiceberg")
@@ -88,11 +95,7 @@ class Sink:
 
 @pytest.fixture
 def sink(s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sink:
-    for name, value in s3.environment.items():
-        if value:
-            monkeypatch.setenv(name, value)
-        else:
-            monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     return Sink(s3, tmp_path)
 
 
@@ -134,3 +137,51 @@ def test_a_run_here_does_the_same(sink: Sink) -> None:
     assert done.report.table.outputs == 1
     assert "table: 1 outputs, 6 rows in sql:" in str(done.report)
     sink.must_have_all()
+
+
+_RECIPE = re.compile(r"^```sh\n([^`]*'day\(ts\)'\n)```$", re.MULTILINE)
+
+
+def test_the_recipe_for_a_table_by_days_works_as_it_is_typed(
+    s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repo_root: Path
+) -> None:
+    find_embedded(s3, monkeypatch)
+    arrived = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    days = [arrived - timedelta(days=back) for back in (3, 2)]
+    lines = [f'{{"id": {n}, "ts": "{day:%Y-%m-%d}T{n:02}:59:59Z", "country": "de"}}\n'
+             for day in days for n in (0, 23)]  # fmt: skip
+    keys = [f"raw/{day:%Y/%m/%d}/{n}.json" for day in days for n in (0, 23)]
+    seeds = [SeedObject(key, line.encode(), days[0].timestamp())
+             for key, line in zip(keys, lines, strict=True)]  # fmt: skip
+    s3.seed("my-events", seeds)
+    s3.create_bucket("my-lake")
+    (recipe,) = _RECIPE.findall((repo_root / "docs" / "tables.md").read_text(encoding="utf-8"))
+    table = f"sql:sqlite:///{tmp_path}/catalog.db#lake.events"
+    typed = f"compactor() {{ '{sys.executable}' -m compactor_cli \"$@\"; }}\n" + recipe.replace(
+        ". .venv/bin/activate\n", ""
+    ).replace("glue:lake.events", table)
+    done = subprocess.run(
+        ["/bin/sh", "-e", "-c", typed],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, import_roots()))},
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    settings = Settings.from_input(
+        {
+            "s3_source_uri": "s3://my-events/raw/",
+            "s3_destination_uri": "s3://my-lake/events/",
+            "table": table,
+        }
+    )
+    store = S3Store(make_client(s3.endpoint_url))
+    identity = read_identity(settings, store)
+    assert identity is not None
+    state = open_catalog(settings, store).load(identity.log_id)
+    assert state is not None
+    handle: Any = state.handle
+    parts = handle.inspect.partitions().to_pylist()
+    found = {one["partition"]["ts_day"]: one["record_count"] for one in parts}
+    assert found == {day.date(): 2 for day in days}
+    wanted = f"ts >= '{days[1]:%Y-%m-%d}T00:00:00+00:00'"
+    with handle.scan(row_filter=wanted).to_duckdb("events") as connection:
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (2,)

@@ -22,6 +22,7 @@ from compactor_cli.local.embedded import EmbeddedS3
 from compactor_cli.local.spark_submit import SparkHere, SparkMissing
 from compactor_dev import IMPORT_ROOTS
 from tests.statemachine.conftest import BUCKET
+from tests.support.embedded import find_embedded
 
 # Writes down what it was called with, starts a process in a group of its own as Spark's Python
 # workers are, and ends or stays as its last argument says.
@@ -69,8 +70,7 @@ class Spark:
 
 @pytest.fixture
 def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spark]:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(IMPORT_ROOTS))
     monkeypatch.setenv("WRITTEN", str(tmp_path / "written"))
     made = Spark(tmp_path)

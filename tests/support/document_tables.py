@@ -54,6 +54,7 @@ from compactor.tables.entries import (
 )
 from compactor.tables.log import TableHint
 from compactor.tables.receipts import TableReceipt
+from compactor.whole.rounds import Round
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -101,6 +102,7 @@ OBJECTS: dict[str, Any] = {
     "CleanUpCounts": CleanUpCounts,
     "Undeleted": Undeleted,
     "TableReceipt": TableReceipt,
+    "Round": Round,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
 }
@@ -118,6 +120,7 @@ NUMBERED: tuple[str, ...] = (
     "Receipt",
     "CleanUpReceipt",
     "TableReceipt",
+    "Round",
     "RunReport",
 )
 VALUES: dict[str, type[enum.Enum]] = {

@@ -15,23 +15,12 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from compactor.catalogs.opening import open_catalog
-from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.log.identity import read_identity
 from compactor.model import Partition
-from compactor.ports import ObjectStore
-from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor.tables.log import TableLog
-from compactor.tables.port import TableCatalog, TableFile, TableState
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt
+from compactor.tables.port import TableFile
 from tests.support.aws_server import aws_server
-from tests.support.examples import NOW
-from tests.support.examples import settings as settings_of
-from tests.support.memory_store import ManualClock, MemoryStore
-from tests.support.parquet_outputs import commit_rows, parquet
+from tests.support.table_places import Place
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
@@ -53,89 +42,6 @@ def endpoint() -> Iterator[str]:
             patch.setenv(name, value)
         boto3.client("glue").create_database(DatabaseInput={"Name": "lake"})
         yield url
-
-
-class Place:
-    """A bucket of its own, and a table of one kind in it."""
-
-    def __init__(self, kind: str, url: str, name: str, directory: Path) -> None:
-        self.bucket = f"lake-{name}"
-        self.store: ObjectStore
-        if kind == "sql":
-            self.store = memory = MemoryStore(ManualClock(NOW))
-            memory.add_bucket(self.bucket)
-        else:
-            client = make_client(url)
-            client.create_bucket(Bucket=self.bucket)
-            self.store = S3Store(client)
-        destination, table = {
-            "sql": ("compacted/", f"sql:sqlite:///{directory}/catalog.db#lake.events"),
-            "glue": ("compacted/", f"glue:lake.events_{name}"),
-            "delta": ("events/_compacted/", f"delta:s3://{self.bucket}/events/"),
-        }[kind]
-        self.settings: Settings = settings_of(
-            s3_destination_uri=f"s3://{self.bucket}/{destination}", table=table
-        )
-        self.kind = kind
-        self._publishers = 0
-
-    @property
-    def catalog(self) -> TableCatalog:
-        return open_catalog(self.settings, self.store)
-
-    @property
-    def log_id(self) -> str:
-        found = read_identity(self.settings, self.store)
-        assert found is not None
-        return found.log_id
-
-    def state(self) -> TableState:
-        found = self.catalog.load(self.log_id)
-        assert found is not None
-        return found
-
-    def commit(self, partition: Partition, **columns: Any) -> None:
-        commit_rows(self.store, self.settings, partition, pa.table(columns))
-
-    def publish(self, **given: Any) -> TableReceipt:
-        self._publishers += 1
-        return record_publish(
-            replace(
-                Publishing(
-                    self.settings,
-                    self.store,
-                    self.catalog,
-                    SystemClock(),
-                    NoDeadline(),
-                    f"publisher-{self._publishers}",
-                    pause=lambda _: None,
-                ),
-                **given,
-            )
-        )
-
-    def rows(self, column: str = "id") -> Counter[Any]:
-        """What a reader finds that is none of ours: pyiceberg's scan, or DuckDB by Delta's log."""
-        if self.kind == "delta":
-            handle: Any = self.state().handle
-            found = pa.table(_query(handle))
-        else:
-            handle = self.state().handle
-            found = handle.scan().to_arrow()
-        return Counter(found.column(column).to_pylist())
-
-    def put(self, name: str, table: pa.Table, **given: Any) -> TableFile:
-        """A file that no log tells of."""
-        body = parquet(table, **given)
-        key = f"{self.settings.destination.prefix}{name}.parquet"
-        self.store.put(self.bucket, key, body)
-        return TableFile(self.bucket, key, len(body), table.num_rows)
-
-
-def _query(handle: Any) -> Any:
-    from deltalake import QueryBuilder
-
-    return QueryBuilder().register("t", handle).execute("select * from t").read_all()
 
 
 @pytest.fixture
@@ -388,51 +294,9 @@ def test_the_librarys_own_retry_is_off(make):
     assert properties["commit.retry.num-retries"] == "7"
 
 
-# Partitions of a table.
-
-
-def partitioned(make: Callable[[str], Place], kind: str = "sql") -> Place:
-    place = make(kind)
-    place.settings = replace(place.settings, table_partitioning=("day",))
-    return place
-
-
-def test_a_table_is_partitioned_by_columns_with_one_value_in_an_output(make):
-    place = partitioned(make)
-    place.commit(A, id=[1, 2], day=["mon", "mon"])
-    place.commit(B, id=[3], day=pa.array([None], pa.string()))
-    place.publish()
-    handle: Any = place.state().handle
-    found = handle.inspect.partitions().to_pylist()
-    assert {one["partition"]["day"]: one["record_count"] for one in found} == {"mon": 2, None: 1}
-    assert handle.scan(row_filter="day = 'mon'").to_arrow().num_rows == 2
-
-
-@pytest.mark.parametrize("days", [["mon", "tue"], ["mon", None]])
-def test_an_output_of_several_partitions_is_refused(make, days):
-    place = partitioned(make)
-    place.commit(A, id=[1, 2], day=days)
-    with pytest.raises(InvalidInput, match="rows of several, or nothing tells"):
-        place.publish()
-
-
-def test_an_output_without_statistics_is_in_no_partition(make):
-    place = partitioned(make)
-    table = pa.table({"id": [1], "day": ["mon"]})
-    commit_rows(place.store, place.settings, A, table, write_statistics=False)
-    with pytest.raises(InvalidInput, match="nothing tells"):
-        place.publish()
-
-
-def test_a_partition_column_that_is_not_there_is_told(make):
-    place = partitioned(make)
-    place.commit(A, id=[1])
-    with pytest.raises(InvalidInput, match="one of the columns id"):
-        place.publish()
-
-
 def test_a_delta_table_has_no_partitions(make):
-    place = partitioned(make, "delta")
+    place = make("delta")
+    place.settings = replace(place.settings, table_partitioning=("day",))
     place.commit(A, id=[1], day=["mon"])
     with pytest.raises(InvalidInput, match="an empty list for a Delta table"):
         place.publish()

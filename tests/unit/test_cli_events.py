@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import boto3
 import pytest
 
+from compactor.model import SourceObject
+from compactor.whole.reconcile import Reconciliation
 from compactor_cli.commands import main
 from compactor_cli.commands.replay import Replayed, replay
 from compactor_handlers import events, runtime
+from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 from tests.support.s3_events import notification
 from tests.unit.test_event_handlers import Deployed
@@ -83,6 +88,58 @@ def test_reconcile_tells_what_no_event_told_of(
     assert found["streams"][0]["stream"] == "logs"
     assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2
     assert "registry" in capsys.readouterr().err
+
+
+def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        deployed.put(f"{name}/1.json")
+    slow = partial(Reconciliation, grace_seconds=-60.0, workers=1)
+    monkeypatch.setattr("compactor_cli.commands.reconcile.Reconciliation", slow)
+    capsys.readouterr()
+    assert main(words(deployed, "reconcile", "--time-limit", "0.0001")) == 3
+    found = answer(capsys)
+    assert (found["registered"], found["complete"]) == (1, False)
+    assert found["start_after"] == "logs/a/1.json"
+    more = ["--start-after", found["start_after"]]
+    assert main([one for one in words(deployed, "reconcile", *more) if one != "--json"]) == 0
+    assert "no event had told of them: 2 objects" in capsys.readouterr().out
+    assert len(deployed.items()) == 3
+    assert main(words(deployed, "reconcile", "--time-limit", "0")) == 2
+    assert "seconds above 0" in capsys.readouterr().err
+
+
+def test_reconcile_takes_an_inventory_instead_of_list(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        deployed.put(f"{name}/1.json")
+    listed = deployed.s3.list_objects_v2(Bucket=deployed.source)["Contents"]
+    sources = [
+        SourceObject(
+            deployed.source,
+            one["Key"],
+            one["ETag"].strip('"'),
+            one["Size"],
+            one["LastModified"].timestamp(),
+        )
+        for one in listed
+    ]
+    deployed.put("c/newer.json")
+    told = {"sourceBucket": deployed.source, "destinationBucket": f"arn:aws:s3:::{deployed.lake}"}
+    for key, body in inventory_of(sources, time.time(), told=told).objects():
+        deployed.s3.put_object(Bucket=deployed.lake, Key=key, Body=body)
+    aged = partial(Reconciliation, grace_seconds=-60.0)
+    monkeypatch.setattr("compactor_cli.commands.reconcile.Reconciliation", aged)
+    capsys.readouterr()
+    place = f"s3://{deployed.lake}/{PLACE}"
+    assert main(words(deployed, "reconcile", "--inventory", place)) == 0
+    found = answer(capsys)
+    assert (found["objects"], found["registered"]) == (2, 2)
+    nothing = f"s3://{deployed.lake}/nothing/"
+    assert main(words(deployed, "reconcile", "--inventory", nothing)) == 2
+    assert "below which S3 has delivered an inventory" in capsys.readouterr().err
 
 
 def test_dead_letters_of_s3_go_back_and_others_stay(endpoint: str) -> None:

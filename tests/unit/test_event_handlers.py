@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -15,6 +16,7 @@ from compactor.registry.ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 from compactor.stores.registry_rows import create_table
+from compactor.whole.reconcile import Reconciliation
 from compactor_handlers import compact_partition, discover, events, register, runtime, sweep
 from tests.support.dynamodb import client_at
 from tests.support.moto_server import moto_server
@@ -166,6 +168,29 @@ def test_a_daily_sweep_registers_what_no_event_told_of(deployed: Deployed) -> No
     found = deployed.swept(reconcile=True)
     assert found["reconciled"]["younger"] == 1
     assert found["pending_objects"] == 0
+
+
+def test_sweeps_go_on_with_a_round_that_the_daily_one_began(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        deployed.put(f"{name}/1.json")
+    aged = partial(Reconciliation, grace_seconds=-60.0, workers=1)
+    monkeypatch.setattr("compactor_handlers.sweep.Reconciliation", aged)
+    assert deployed.swept()["reconciled"] is None
+    # A minute is left: enough for the least that a call does.
+    daily = sweep.handler({"reconcile": True}, Context(milliseconds=(59_000,)))["streams"][0]
+    assert not daily["reconciled"]["complete"]
+    assert daily["reconciled"]["registered"] == 1
+    # What was found counts in what waits at once.
+    assert daily["pending_objects"] == 1
+    found = deployed.swept()
+    assert (found["reconciled"]["registered"], found["reconciled"]["complete"]) == (2, True)
+    assert found["pending_objects"] == 3
+    assert found["started"] is not None
+    assert deployed.swept()["reconciled"] is None
+    again = deployed.swept(reconcile=True)["reconciled"]
+    assert (again["known"], again["complete"]) == (3, True)
 
 
 @pytest.mark.parametrize("missing", ["REGISTRY_TABLE", "STREAMS", "STATE_MACHINE_ARN"])

@@ -48,6 +48,7 @@ PREFIXES = {
     "parquet-schemas",
     "partitions",
     "table",
+    "reconcile",
     "probes",
     "runs",
 }
@@ -141,8 +142,8 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
         assert keys_of(state[key]) == set(table_of(name)) - not_always, name
     # The others are compared where there is an inventory, in test_inventory and _in_pieces.
     listed = {"InventoryIndex", "TakenPiece"}
-    # That of a table where there is one, below.
-    others = {"ProbeRecord", "TableReceipt", *listed}
+    # That of a table where there is one, below; of a round in test_rounds.
+    others = {"ProbeRecord", "TableReceipt", "Round", *listed}
     assert {*others, *DIVIDED, *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
     assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from compactor import layout
 from compactor.cleaning.partition import CleanUpRun, decide, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
+from compactor.log.seen import SeenState
 from compactor.settings.settings import CleanUpMode
 from compactor_cli import commands as cli
 from compactor_cli.commands import adopt, verify
@@ -123,6 +125,40 @@ def test_a_clean_up_that_is_not_told_of_the_table_finds_it_by_its_log(tables):
     tables.world.settings = replace(tables.world.settings, table=None)
     compact_and_expire_given(tables)
     assert clean_up(tables).counts.deleted == 1
+
+
+def looks_for_a_table_log(tables: Tables) -> int:
+    _, key = layout.table_entry_key(tables.world.settings, 1)
+    return sum(call.name == "head" and call.key == key for call in tables.store.calls)
+
+
+def test_that_there_is_no_table_is_asked_once_by_a_process_of_a_run(tables):
+    tables.world.settings = replace(tables.world.settings, table=None)
+    seen = SeenState()
+    for name in ("a.json", "b.json", "c.json"):
+        tables.compact(name)
+        tables.world.clock.advance(2 * DAY)
+        run = replace(cleaning(tables), seen=seen)
+        done = record_clean_up(run, CleanUpReceipt(PARTITION.path, name))
+        assert done.counts.deleted == 1
+    assert looks_for_a_table_log(tables) == 1
+    # Another run asks itself.
+    tables.compact("d.json")
+    assert clean_up(tables).counts.deleted == 1
+    assert looks_for_a_table_log(tables) == 2
+
+
+def test_a_table_that_was_named_since_is_found_by_an_output_that_is_gone(tables):
+    named = tables.world.settings
+    tables.world.settings = replace(named, table=None)
+    run = replace(cleaning(tables), seen=SeenState(has_no_table=True))
+    tables.world.settings = named
+    tables.compact("a.json")
+    tables.publish()
+    compact_and_expire_given(tables)
+    tables.world.clock.advance(2 * DAY)
+    done = record_clean_up(run, CleanUpReceipt(PARTITION.path, "clean-up"))
+    assert (done.unsafe, done.counts.deleted) == ([], 1)
 
 
 # A worker that finds an output gone which its log has not summed up yet.

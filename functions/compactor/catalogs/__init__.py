@@ -1,7 +1,8 @@
 """The only modules that talk to tables: Iceberg by pyiceberg, Delta by delta-rs.
 
-opening   opens the table that settings name; file_io: pyiceberg's files on the run's own store
-iceberg   Iceberg tables in Glue, behind REST, or in a catalog of this machine
-delta     Delta tables by their location
-parquet   what the footers of outputs say: columns, and what a table keeps of them
+opening     opens the table that settings name; file_io: pyiceberg's files on the run's own store
+iceberg     Iceberg tables in Glue, behind REST, or in a catalog of this machine
+partitions  how an Iceberg table that is made is divided, and in which partition an output lies
+delta       Delta tables by their location
+parquet     what the footers of outputs say: columns, and what a table keeps of them
 """

@@ -10,12 +10,9 @@ from pyiceberg.io.pyarrow import (
     parquet_path_to_id_mapping,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionField
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.typedef import Record
 
-from compactor.catalogs.parquet import spread
-from compactor.errors import InvalidInput
+from compactor.catalogs.partitions import partition_of
 from compactor.tables.port import TableFile
 
 
@@ -47,7 +44,7 @@ class DataFiles:
             content=DataFileContent.DATA,
             file_path=file.uri,
             file_format=FileFormat.PARQUET,
-            partition=self._partition(file, footer, statistics),
+            partition=partition_of(file, footer, self._metadata),
             file_size_in_bytes=file.size,
             sort_order_id=None,
             spec_id=self._metadata.default_spec_id,
@@ -56,11 +53,6 @@ class DataFiles:
             **statistics.to_serialized_dict(),
         )
 
-    def require_one_partition(self, file: TableFile, footer: Any) -> None:
-        """Raise as :meth:`of` does, which a table without partitions never does."""
-        if self._metadata.spec().fields:
-            self._partition(file, footer, self._statistics(footer))
-
     def _statistics(self, footer: Any) -> Any:
         unknown = frozenset(path for path in _paths(footer) if path not in self._known)
         if unknown:
@@ -68,11 +60,6 @@ class DataFiles:
             # by the rules of old writers.
             footer = _Without(footer, unknown)
         return data_file_statistics_from_parquet_metadata(footer, self._plan, self._known)
-
-    def _partition(self, file: TableFile, footer: Any, statistics: Any) -> Record:
-        metadata = self._metadata
-        _require_told(file, footer, statistics, metadata)
-        return _partition(file, statistics, metadata)
 
 
 def _paths(footer: Any) -> list[str]:
@@ -105,37 +92,3 @@ class _GroupWithout:
 
     def column(self, number: int) -> Any:
         return self._group.column(self._kept[number])
-
-
-def _require_told(file: TableFile, footer: Any, statistics: Any, metadata: TableMetadata) -> None:
-    """What pyiceberg takes for a partition without values must have none, and others no null."""
-    for field in metadata.spec().fields:
-        name = metadata.schema().find_column_name(field.source_id) or ""
-        found = spread(footer, name)
-        told = found is not None and (not found.values or field.source_id in _ranges(statistics))
-        if found is None or not told or (found.values and found.nulls):
-            raise _several(file, field, name)
-
-
-def _ranges(statistics: Any) -> Any:
-    return statistics.column_aggregates
-
-
-def _partition(file: TableFile, statistics: Any, metadata: TableMetadata) -> Record:
-    spec, schema = metadata.spec(), metadata.schema()
-    try:
-        found: Record = statistics.partition(spec, schema)
-    except ValueError:
-        field = spec.fields[0]
-        name = schema.find_column_name(field.source_id) or field.name
-        raise _several(file, field, name) from None
-    return found
-
-
-def _several(file: TableFile, field: PartitionField, name: str) -> InvalidInput:
-    accepted = (
-        f"a table whose partitions ({field.name}: {field.transform} of {name}) each output lies in"
-        f" one of; {file.uri} has rows of several, or nothing tells: divide the sources by"
-        " date_format or depth as the table is, or use a table without partitions"
-    )
-    return InvalidInput("table_partitioning", name, accepted)

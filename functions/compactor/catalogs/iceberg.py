@@ -25,11 +25,10 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table, TableProperties, Transaction
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits
@@ -37,6 +36,7 @@ from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.file_io import properties_of
 from compactor.catalogs.misfits import require_fit
 from compactor.catalogs.parquet import Footers, schemas_of
+from compactor.catalogs.partitions import partition_of, require_names_apart, spec_of
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -47,8 +47,6 @@ from compactor.tables.port import TableFile, TableState
 #: What pyiceberg's configuration and environment call the catalog.
 CATALOG_NAME = "compactor"
 PREFIX = "s3-compactor."
-_FIRST_FIELD_ID = 1000
-_SPEC_ID = 0
 
 
 class IcebergCatalog:
@@ -142,7 +140,9 @@ class IcebergCatalog:
 
     def create(self, files: Sequence[TableFile]) -> None:
         schema = self._schema_of(files)
-        spec = self._spec(schema)
+        spec = spec_of(self._settings.table_partitions, schema)
+        if spec.fields:
+            self._require_one_partition(files, new_table_metadata(schema, spec, UNSORTED, ""))
         given = (self._address.name, schema)
         try:
             with translated(self.address):
@@ -185,21 +185,6 @@ class IcebergCatalog:
             made = Schema(*made.fields, *(one for one in schema.fields if one.name in names))
         return assign_fresh_schema_ids(made)
 
-    def _spec(self, schema: Schema) -> PartitionSpec:
-        names = self._settings.table_partitioning
-        if not names:
-            return UNPARTITIONED_PARTITION_SPEC
-        fields: list[PartitionField] = []
-        for number, name in enumerate(names):
-            column = next((one for one in schema.fields if one.name == name), None)
-            if column is None or not column.field_type.is_primitive:
-                known = ", ".join(one.name for one in schema.fields if one.field_type.is_primitive)
-                raise InvalidInput("table_partitioning", name, f"one of the columns {known}")
-            fields.append(
-                PartitionField(column.field_id, _FIRST_FIELD_ID + number, IdentityTransform(), name)
-            )
-        return PartitionSpec(*fields, spec_id=_SPEC_ID)
-
     def _schemas(self, files: Sequence[TableFile]) -> list[tuple[str, Schema]]:
         """The different schemas of files, each with the URI of the first that has it."""
         found = schemas_of(self._footers.of(files))
@@ -213,9 +198,13 @@ class IcebergCatalog:
         schema = metadata.schema().as_struct()
         for where, one in self._schemas(files):
             require_fit(list(misfits(schema, one.as_struct())), where, evolve=evolve)
-        data_files = DataFiles(metadata)
+            require_names_apart([column.name for column in one.fields], metadata, where)
+        self._require_one_partition(files, metadata)
+
+    def _require_one_partition(self, files: Sequence[TableFile], metadata: TableMetadata) -> None:
+        """Also before a table is made: it would keep a partitioning that does not do."""
         for file, footer in zip(files, self._footers.of(files), strict=True):
-            data_files.require_one_partition(file, footer)
+            partition_of(file, footer, metadata)
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from compactor import layout
@@ -18,6 +18,7 @@ from compactor.log.entries import Commit, Output, output_digest
 from compactor.log.identity import require_identity
 from compactor.log.old_rules import is_doubtful
 from compactor.log.passed import has_passed
+from compactor.log.seen import SeenState
 from compactor.log.stored import (
     StoredLog,
     every_entry,
@@ -49,6 +50,7 @@ class CleanUpRun:
             further commit is begun; but one is, in every call.
         on_entry: told after each entry that was dealt with.
         open_catalog: opens the destination's table, where it has one.
+        seen: what the partitions before, in this very process and run, have shown of the state.
     """
 
     path: str
@@ -61,6 +63,7 @@ class CleanUpRun:
     reserve_seconds: float = 30.0
     on_entry: Callable[[], None] = lambda: None
     open_catalog: OpenCatalog = open_catalog
+    seen: SeenState = field(default_factory=SeenState)
 
     @property
     def partition(self) -> Partition:
@@ -157,8 +160,17 @@ def with_table(
     table: TableProof | None = None
     for number, entry in enumerate(entries):
         if not number:
-            table = look_at_table(run.settings, run.store, run.open_catalog)
+            table = _table_of(run)
         yield entry, table
+
+
+def _table_of(run: CleanUpRun) -> TableProof | None:
+    """The destination's table; that there is none is asked once by a process and run."""
+    if run.seen.has_no_table and run.settings.table is None:
+        return None
+    found = look_at_table(run.settings, run.store, run.open_catalog)
+    run.seen.has_no_table = found is None
+    return found
 
 
 def examine(
@@ -234,10 +246,12 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
 
 def _require_in_table(look: _Look, commit: Commit, output: Output) -> None:
     """An output that is gone is the table's own doing, where the table has its rows."""
-    if look.table is None or not look.table.has(look.run.path, commit.sequence):
+    run = look.run
+    table = look.table or look_at_table(run.settings, run.store, run.open_catalog)
+    if table is None or not table.has(run.path, commit.sequence):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
-    look.table.require_rows()
-    proof.prove_account(output, look.run.store)
+    table.require_rows()
+    proof.prove_account(output, run.store)
 
 
 def _prove_origins(look: _Look, commit: Commit) -> None:

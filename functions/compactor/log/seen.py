@@ -16,7 +16,10 @@ class SeenState:
         log_id: identity that the marker said last; empty for none yet.
         scheme_of: identity of the log beside which the run's scheme was seen or written.
             Schemes are only ever added, and whoever adds one reads those before it.
+        has_no_table: nothing of the destination was given to a table when a clean-up of this run
+            looked. Of one that was begun since, an output that is gone makes it look again.
     """
 
     log_id: str = ""
     scheme_of: str = ""
+    has_no_table: bool = False

@@ -53,6 +53,7 @@ class Item:
         version: of the object; empty in a bucket without versions.
         reason: why it was left, and by which settings; empty unless it was.
         restored: an archived object can be read now. Never stored.
+        past: it was listed some time ago, by an inventory. Never stored.
     """
 
     partition: Partition
@@ -66,6 +67,7 @@ class Item:
     state: ItemState = ItemState.PENDING
     reason: str = ""
     restored: bool = False
+    past: bool = False
 
     @property
     def source(self) -> SourceObject:
@@ -146,10 +148,13 @@ def supersedes(new: Item, old: Item) -> bool:
     """Whether an item takes the place of what is remembered of its key.
 
     One with a sequencer does where that is the later one. One that LIST found has none: it does
-    where its object cannot be the one that is remembered, or is remembered as gone.
+    where its object cannot be the one that is remembered, or is remembered as gone. One that an
+    inventory lists may be gone since: it does where it is younger than what is remembered.
     """
     if new.sequencer:
         return old.sequencer < new.sequencer
+    if new.past:
+        return new.time > old.time
     if old.state in {ItemState.GONE, ItemState.WITHDRAWN}:
         return True
     if old.etag == new.etag:

@@ -4,5 +4,6 @@ settings          Settings, parse_settings: a run's input as one value
 fields            FIELDS: every field, described once
 specs             how one field is described and checked
 uris              S3Uri: where source, destination and state lie, and whether they overlap
+partitioning      by which columns, and transforms of columns, a table is divided
 windows           which prefixes are partitions of a window of time
 """

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Annotated, get_type_hints
 
 from compactor.model import Compression, Format
+from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -21,7 +22,6 @@ from compactor.settings.specs import (
     flag,
     globs,
     matching,
-    names,
     number,
     one_of,
     stem,
@@ -46,6 +46,7 @@ _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
+_PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = whole(0, 366 * 86_400)
@@ -426,9 +427,9 @@ class RunFields:
         Declared(
             _TABLE,
             (),
-            names(),
-            "Columns by whose values a table that is made here is partitioned (identity). Each"
-            " must have one value in an output.",
+            _PARTITIONING,
+            "Columns, and transforms of columns, by which an Iceberg table that is made here is"
+            " partitioned. All rows of an output must lie in one partition.",
         ),
     ]
     lambda_max_objects: Annotated[

@@ -15,6 +15,7 @@ from compactor.formats import spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
@@ -118,6 +119,11 @@ class Settings(RunFields):
     def table_address(self) -> TableAddress | None:
         """Where the table is; None without one."""
         return None if self.table is None else parse_table(self.table)
+
+    @property
+    def table_partitions(self) -> tuple[PartitionBy, ...]:
+        """How a table that is made is partitioned; empty where it is not."""
+        return tuple(map(parse_partition_by, self.table_partitioning))
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
         """First instant of the window and first instant after it; None where there is none.

@@ -166,21 +166,6 @@ def globs() -> Reader:
     return Reader('a list of globs such as ["*.json.gz"]', read)
 
 
-def names() -> Reader:
-    """A list of different strings, none of them empty; read as tuple."""
-
-    def read(value: object) -> tuple[str, ...]:
-        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-            raise ValueError
-        if not all(isinstance(name, str) and name for name in value):
-            raise ValueError
-        if len(set(value)) < len(value):
-            raise ValueError
-        return tuple(value)
-
-    return Reader('a list of names, each once, such as ["day"]', read)
-
-
 def text(longest: int, accepted: str) -> Reader:
     """A string that is not blank, of at most this many characters."""
 

@@ -7,5 +7,6 @@ orders    what is asked of a worker, and its answer; a desk carries them out
 ports     who does the work: workers, Spark; who looks on
 again     which failures are tried again, and when
 progress  how far the run has come
-reconcile what no event told of is registered, by LIST: beside runs
+reconcile what no event told of is registered, by LIST or an inventory: beside runs
+rounds    reconciling a whole source by as many calls as it takes
 """

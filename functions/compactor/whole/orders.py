@@ -155,6 +155,7 @@ class Desk:
             clock=self.clock,
             deadline=deadline,
             run_id=self.run_id,
+            seen=self.seen,
         )
         # From S3, because a call that failed half way answered nothing.
         before = clean_up_receipts.earlier(self.settings, self.run_id, run.partition, self.store)

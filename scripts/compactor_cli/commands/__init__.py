@@ -48,8 +48,8 @@ a deployed stack:
   compactor start --wait
 
 exit codes: 0 done; 1 failed (what was committed stands, run it again), also when AWS refuses
-something; 2 wrong usage or input, also a stack or run that does not exist; 3 the time limit of a
-run is over (run it again for the rest); 130 interrupted.
+something; 2 wrong usage or input, also a stack or run that does not exist; 3 the time limit
+is over (run it again for the rest); 130 interrupted.
 Errors are one line on standard error.
 """
 # An error quotes what was typed, which may be a document of megabytes.
@@ -163,10 +163,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "reconcile": Command(
         "compactor_cli.commands.reconcile",
-        "register by LIST the objects that no event told of",
+        "register the objects that no event told of",
         """\
   compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs --depth 1
   compactor reconcile --stack my-stack       every stream of a deployed stack
+  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs \\
+    --depth 1 --inventory s3://my-inventories/my-logs/daily/ --time-limit 600
   compactor reconcile --json | jq .registered
 """,
     ),

@@ -1,26 +1,54 @@
-"""``compactor reconcile``: register by LIST what no event told of."""
+"""``compactor reconcile``: register by LIST, or by an inventory, what no event told of."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 
 from compactor.errors import InvalidInput
+from compactor.inventory.pages import DirectoryShelf
+from compactor.inventory.taking import take_inventory
 from compactor.registry.streams import parse_streams, table_and_stream
 from compactor.settings.settings import Settings
 from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from compactor_cli.commands import options
 from compactor_cli.commands.deployment import add_stack, find_deployment
+from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_line, progress
+from compactor_cli.console import Bar, counted, print_line, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE, DEST and the fields of a run; or the streams of a stack."""
     options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
+    parser.add_argument(
+        "--inventory",
+        metavar="URI",
+        help="take this S3 Inventory instead of LIST: a manifest.json, or the prefix that"
+        " inventories are delivered to, of which the newest is taken; what arrived since is left"
+        " to the next time",
+    )
+    parser.add_argument(
+        "--start-after",
+        default="",
+        metavar="KEY",
+        help="compare only keys behind this one, at which an earlier call stopped",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="stop after so long, say behind which key to go on, and end with exit code 3"
+        " (by default no limit)",
+    )
     add_stack(parser)
     options.add_common(parser)
     options.add_fields(parser)
@@ -33,20 +61,75 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the input is at fault, or the stack has no streams.
     """
     chosen = _chosen(args)
+    stop = _stop(args)
     totals = Reconciled()
     told = []
     for settings in chosen:
-        store = open_store(args.endpoint_url, settings.state.bucket)
         _, name = table_and_stream(settings)
-        with progress(f"reconciling {name}"):
-            found = reconcile(Reconciliation(settings, store, time.time()))
+        found = _reconciled(args, settings, stop)
         totals.add(found)
         told.append({"stream": name, **asdict(found)})
         if not args.json:
             _show(name, found)
     if args.json:
         print(json.dumps({**asdict(totals), "streams": told}, indent=2))
-    return 0
+    return 0 if totals.complete else EXIT_TIME_RAN_OUT
+
+
+def _reconciled(
+    args: argparse.Namespace, settings: Settings, stop: Callable[[], bool]
+) -> Reconciled:
+    store = open_store(args.endpoint_url, settings.state.bucket)
+    _, name = table_and_stream(settings)
+    with TemporaryDirectory() as directory:
+        inventory = None
+        if args.inventory is not None:
+            with progress("reading the inventory"):
+                inventory = take_inventory(
+                    _inventoried(settings, args.inventory), store, DirectoryShelf(Path(directory))
+                )
+        with progress(f"reconciling {name}") as bar:
+            return reconcile(
+                Reconciliation(
+                    settings,
+                    store,
+                    time.time(),
+                    stop=stop,
+                    start_after=args.start_after,
+                    inventory=inventory,
+                    on_compared=_Counter(bar).add,
+                )
+            )
+
+
+class _Counter:
+    """Shows how many objects are compared, by threads."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._objects = 0
+        self._lock = Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._objects += count
+            self._bar.show(self._objects, text=counted(self._objects, "object"))
+
+
+def _inventoried(settings: Settings, uri: str) -> Settings:
+    """Of a run that takes the inventory."""
+    given = {**settings.to_dict(), "listing": "inventory", "registry": None}
+    return Settings.from_input({**given, "inventory_manifest_uri": uri})
+
+
+def _stop(args: argparse.Namespace) -> Callable[[], bool]:
+    limit = args.time_limit
+    if limit is None:
+        return lambda: False
+    if not 0 < limit < math.inf:
+        raise InvalidInput("--time-limit", limit, "a number of seconds above 0")
+    end = time.monotonic() + limit
+    return lambda: time.monotonic() > end
 
 
 def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
@@ -56,7 +139,13 @@ def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
     if "Streams" not in outputs or "RegistryTable" not in outputs:
         accepted = "a stack that was deployed with ingest=events, or SOURCE and DEST"
         raise InvalidInput("--stack", args.stack, accepted)
-    return [one.settings for one in parse_streams(outputs["Streams"], outputs["RegistryTable"])]
+    streams = parse_streams(outputs["Streams"], outputs["RegistryTable"])
+    for name in ("inventory", "start_after", "time_limit"):
+        value = getattr(args, name)
+        if value and len(streams) > 1:
+            accepted = "nothing with a stack of several streams: give SOURCE and DEST of one"
+            raise InvalidInput(f"--{name.replace('_', '-')}", value, accepted)
+    return [one.settings for one in streams]
 
 
 def _show(name: str, found: Reconciled) -> None:
@@ -65,3 +154,5 @@ def _show(name: str, found: Reconciled) -> None:
         f" {found.known:,} known, {found.younger:,} too young to tell"
     )
     print_line(f"registered, as no event had told of them: {counted(found.registered, 'object')}")
+    if not found.complete:
+        print_line(f"the time was over; go on with --start-after {shlex.quote(found.start_after)}")

@@ -1,0 +1,108 @@
+"""Places with a table of the real libraries: in a catalog of this machine, in Glue, and Delta."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from compactor.catalogs.opening import open_catalog
+from compactor.clock import NoDeadline, SystemClock
+from compactor.log.identity import read_identity
+from compactor.model import Partition
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from compactor.tables.port import TableCatalog, TableFile, TableState
+from compactor.tables.publish import Publishing, record_publish
+from compactor.tables.receipts import TableReceipt
+from tests.support.examples import NOW
+from tests.support.examples import settings as settings_of
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.parquet_outputs import commit_rows, parquet
+
+
+class Place:
+    """A bucket of its own, and a table of one kind in it."""
+
+    def __init__(self, kind: str, url: str, name: str, directory: Path) -> None:
+        self.bucket = f"lake-{name}"
+        self.store: ObjectStore
+        if kind == "sql":
+            self.store = memory = MemoryStore(ManualClock(NOW))
+            memory.add_bucket(self.bucket)
+        else:
+            client = make_client(url)
+            client.create_bucket(Bucket=self.bucket)
+            self.store = S3Store(client)
+        destination, table = {
+            "sql": ("compacted/", f"sql:sqlite:///{directory}/catalog.db#lake.events"),
+            "glue": ("compacted/", f"glue:lake.events_{name}"),
+            "delta": ("events/_compacted/", f"delta:s3://{self.bucket}/events/"),
+        }[kind]
+        self.settings: Settings = settings_of(
+            s3_destination_uri=f"s3://{self.bucket}/{destination}", table=table
+        )
+        self.kind = kind
+        self._publishers = 0
+
+    @property
+    def catalog(self) -> TableCatalog:
+        return open_catalog(self.settings, self.store)
+
+    @property
+    def log_id(self) -> str:
+        found = read_identity(self.settings, self.store)
+        assert found is not None
+        return found.log_id
+
+    def state(self) -> TableState:
+        found = self.catalog.load(self.log_id)
+        assert found is not None
+        return found
+
+    def commit(self, partition: Partition, **columns: Any) -> None:
+        commit_rows(self.store, self.settings, partition, pa.table(columns))
+
+    def publish(self, **given: Any) -> TableReceipt:
+        self._publishers += 1
+        return record_publish(
+            replace(
+                Publishing(
+                    self.settings,
+                    self.store,
+                    self.catalog,
+                    SystemClock(),
+                    NoDeadline(),
+                    f"publisher-{self._publishers}",
+                    pause=lambda _: None,
+                ),
+                **given,
+            )
+        )
+
+    def rows(self, column: str = "id") -> Counter[Any]:
+        """What a reader finds that is none of ours: pyiceberg's scan, or DuckDB by Delta's log."""
+        if self.kind == "delta":
+            handle: Any = self.state().handle
+            found = pa.table(_query(handle))
+        else:
+            handle = self.state().handle
+            found = handle.scan().to_arrow()
+        return Counter(found.column(column).to_pylist())
+
+    def put(self, name: str, table: pa.Table, **given: Any) -> TableFile:
+        """A file that no log tells of."""
+        body = parquet(table, **given)
+        key = f"{self.settings.destination.prefix}{name}.parquet"
+        self.store.put(self.bucket, key, body)
+        return TableFile(self.bucket, key, len(body), table.num_rows)
+
+
+def _query(handle: Any) -> Any:
+    from deltalake import QueryBuilder
+
+    return QueryBuilder().register("t", handle).execute("select * from t").read_all()
