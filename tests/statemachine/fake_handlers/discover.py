@@ -44,5 +44,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "run_uri": f"s3://{bucket}/{run}/",
         "max_concurrency": order.get("max_concurrency", 100),
         "results": {"bucket": bucket, "prefix": f"{run}/results"},
+        "spark": bool(oversized),
         "work": bool(partitions or oversized),
     }
