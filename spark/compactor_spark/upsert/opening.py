@@ -26,7 +26,7 @@ _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-_LEAST_SHUFFLES = 16
+_LEAST_TASKS = 8
 _JARS_ACCEPTED = (
     "the archives of {} among Spark's own (docs/tables.md says which, and how a run gets them)"
 )
@@ -78,9 +78,10 @@ def open_table(session: SparkSession, settings: Settings, client: S3Client) -> O
     _require_jars(session, address)
     own = columnar_session(session)
     if str(session.sparkContext.master).startswith("local"):
-        # 200, Spark's default, costs a small merge more than its work.
-        shuffles = max(_LEAST_SHUFFLES, 4 * session.sparkContext.defaultParallelism)
-        _set(own, {"spark.sql.shuffle.partitions": str(shuffles)})
+        # 200 and 50, which are meant for clusters, cost a small merge more than its work.
+        tasks = str(max(_LEAST_TASKS, 4 * session.sparkContext.defaultParallelism))
+        names = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+        _set(own, dict.fromkeys(names, tasks))
     if address.kind == DELTA:
         _set(own, _delta_settings(client))
         return OpenedTable(DeltaTables(own), address.uri)
