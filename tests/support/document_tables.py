@@ -54,6 +54,7 @@ from compactor.tables.entries import (
 )
 from compactor.tables.log import TableHint
 from compactor.tables.receipts import TableReceipt
+from compactor.tables.upserts import UpsertCounts, UpsertKey
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -101,6 +102,8 @@ OBJECTS: dict[str, Any] = {
     "CleanUpCounts": CleanUpCounts,
     "Undeleted": Undeleted,
     "TableReceipt": TableReceipt,
+    "UpsertKey": UpsertKey,
+    "UpsertCounts": UpsertCounts,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
 }
