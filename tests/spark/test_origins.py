@@ -44,7 +44,7 @@ def test_a_record_is_named_by_its_source_and_its_place_among_all_records_there(r
             StructField("__position", LongType()),
         ]
     )
-    assert check_commit(commit, world.store) == 3
+    assert check_commit(commit, world.store) == 4
 
 
 @pytest.mark.parametrize("way", ["staged", "s3a"])

@@ -32,7 +32,8 @@ from compactor_handlers import publish_table
 from tests.support.examples import LONG_AGO, settings
 from tests.support.memory_tables import ADDRESS
 from tests.support.table_world import Tables
-from tests.unit.test_table_proof import check, clean_up
+from tests.unit.test_handlers import answer_of
+from tests.unit.test_table_proof import check, clean_up, compact_and_expire
 from tests.unit.test_table_runs import TableRun
 
 KEYED: dict[str, Any] = {
@@ -318,13 +319,13 @@ def test_the_function_leaves_such_a_table_to_spark_and_says_whether_it_is_merged
     world.next()
     for name, given in (("trusted_store", world.store), ("open_catalog", world.catalog)):
         monkeypatch.setattr(publish_table, name, lambda *_, given=given: given)
-    event = {"run_id": "run-9", "settings": settings(**KEYED).to_dict()}
+    event = {"run_id": "run-9", "settings": world.settings.to_dict()}
     with pytest.raises(NotMerged, match="NotMerged: Spark has not merged"):
-        publish_table._merged(world.settings, world.store, "run-9")
+        answer_of(publish_table.handler, event)
     assert world.spark.runs == []
     done = TableReceipt(status="done", table=ADDRESS, outputs=3, last=1)
     write_receipt(done, world.settings, "run-9", world.store)
-    answer = publish_table._merged(world.settings, world.store, event["run_id"])
+    answer = answer_of(publish_table.handler, event)
     assert (answer["status"], answer["outputs"], answer["last"]) == ("done", 3, 1)
 
 
@@ -371,8 +372,7 @@ def test_sources_stay_where_their_output_is_gone_for_no_count_of_rows_proves_the
 ) -> None:
     tables.compact("a.json")
     tables.publish()
-    ((key, _),) = tables.store.contents("lake", "compacted/").items()
-    tables.store.remove("lake", key)
+    compact_and_expire(tables)
     receipt = clean_up(tables)
     assert receipt.counts.deleted == 0
     assert "has one row of each key, and so no count that proves records" in receipt.unsafe[0]
