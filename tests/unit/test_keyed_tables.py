@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -69,7 +70,11 @@ def test_a_key_reads_back_as_it_was_and_can_be_given_as_json() -> None:
         ({**KEYED, "delete_when": {"": ["D"]}}, "an object of columns"),
         ({**KEYED, "delete_when": "op = 'D'"}, "an object of columns"),
         ({**KEYED, "upsert_key": ["id", "id"]}, "each once"),
-        ({**KEYED, "table": "sql:postgresql://h/d#lake.people"}, "Spark has no driver of others"),
+        ({**KEYED, "table": "sql:postgresql://h/d#lake.people"}, "a file of SQLite by its whole"),
+        (
+            {**KEYED, "table": "sql:sqlite:///c.db#lake.people"},
+            "a file of SQLite by its whole path",
+        ),
         (
             {
                 **KEYED,
@@ -93,7 +98,7 @@ def test_the_keys_lie_beside_the_rows() -> None:
 
 
 def test_an_option_takes_columns_with_their_values_as_json() -> None:
-    parser = options.argparse.ArgumentParser()
+    parser = argparse.ArgumentParser()
     options.add_fields(parser)
     words = ["--upsert-key", "id", "--upsert-key", "part", "--delete-when", '{"op": ["D"]}']
     found = options.fields_from(parser.parse_args(words))

@@ -30,7 +30,8 @@ __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 STATE_ROOT = "_compactor/"
 # Directories that Delta keeps things of its own in.
 _DELTA_OWN = ("_delta", "_change_data")
-_SQLITE = "sqlite:///"
+# Spark runs in another directory, and has a driver of this database alone.
+_SQLITE = "sqlite:////"
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -340,8 +341,11 @@ def _check_upserts(settings: Settings) -> None:
 
 def _check_keys_table(settings: Settings, address: TableAddress) -> None:
     if address.kind == "sql" and not address.uri.startswith(_SQLITE):
-        accepted = "a table in Glue, REST, a file of SQLite (sql:sqlite:///) or delta: Spark has"
-        raise InvalidInput("table", settings.table, f"{accepted} no driver of others")
+        accepted = (
+            "a table in Glue, behind REST, of Delta, or in a file of SQLite by its whole path"
+            " (sql:sqlite:////data/catalog.db#…), with upsert_key"
+        )
+        raise InvalidInput("table", settings.table, accepted)
     location = address.keys.location
     places = (settings.source.root, settings.destination, settings.state)
     for place in places if location is not None else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped] # py4j has no annotations
 from pyspark.sql import SparkSession
@@ -91,7 +91,7 @@ def open_table(session: SparkSession, settings: Settings, client: S3Client) -> O
 
 
 def _require_jars(session: SparkSession, address: TableAddress) -> None:
-    jvm = session.sparkContext._jvm
+    jvm: Any = session._jvm
     if address.kind == DELTA:
         named, found = "Delta Lake", jvm.io.delta.sql.DeltaSparkSessionExtension
     else:
