@@ -69,12 +69,14 @@ class Lake:
 
     Attributes:
         read: the rows of the table, by a library that has not written them.
+        take_back: the rows to what they were before the last merge, by that library.
     """
 
     s3: EmbeddedS3
     source: str
     settings: Settings
     read: Callable[[], list[Row]]
+    take_back: Callable[[], object]
 
     def arrive(self, path: str, *records: Row) -> None:
         body = b"".join(json.dumps(one).encode() + b"\n" for one in records)
@@ -143,6 +145,14 @@ def lake(
         def read() -> list[Row]:
             found = load_catalog("compactor", **known).load_table("lake.people").scan().to_arrow()
             return list(found.to_pylist())
+
+        def take_back() -> object:
+            found = load_catalog("compactor", **known).load_table("lake.people")
+            current = found.current_snapshot()
+            assert current is not None
+            assert current.parent_snapshot_id is not None
+            with found.manage_snapshots() as change:
+                return change.rollback_to_snapshot(current.parent_snapshot_id)
     else:
         given["s3_destination_uri"] = f"s3://{bucket}/people/_changes/"
         given["table"] = f"delta:s3://{bucket}/people/"
@@ -152,7 +162,11 @@ def lake(
             found = DeltaTable(f"s3://{bucket}/people/", storage_options=options)
             return list(found.to_pyarrow_table().to_pylist())
 
-    return Lake(s3, source, Settings.from_input(given), read)
+        def take_back() -> object:
+            found = DeltaTable(f"s3://{bucket}/people/", storage_options=options)
+            return found.restore(found.version() - 1)
+
+    return Lake(s3, source, Settings.from_input(given), read, take_back)
 
 
 def test_a_run_merges_what_it_compacts_and_what_a_killed_one_has_left(
@@ -179,7 +193,13 @@ def test_a_run_merges_what_it_compacts_and_what_a_killed_one_has_left(
     # Nothing new has come: what is committed and named is merged.
     assert lake.merged() == (0, 1, 1, 0, 2)
     assert lake.people == {1: "Anna", 3: "Cid"}
-    checked = verify.check(lake.settings, S3Store(make_client(lake.s3.endpoint_url)), sources=True)
+    store = S3Store(make_client(lake.s3.endpoint_url))
+    checked = verify.check(lake.settings, store, sources=True)
     assert checked.findings == []
     assert checked.table is not None
     assert (checked.table.outputs, checked.table.waiting) == (3, 0)
+    # Whoever has no Spark sees as well that what was merged is no longer there.
+    lake.take_back()
+    assert lake.people == {1: "Ann", 2: "Bobby", 3: "Cid"}
+    (told,) = verify.check(lake.settings, store, sources=False).findings
+    assert "does not have what it says: " in told
