@@ -321,6 +321,7 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
     if address.kind != _CATALOG:
         accepted = "glue:DATABASE.TABLE in a deployment; other tables are for compactor run"
         raise InvalidInput("table", address.text, accepted)
+    _check_no_upserts(config)
     if config.table_location_uri is not None:
         _check_table_location(config, config.table_location_uri)
     if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
@@ -329,6 +330,15 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
     if config.expire_days is not None:
         accepted = "null with a table, whose data files the outputs are"
         raise InvalidInput("expire_days", config.expire_days, accepted)
+
+
+def _check_no_upserts(config: Config) -> None:
+    if config.run.upsert_key:
+        accepted = (
+            "an empty list in a deployment, whose Spark job is given neither a catalog nor a right"
+            " to a table: upserts are for compactor run"
+        )
+        raise InvalidInput("upsert_key", list(config.run.upsert_key), accepted)
 
 
 def _check_table_location(config: Config, uri: str) -> None:

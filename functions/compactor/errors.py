@@ -62,6 +62,10 @@ class InvalidInput(CompactorError):
         self.accepted = accepted
 
 
+class NotMerged(CompactorError):
+    """Something is committed that Spark has not merged into the table: the next run merges it."""
+
+
 class PartitionsFailed(CompactorError):
     """The run is over, and not everything is compacted: run it again, it redoes what is left.
 

@@ -128,5 +128,6 @@ def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event
             "bucket": lists.bucket,
             "prefix": lists.items_key.rsplit("/", 1)[0] + "/results",
         },
-        "work": bool(lists.item_count or lists.oversized_count),
+        "spark": begun.spark,
+        "work": bool(lists.item_count or begun.spark),
     }

@@ -8,7 +8,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
+from compactor.errors import NotMerged
+from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+from compactor.tables.merged import look_at_merge
 from compactor.tables.publish import Publishing, record_publish
 from compactor.tables.receipts import TableReceipt, read_receipt
 from compactor_handlers.runtime import (
@@ -37,6 +40,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_input(event["settings"])
     store = trusted_store(settings, context)
+    if settings.upsert_key:
+        return _merged(settings, store, event["run_id"])
     work = Publishing(
         settings=settings,
         store=store,
@@ -49,8 +54,25 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     told = (before.outputs, before.rows, before.conflicts)
     receipt = record_publish(work, before)
     _count(receipt, told)
+    return _answer(receipt, event["run_id"])
+
+
+def _merged(settings: Settings, store: ObjectStore, run_id: str) -> dict[str, Any]:
+    """How a table stands that the Spark job of the run has merged into.
+
+    Raises:
+        NotMerged: not all that is committed is in it.
+    """
+    receipt = look_at_merge(settings, store, open_catalog(settings, store), run_id)
+    if receipt.error:
+        raise NotMerged(f"{receipt.error}: {receipt.cause}")
+    _count(receipt, (0, 0, 0))
+    return _answer(receipt, run_id)
+
+
+def _answer(receipt: TableReceipt, run_id: str) -> dict[str, Any]:
     return {
-        "run_id": event["run_id"],
+        "run_id": run_id,
         "status": receipt.status,
         "table": receipt.table,
         "outputs": receipt.outputs,

@@ -31,6 +31,7 @@ from compactor_cli.local.partition_workers import (
     WorkerTask,
     fork_workers,
 )
+from compactor_cli.local.spark_jars import packages_environment
 from compactor_cli.local.spark_job import LocalSpark
 from compactor_cli.runs import new_run_id
 
@@ -160,7 +161,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
     began = time.monotonic()
     deadline = _Limit(machine.time_limit_seconds)
     run_id = run_id or new_run_id()
-    environment = engine_environment({}, machine.endpoint_url)
+    environment = engine_environment(packages_environment(settings), machine.endpoint_url)
     with opened_log(machine.log) as log:
         task = WorkerTask(
             settings, run_id, machine.endpoint_url, environment, log, machine.call_seconds, deadline

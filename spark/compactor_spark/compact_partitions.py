@@ -12,18 +12,27 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from compactor.clock import SystemClock
+from compactor.conditions import StoreTraits
 from compactor.errors import InvalidInput
 from compactor.probe.probe import traits_for
+from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.console import Console
-from compactor_spark.driver import Driver
+from compactor_spark.driver import Driver, nothing
 from compactor_spark.outcome import Outcome
-from compactor_spark.places import RUN_ACCEPTED, RunPlace, load_run
+from compactor_spark.places import RUN_ACCEPTED, LoadedRun, RunPlace, load_run
 from compactor_spark.rounds import first_line
+from compactor_spark.upsert.merging import Merging
+from compactor_spark.upsert.opening import start_settings
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,10 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         loaded = load_run(place, store)
         traits = traits_for(loaded.settings.state, store, SystemClock().now())
-        # Also when there is nothing to do: YARN fails a driver that starts no session. All of
-        # Spark's settings come from spark-submit: any set here would take their place.
-        session = SparkSession.Builder().getOrCreate()
-        outcome = Outcome.of(Driver(loaded, client, console, traits).compact(session))
+        outcome = _compact(loaded, client, console, traits)
     except Exception as error:
         outcome = Outcome.of_error(type(error).__name__, first_line(error))
     console.say(outcome.line)
@@ -48,6 +54,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.say(f"the outcome could not be stored: {first_line(error)}")
         return 1
     return outcome.exit_code
+
+
+def _compact(loaded: LoadedRun, client: S3Client, console: Console, traits: StoreTraits) -> Outcome:
+    # Also when there is nothing to do: YARN fails a driver that starts no session.
+    session = _session(loaded.settings)
+    try:
+        merging = Merging.of(session, loaded, client, console, traits)
+        before_stop = nothing if merging is None else merging.merge
+        receipts = Driver(loaded, client, console, traits, before_stop).compact(session)
+    finally:
+        session.stop()
+    return Outcome.of(receipts, merging.receipt if merging is not None else None)
+
+
+def _session(settings: Settings) -> SparkSession:
+    """Spark as spark-submit was told, whose settings any set here take the place of."""
+    builder = SparkSession.Builder()
+    given = dict(SparkConf().getAll())
+    for name, value in start_settings(settings, given).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def _place(arguments: Sequence[str] | None) -> RunPlace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +42,10 @@ class RunsGroups(Protocol):
         ...
 
 
+def nothing() -> None:
+    """What most jobs do before they stop."""
+
+
 @dataclass(frozen=True, slots=True)
 class Driver:
     """The job over one run.
@@ -51,12 +55,14 @@ class Driver:
         client: serves the driver's own requests.
         console: told how far the job is.
         traits: the ways that are safe at the store.
+        before_stop: what else needs the session, once all that was planned is committed.
     """
 
     loaded: LoadedRun
     client: S3Client
     console: Console
     traits: StoreTraits = OF_AWS
+    before_stop: Callable[[], None] = nothing
 
     def compact(self, session: SparkSession) -> Sequence[Receipt]:
         """Compact every oversized partition; a partition that fails does not stop the others.
@@ -76,6 +82,7 @@ class Driver:
                     self._do_round(planned, rounds, numbers, pool)
                     for partition in partitions:
                         partition.end_round()
+                self.before_stop()
             finally:
                 session.stop()
             return list(pool.map(OversizedPartition.finish, partitions))

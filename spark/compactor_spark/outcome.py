@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compactor.errors import NotMerged
 from compactor.ports import ObjectStore
 from compactor.report.report import SPARK_ERROR_NAME, total
 from compactor.runs.receipts import Receipt
+from compactor.tables.receipts import TableReceipt
 from compactor_spark.places import RunPlace, write_record
 
 RESULT_NAME = "spark-result.json"
@@ -33,16 +35,24 @@ class Outcome:
     receipts: Sequence[Receipt] = field(default_factory=tuple)
 
     @classmethod
-    def of(cls, receipts: Sequence[Receipt]) -> Outcome:
-        """The outcome that these receipts add up to."""
+    def of(cls, receipts: Sequence[Receipt], table: TableReceipt | None = None) -> Outcome:
+        """The outcome that these receipts add up to, the one of a table that Spark writes too."""
         failed = [receipt for receipt in receipts if receipt.status != "done"]
         if not failed:
-            return cls(receipts=receipts)
+            return cls._of_table(receipts, table)
         causes = [f"{one.path or '(root)'}: {one.error}: {one.cause}" for one in failed]
         shown = "; ".join(causes[:_SHOWN_CAUSES])
         more = len(causes) - _SHOWN_CAUSES
         cause = f"{shown}; and {more} more partitions" if more > 0 else shown
         return cls(failed[0].error, " ".join(cause.split()), receipts)
+
+    @classmethod
+    def _of_table(cls, receipts: Sequence[Receipt], table: TableReceipt | None) -> Outcome:
+        causes = table.causes if table is not None else []
+        if not causes:
+            return cls(receipts=receipts)
+        error = (table.error if table is not None else "") or NotMerged.__name__
+        return cls(error, " ".join(f"the table: {'; '.join(causes)}".split()), receipts)
 
     @classmethod
     def of_error(cls, name: str, cause: str) -> Outcome:

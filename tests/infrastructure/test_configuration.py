@@ -121,6 +121,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "table",
         "compactor run",
     ),
+    ({"table": "glue:a.b", "upsert_key": '["id"]'}, "upsert_key", "for compactor run"),
     ({"table": "glue:a.b", "archive_class": "glacier"}, "archive_class", "glacier_ir"),
     ({"table": "glue:a.b", "expire_days": 400}, "expire_days", "null with a table"),
     # Operation.

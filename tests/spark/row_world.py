@@ -78,12 +78,13 @@ def session_here(s3: EmbeddedS3, directory: Path) -> Iterator[SparkSession]:
 
 
 def _s3a(s3: EmbeddedS3) -> dict[str, str]:
-    """Spark's own way to the embedded S3, where its jars are at hand."""
+    """Spark's own way to the embedded S3, where its jars are at hand: those of tables have it."""
     directory = os.environ.get(JARS_VARIABLE)
-    if not directory:
-        return {}
+    jars = (
+        ",".join(str(path) for path in sorted(Path(directory).glob("*.jar"))) if directory else ""
+    )
     return {
-        "spark.jars": ",".join(str(path) for path in sorted(Path(directory).glob("*.jar"))),
+        **({"spark.jars": jars} if jars else {}),
         "spark.hadoop.fs.s3a.endpoint": s3.endpoint_url,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.access.key": s3.environment["AWS_ACCESS_KEY_ID"],

@@ -123,6 +123,9 @@ def test_a_long_source_is_given_block_by_block(monkeypatch: pytest.MonkeyPatch) 
     assert [block.block for block in found] == list(range(len(found)))
     assert len(found) > 5
     assert [one for block in found for one in block.records or ()] == lines
+    # A record's place in its source does not hang on where blocks end.
+    firsts = [lines.index(block.records[0]) for block in found if block.records]
+    assert [block.first for block in found] == firsts
 
 
 def test_a_line_longer_than_a_document_may_be_is_refused() -> None:

@@ -17,7 +17,7 @@ from compactor_spark.upsert.engines import Engine
 from compactor_spark.upsert.tables import SparkUpserts
 
 LOG_ID = "log"
-KEY = UpsertKey(("k", "part"), ("at", "step"), "op = 'D'")
+KEY = UpsertKey(("k", "part"), ("at", "step"), {"op": ("D",)})
 
 
 class Record(NamedTuple):

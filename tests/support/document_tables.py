@@ -55,6 +55,7 @@ from compactor.tables.entries import (
 from compactor.tables.log import TableHint
 from compactor.tables.receipts import TableReceipt
 from compactor.whole.rounds import Round
+from compactor.tables.upserts import UpsertCounts, UpsertKey
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -103,6 +104,8 @@ OBJECTS: dict[str, Any] = {
     "Undeleted": Undeleted,
     "TableReceipt": TableReceipt,
     "Round": Round,
+    "UpsertKey": UpsertKey,
+    "UpsertCounts": UpsertCounts,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
 }

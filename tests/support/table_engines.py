@@ -16,7 +16,7 @@ from compactor_spark.columnar.session import columnar_session
 from tests.support import server_builds
 from tests.support.server_builds import Unavailable
 
-__all__ = ["ICEBERG", "Unavailable", "engine_settings", "table_session"]
+__all__ = ["ICEBERG", "Unavailable", "engine_settings", "small_session", "table_session"]
 
 #: The catalog of Iceberg's tables.
 ICEBERG = "lake"
@@ -48,7 +48,16 @@ def engine_settings() -> dict[str, str]:
     return {
         "spark.jars": ",".join(str(jar) for jar in server_builds.table_jars()),
         "spark.sql.extensions": ",".join(_EXTENSIONS),
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
+
+
+def small_session(session: SparkSession) -> SparkSession:
+    """A session of its own for tables of a few rows."""
+    own = columnar_session(session)
+    for name, value in _SMALL.items():
+        own.conf.set(name, value)
+    return own
 
 
 def table_session(session: SparkSession, directory: Path) -> SparkSession:
@@ -59,17 +68,15 @@ def table_session(session: SparkSession, directory: Path) -> SparkSession:
         directory: where the catalog, a SQLite file that pyiceberg's SqlCatalog reads as well, and
             the tables of Iceberg lie.
     """
-    own = columnar_session(session)
+    own = small_session(session)
     catalog = f"spark.sql.catalog.{ICEBERG}"
     settings: Mapping[str, str] = {
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "jdbc",
         f"{catalog}.uri": f"jdbc:sqlite:{directory}{os.sep}catalog.db",
         f"{catalog}.jdbc.schema-version": "V1",
         f"{catalog}.warehouse": str(directory / "warehouse"),
         f"{catalog}.cache-enabled": "false",
-        **_SMALL,
     }
     for name, value in settings.items():
         own.conf.set(name, value)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, InvalidInput
 from compactor.tables.upserts import (
     UpsertCounts,
     UpsertKey,
     fault_between,
     merge_keys,
     merge_rows,
+    require_same_key,
 )
 
-KEY = UpsertKey(("id", "a`b"), ("at", "step"), "op = 'D'")
+KEY = UpsertKey(("id", "a`b"), ("at", "step"), {"op": ("D",)})
 
 
 def test_a_rank_ends_with_the_place_of_a_record_so_that_no_two_are_equal() -> None:
@@ -23,12 +26,40 @@ def test_a_rank_ends_with_the_place_of_a_record_so_that_no_two_are_equal() -> No
 
 def test_columns_that_are_missing_or_taken_are_named() -> None:
     columns = ["id", "a`b", "at", "__position", "__ORDER_2", "__deleted", "v", "__Upsert_row"]
-    assert KEY.missing(columns) == ["step", "__source_key"]
+    assert KEY.missing(columns) == ["step", "__source_key", "op"]
+    # An output may lack what says that records delete their keys, once the table has it.
+    assert KEY.missing(columns, ["id", "op", "step"]) == ["step", "__source_key"]
     assert KEY.own(columns) == ["__ORDER_2", "__deleted", "__Upsert_row"]
 
 
 def test_a_column_that_is_key_and_order_is_asked_for_once() -> None:
     assert UpsertKey(("id",), ("id",)).missing([]) == ["id", "__source_key", "__position"]
+
+
+def test_a_table_goes_on_with_the_key_that_it_was_begun_with() -> None:
+    require_same_key(KEY, replace(KEY), "glue:lake.people")
+    require_same_key(None, None, "glue:lake.people")
+    for key, known, told in (
+        (
+            replace(KEY, columns=("id",)),
+            KEY,
+            r'upsert_key: \[\'id\'\] .* \["id", "a`b"\],',
+        ),
+        (
+            replace(KEY, order_by=("step", "at")),
+            KEY,
+            r'order_by: .* \["at", "step"\], which',
+        ),
+        (
+            replace(KEY, delete_when={}),
+            KEY,
+            r'delete_when: None .* {"op": \["D"\]}, which',
+        ),
+        (None, KEY, r"upsert_key: \[\] .* which glue:lake.people was begun with; or another"),
+        (KEY, None, r"upsert_key: .* expected \[\], which"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            require_same_key(key, known, "glue:lake.people")
 
 
 def test_the_rows_statement_writes_whole_records() -> None:

@@ -91,6 +91,7 @@ class DeltaCatalog:
             version=f"version {table.version()}",
             rows=table.count(),
             fault=self._fault(table, last) if last else "",
+            properties=dict(table.metadata().configuration),
             handle=table,
         )
 
@@ -100,7 +101,9 @@ class DeltaCatalog:
             found: list[Restored] = []
             history = table.history(limit)
             for one in history:
-                if one.get(MARK) == self._token(last):
+                # What Spark merges says so as its user's metadata.
+                spark = f"{self._application}:{last}"
+                if one.get(MARK) == self._token(last) or one.get("userMetadata") == spark:
                     return restored_before(found, one["version"])
                 found += _restored(one)
             if len(history) < limit:

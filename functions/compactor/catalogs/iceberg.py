@@ -111,6 +111,7 @@ class IcebergCatalog:
             version=f"snapshot {current.snapshot_id}" if current is not None else "no snapshot",
             rows=0 if current is None else None if rows is None else int(rows),
             fault=self._fault(table.metadata) if last else "",
+            properties=dict(table.metadata.properties),
             handle=table,
         )
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from compactor.errors import InvalidInput
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-from compactor.settings.tables import DELTA
+from compactor.settings.tables import DELTA, TableAddress
 from compactor.tables.port import TableCatalog
 
 _MODULES = {"iceberg": "pyiceberg", "delta": "deltalake"}
@@ -26,6 +26,15 @@ def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
     address = settings.table_address
     if address is None:
         raise InvalidInput("table", None, "the address of a table")
+    rows = _open(address, settings, store)
+    if not settings.upsert_key:
+        return rows
+    from compactor.catalogs.keyed import KeyedCatalog  # noqa: PLC0415 - few tables have a key
+
+    return KeyedCatalog(rows, _open(address.keys, settings, store))
+
+
+def _open(address: TableAddress, settings: Settings, store: ObjectStore) -> TableCatalog:
     extra = "delta" if address.kind == DELTA else "iceberg"
     _require(extra, address.text)
     if extra == "delta":

@@ -117,6 +117,9 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     output = output_compression(settings, cls.compression)
     if output is not cls.compression or not _passes_unchanged(settings):
         return False
+    if settings.upsert_key:
+        # Its rows get columns of where they come from.
+        return False
     if _is_rewritten(cls, settings):
         return False
     threshold = settings.small_object_bytes
@@ -225,6 +228,9 @@ def make_group(
     )
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")
+    if settings.upsert_key:
+        # Which columns these are does not matter: outputs say where their rows come from.
+        options += ("upsert",)
     digest.update("\0".join(options).encode())
     for source in sources:
         digest.update(source.identity)

@@ -26,6 +26,7 @@ from compactor.settings.specs import (
     one_of,
     stem,
     text,
+    values_by_name,
     whole,
 )
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
@@ -430,6 +431,37 @@ class RunFields:
             _PARTITIONING,
             "Columns, and transforms of columns, by which an Iceberg table that is made here is"
             " partitioned. All rows of an output must lie in one partition.",
+        ),
+    ]
+    upsert_key: Annotated[
+        tuple[str, ...],
+        Declared(
+            _TABLE,
+            (),
+            names(),
+            "Columns that are the key of a row: the table has the last record of each key, which"
+            " Spark merges into it, instead of every output as a data file. For good.",
+        ),
+    ]
+    order_by: Annotated[
+        tuple[str, ...],
+        Declared(
+            _TABLE,
+            (),
+            names(),
+            "Columns by which the later of two records of a key has the greater values, the most"
+            " important first; what they leave open, the source's key and the place in the source"
+            " decide. Only with upsert_key, and for good.",
+        ),
+    ]
+    delete_when: Annotated[
+        Mapping[str, tuple[str, ...]] | None,
+        Declared(
+            _TABLE,
+            None,
+            values_by_name(),
+            "A record deletes its key when one of these columns has, as text, one of its values."
+            " Only with upsert_key, and for good.",
         ),
     ]
     lambda_max_objects: Annotated[

@@ -31,6 +31,8 @@ __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 STATE_ROOT = "_compactor/"
 # Directories that Delta keeps things of its own in.
 _DELTA_OWN = ("_delta", "_change_data")
+# Spark runs in another directory, and has a driver of this database alone.
+_SQLITE = "sqlite:////"
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -80,15 +82,13 @@ class Settings(RunFields):
         _check_columnar_engine(settings)
         _check_parquet(settings)
         _check_table(settings)
+        _check_upserts(settings)
         return settings
 
     def to_dict(self) -> dict[str, Any]:
         """All fields of the input, ready for JSON; :meth:`from_input` takes it back."""
         values = {name: getattr(self, name) for name in FIELDS}
-        return {
-            name: list(value) if isinstance(value, tuple) else _plain(value)
-            for name, value in values.items()
-        }
+        return {name: _plain(value) for name, value in values.items()}
 
     @property
     def source(self) -> SourceLocation:
@@ -193,6 +193,10 @@ def _absent(name: str) -> object:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
     return value.value if isinstance(value, StrEnum) else value
 
 
@@ -319,6 +323,41 @@ def _check_table(settings: Settings) -> None:
             accepted = f"a table that neither contains the {name} {place.uri} nor lies in it"
             raise InvalidInput("table", settings.table, accepted)
     _check_delta_destination(settings, location)
+
+
+def _check_upserts(settings: Settings) -> None:
+    given, address = list(settings.upsert_key), settings.table_address
+    if not given:
+        for name in ("order_by", "delete_when"):
+            value = _plain(getattr(settings, name))
+            if value:
+                raise InvalidInput(name, value, "nothing unless upsert_key is given")
+        return
+    if address is None:
+        raise InvalidInput("upsert_key", given, "an empty list unless table is given")
+    if settings.table_partitioning:
+        accepted = "an empty list with upsert_key: make the table first, with partitions of its own"
+        raise InvalidInput("table_partitioning", list(settings.table_partitioning), accepted)
+    doubled = [name for name in settings.order_by if name in settings.upsert_key]
+    if doubled:
+        accepted = f"columns outside upsert_key: {doubled[0]} is equal in all records of a key"
+        raise InvalidInput("order_by", list(settings.order_by), accepted)
+    _check_keys_table(settings, address)
+
+
+def _check_keys_table(settings: Settings, address: TableAddress) -> None:
+    if address.kind == "sql" and not address.uri.startswith(_SQLITE):
+        accepted = (
+            "a table in Glue, behind REST, of Delta, or in a file of SQLite by its whole path"
+            " (sql:sqlite:////data/catalog.db#…), with upsert_key"
+        )
+        raise InvalidInput("table", settings.table, accepted)
+    location = address.keys.location
+    places = (settings.source.root, settings.destination, settings.state)
+    for place in places if location is not None else ():
+        if location is not None and location.overlaps(place):
+            accepted = f"another table: the one of its keys, {location.uri}, overlaps {place.uri}"
+            raise InvalidInput("table", settings.table, accepted)
 
 
 def _check_delta_destination(settings: Settings, location: S3Uri) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -164,6 +164,47 @@ def globs() -> Reader:
         return tuple(value)
 
     return Reader('a list of globs such as ["*.json.gz"]', read)
+
+
+def names() -> Reader:
+    """A list of different strings, none of them empty; read as tuple."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise ValueError
+        if not all(isinstance(name, str) and name for name in value):
+            raise ValueError
+        if len(set(value)) < len(value):
+            raise ValueError
+        return tuple(value)
+
+    return Reader('a list of names, each once, such as ["day"]', read)
+
+
+def values_by_name() -> Reader:
+    """An object of names, each with a list of different strings; read as tuples by name."""
+
+    def read(value: object) -> dict[str, tuple[str, ...]]:
+        if not isinstance(value, Mapping) or not value:
+            raise ValueError
+        found = {name: tuple(_strings(listed)) for name, listed in value.items() if _named(name)}
+        if len(found) < len(value):
+            raise ValueError
+        return found
+
+    return Reader('an object of columns, each with its values, such as {"op": ["D"]}', read)
+
+
+def _named(name: object) -> bool:
+    return isinstance(name, str) and bool(name)
+
+
+def _strings(listed: object) -> Sequence[str]:
+    if not isinstance(listed, Sequence) or isinstance(listed, str | bytes) or not listed:
+        raise ValueError
+    if not all(isinstance(one, str) for one in listed) or len(set(listed)) < len(listed):
+        raise ValueError
+    return listed
 
 
 def text(longest: int, accepted: str) -> Reader:

@@ -12,6 +12,8 @@ TABLE_ACCEPTED = (
     " delta:s3://bucket/prefix/"
 )
 DELTA = "delta"
+#: What the table of keys is called, behind the name of the table of rows.
+KEYS_SUFFIX = "__keys"
 ICEBERG_CATALOGS = ("glue", "rest", "sql")
 # Names are parts of keys, and of identifiers in every engine.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
@@ -39,6 +41,13 @@ class TableAddress:
             return f"{DELTA}:{self.uri}"
         name = ".".join(self.name)
         return f"{self.kind}:{self.uri}#{name}" if self.uri else f"{self.kind}:{name}"
+
+    @property
+    def keys(self) -> TableAddress:
+        """Of a table whose rows have a key: where the table of its keys is."""
+        if self.kind == DELTA:
+            return TableAddress(DELTA, f"{self.uri.rstrip('/')}{KEYS_SUFFIX}/")
+        return TableAddress(self.kind, self.uri, (*self.name[:-1], self.name[-1] + KEYS_SUFFIX))
 
     @property
     def location(self) -> S3Uri | None:

@@ -7,6 +7,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.uris import parse_location
 from compactor.tables.entries import TableLogState
 from compactor.tables.port import TableState
+from compactor.tables.upserts import UpsertKey, require_same_key
 
 _ANEW = (
     "bring the table back as it was, or compact into another s3_destination_uri with a table of"
@@ -14,15 +15,22 @@ _ANEW = (
 )
 
 
-def require_table(log: TableLogState, table: str) -> None:
+def require_table(log: TableLogState, table: str, key: UpsertKey | None = None) -> None:
     """Make sure that a log is about this table.
 
+    Args:
+        log: what it says.
+        table: as the run's input names it.
+        key: what makes records one row of it; None where they are data files.
+
     Raises:
-        InvalidInput: it is about another one.
+        InvalidInput: it is about another one, or was begun with another key.
     """
     if log.table and log.table != table:
         accepted = f"{log.table}, which has outputs of this destination; or another destination"
         raise InvalidInput("table", table, accepted)
+    if log.last:
+        require_same_key(key, log.upsert, table)
 
 
 def require_known(table: TableState | None, log: TableLogState, address: str) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from compactor.decoding import decoder, require_version
 from compactor.errors import IntegrityError
 from compactor.log.identity import WAY_OUT
+from compactor.tables.upserts import UpsertKey
 
 _T = TypeVar("_T")
 TABLE_VERSION = 1
@@ -52,6 +53,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
         log_id: identity of the state.
         table: the table as the run's input names it; one for the whole log.
         uuid: of that table; likewise.
+        upsert: what makes records one row; likewise. None where they are data files.
         created_at: UNIX seconds.
         through: by path, for the partitions with outputs in it.
     """
@@ -66,6 +68,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     outputs: list[NamedOutput]
     through: dict[str, Reached]
+    upsert: UpsertKey | None = None
 
     @property
     def rows(self) -> int:
@@ -92,6 +95,7 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     uncounted: int
     through: dict[str, Reached]
+    upsert: UpsertKey | None = None
 
 
 class PublishedMark(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +153,7 @@ class TableLogState:
         checkpoint: what the newest checkpoint covers.
         published: the highest number that the table was seen with.
         table, uuid: the one table it is about; empty before the first entry.
+        upsert: what makes records one row of it; None where they are data files.
         entry_ids: of the entries after the checkpoint.
         through: by path, how far the partition's commit log has been gone through.
         numbers: of the outputs in entries after the checkpoint, by path and sequence.
@@ -160,6 +165,7 @@ class TableLogState:
     published: int = 0
     table: str = ""
     uuid: str = ""
+    upsert: UpsertKey | None = None
     entry_ids: dict[int, str] = field(default_factory=dict)
     through: dict[str, Reached] = field(default_factory=dict)
     entries: dict[int, TableEntry] = field(default_factory=dict)
@@ -171,6 +177,7 @@ class TableLogState:
         """Begin with what a checkpoint sums up."""
         self.last = self.checkpoint = self.published = checkpoint.number
         self.table, self.uuid = checkpoint.table, checkpoint.uuid
+        self.upsert = checkpoint.upsert
         self.entry_ids[checkpoint.number] = checkpoint.entry_id
         self.through = dict(checkpoint.through)
         self.outputs, self.rows = checkpoint.outputs, checkpoint.rows
@@ -187,7 +194,12 @@ class TableLogState:
                 f"{where} is about the table {entry.table} ({entry.uuid}), those before it about"
                 f" {self.table} ({self.uuid}): it was put there by hand; {WAY_OUT}"
             )
-        self.table, self.uuid = entry.table, entry.uuid
+        if self.last and entry.upsert != self.upsert:
+            raise IntegrityError(
+                f"{where} has another upsert key than those before it: it was put there by hand;"
+                f" {WAY_OUT}"
+            )
+        self.table, self.uuid, self.upsert = entry.table, entry.uuid, entry.upsert
         self.last = entry.number
         self.entry_ids[entry.number] = entry.entry_id
         self.entries[entry.number] = entry
@@ -232,6 +244,7 @@ class TableLogState:
             rows=self.rows,
             uncounted=self.uncounted,
             through=self.through,
+            upsert=self.upsert,
         )
 
 

@@ -27,6 +27,7 @@ from compactor.tables.entries import (
     encode,
     missing_numbers,
 )
+from compactor.tables.upserts import UpsertKey
 
 _NAME = re.compile(r"(\d{20})\.(?:(witness)\.|(published)\.|(checkpoint)\.)?json")
 _JSON = "application/json"
@@ -66,6 +67,7 @@ class Draft:
     now: float
     outputs: Sequence[NamedOutput]
     through: Mapping[str, Reached]
+    upsert: UpsertKey | None = None
 
 
 class TableLog:
@@ -127,6 +129,7 @@ class TableLog:
             created_at=draft.now,
             outputs=list(draft.outputs),
             through=dict(draft.through),
+            upsert=draft.upsert,
         )
         bucket, key = layout.table_entry_key(self._settings, entry.number)
         try:

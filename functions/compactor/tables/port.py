@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ class TableState:
         fault: why ``last`` cannot be true, in one line: the commit that said so is no longer part
             of the table. Empty when nothing contradicts it.
         handle: the catalog's own: what an append is conditional on.
+        properties: of the table, where the catalog tells them.
     """
 
     uuid: str
@@ -46,6 +47,7 @@ class TableState:
     rows: int | None = None
     fault: str = ""
     handle: object = field(default=None, compare=False, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 class TableCatalog(Protocol):

@@ -18,6 +18,7 @@ from compactor.tables.checks import require_known
 from compactor.tables.entries import TableLogState
 from compactor.tables.log import TableLog, table_log_there
 from compactor.tables.port import TableCatalog, TableState
+from compactor.tables.upserts import UpsertKey
 
 #: Opens the table that these settings name.
 OpenCatalog = Callable[[Settings, ObjectStore], TableCatalog]
@@ -49,6 +50,10 @@ class TableProof:
         Raises:
             IntegrityError: it has fewer, or nobody knows.
         """
+        if self.log.upsert is not None:
+            raise IntegrityError(
+                f"{self.address} has one row of each key, and so no count that proves records"
+            )
         rows = self.table.rows if self.table is not None else None
         if self.log.uncounted:
             raise IntegrityError(
@@ -85,12 +90,24 @@ def look_at_table(
         raise IntegrityError(f"{settings.s3_state_uri} has a table log, and no identity")
     log = TableLog(store, settings, identity.log_id)
     state = log.load()
-    catalog = open_catalog(replace(settings, table=state.table), store)
+    catalog = open_catalog(_as_begun(settings, state), store)
     table = catalog.load(identity.log_id)
     if table is not None and table.last > state.last:
         log.refresh(state)
     require_known(table, state, catalog.address)
     return TableProof(catalog.address, state, table)
+
+
+def _as_begun(settings: Settings, log: TableLogState) -> Settings:
+    """The settings, with the table that the log is about."""
+    key = log.upsert or UpsertKey(())
+    return replace(
+        settings,
+        table=log.table,
+        upsert_key=key.columns,
+        order_by=key.order_by,
+        delete_when=dict(key.delete_when) or None,
+    )
 
 
 def is_given(settings: Settings, store: ObjectStore, path: str, sequence: int) -> bool:

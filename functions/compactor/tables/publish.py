@@ -26,6 +26,7 @@ from compactor.tables.leftover import Leftover, leftovers
 from compactor.tables.log import Draft, TableLog
 from compactor.tables.port import TableCatalog, TableFile, TableState
 from compactor.tables.receipts import TableReceipt, write_receipt
+from compactor.tables.upserts import UpsertCounts, key_of
 
 # Each lost try brings a commit of another writer.
 _MOST_TRIES = 60
@@ -49,6 +50,7 @@ class Publishing:
         entry_outputs: so many outputs are named in one entry at most.
         commit_outputs: about so many come into the table with one commit.
         pause: waits up to so many seconds before the next try.
+        counts: what the catalog adds to as it merges records; None where it merges none.
     """
 
     settings: Settings
@@ -61,6 +63,7 @@ class Publishing:
     entry_outputs: int = 500
     commit_outputs: int = 2_000
     pause: Callable[[float], None] = field(default=_pause)
+    counts: UpsertCounts | None = None
 
 
 class _TimeIsUp(Exception):
@@ -87,6 +90,9 @@ def record_publish(work: Publishing, earlier: TableReceipt | None = None) -> Tab
         receipt.error, receipt.cause = type(error).__name__, str(error)
         raise
     finally:
+        if work.counts is not None:
+            receipt.upserts = receipt.upserts or UpsertCounts()
+            receipt.upserts.add(work.counts)
         write_receipt(receipt, work.settings, work.run_id, work.store)
     return receipt
 
@@ -101,7 +107,7 @@ def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -
     """
     identity = read_identity(settings, store)
     state = TableLog(store, settings, identity.log_id).load() if identity else TableLogState()
-    require_table(state, catalog.address)
+    require_table(state, catalog.address, key_of(settings))
     table = catalog.load(identity.log_id if identity is not None else "")
     if table is None:
         _require_wanted(settings, catalog)
@@ -153,10 +159,11 @@ class _Publisher:
         self._log_id = log_id
         self._log = TableLog(work.store, work.settings, log_id)
         self._state = TableLogState()
+        self._key = key_of(work.settings)
 
     def publish(self) -> None:
         self._state = self._log.load()
-        require_table(self._state, self._work.catalog.address)
+        require_table(self._state, self._work.catalog.address, self._key)
         table = self._look()
         if table is not None:
             table = self._bring_in(table)
@@ -242,6 +249,7 @@ class _Publisher:
             now=work.clock.now(),
             outputs=outputs,
             through=through,
+            upsert=self._key,
         )
 
     def _bring_in(self, table: TableState) -> TableState:

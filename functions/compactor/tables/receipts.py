@@ -9,6 +9,7 @@ from compactor.decoding import decoder, numbered, require_version
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+from compactor.tables.upserts import UpsertCounts
 
 RECEIPT_VERSION = 1
 
@@ -25,6 +26,7 @@ class TableReceipt(msgspec.Struct, kw_only=True):
         conflicts: commits of others that came first.
         last: up to which entry of the table log the table has everything.
         at: version of the table then.
+        upserts: what became of the records, where rows have a key; else None.
         faults: a line for each partition of which something is left.
         error, cause: class name and text of what ended a failed call.
     """
@@ -39,6 +41,7 @@ class TableReceipt(msgspec.Struct, kw_only=True):
     last: int = 0
     at: str = ""
     seconds: float = 0.0
+    upserts: UpsertCounts | None = None
     faults: list[str] = msgspec.field(default_factory=list)
     error: str = ""
     cause: str = ""
@@ -55,6 +58,9 @@ class TableReceipt(msgspec.Struct, kw_only=True):
     def line(self) -> str:
         """What was done, for a person."""
         at = f", {self.at}" if self.at else ""
+        if self.upserts is not None:
+            records = f"{self.upserts.records:,} records in {self.table}"
+            return f"table: {self.outputs:,} outputs, {records}: {self.upserts.line}{at}"
         return f"table: {self.outputs:,} outputs, {self.rows:,} rows in {self.table}{at}"
 
 

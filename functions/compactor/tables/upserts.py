@@ -13,10 +13,12 @@ may lag behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.settings.settings import Settings
 
 #: Columns of an output beside those of its records: where a record comes from.
 SOURCE_KEY, POSITION = "__source_key", "__position"
@@ -24,8 +26,8 @@ SOURCE_KEY, POSITION = "__source_key", "__position"
 DELETED, ENTRY = "__deleted", "__entry"
 #: What the names of columns begin with that nobody but the merges sees.
 OWN = "__upsert_"
-#: What the table of keys is called, behind the name of the table of rows.
-KEYS_SUFFIX = "__keys"
+#: Property of the table of keys: the uuid of the table that it belongs to.
+KEYS_OF = "s3-compactor.keys-of"
 _ORDER = "__order_"
 
 
@@ -36,13 +38,23 @@ class UpsertKey:
     Attributes:
         columns: a row's key. Null is a value like others.
         order_by: the later record has the greater values; null is the smallest of all.
-        delete_when: a condition on the columns, in Spark's SQL, that says that a record deletes
-            its key; empty where none does.
+        delete_when: a record deletes its key when one of these columns has, as text, one of its
+            values.
     """
 
     columns: tuple[str, ...]
     order_by: tuple[str, ...] = ()
-    delete_when: str = ""
+    delete_when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The same as a run's input has it."""
+        deletes = {name: list(values) for name, values in self.delete_when.items()}
+        return {
+            "upsert_key": list(self.columns),
+            "order_by": list(self.order_by),
+            "delete_when": deletes or None,
+        }
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -59,10 +71,46 @@ class UpsertKey:
         taken = {name.lower() for name in (*self.order, DELETED, ENTRY)}
         return [name for name in columns if name.lower() in taken or name.lower().startswith(OWN)]
 
-    def missing(self, columns: Sequence[str]) -> list[str]:
-        """What upserts ask of an output's columns and these have not."""
-        wanted = (*self.columns, *self.order_by, SOURCE_KEY, POSITION)
-        return [name for name in dict.fromkeys(wanted) if name not in columns]
+    def missing(self, columns: Sequence[str], table: Sequence[str] = ()) -> list[str]:
+        """What upserts ask of an output's columns and these have not.
+
+        Args:
+            columns: of the output.
+            table: of the table; what it has may be absent from an output, and is null there.
+        """
+        needed = (*self.columns, *self.order_by, SOURCE_KEY, POSITION)
+        found = [name for name in dict.fromkeys(needed) if name not in columns]
+        known = {*columns, *table, *found}
+        return [*found, *(name for name in self.delete_when if name not in known)]
+
+
+def key_of(settings: Settings) -> UpsertKey | None:
+    """The key of a run's table; None where its rows have none."""
+    if not settings.upsert_key:
+        return None
+    return UpsertKey(settings.upsert_key, settings.order_by, dict(settings.delete_when or {}))
+
+
+def require_same_key(key: UpsertKey | None, known: UpsertKey | None, table: str) -> None:
+    """Make sure that a table goes on with the key that it was begun with.
+
+    Args:
+        key: that of the run; None where it has none.
+        known: that of the entries before.
+        table: as the run's input names it.
+
+    Raises:
+        InvalidInput: it is another one; names the first field that differs.
+    """
+    nothing = UpsertKey(())
+    mine, its = (key or nothing).fields, (known or nothing).fields
+    for name, value in mine.items():
+        if value != its[name]:
+            accepted = (
+                f"{json.dumps(its[name], ensure_ascii=False)}, which {table} was begun with; or"
+                " another s3_destination_uri with a table of its own"
+            )
+            raise InvalidInput(name, value, accepted)
 
 
 @dataclass(slots=True)
@@ -85,13 +133,24 @@ class UpsertCounts:
     superseded: int = 0
     stale: int = 0
 
+    @property
+    def accounted(self) -> int:
+        """Records of which it is known what became of them."""
+        return self.inserted + self.updated + self.deleted + self.superseded + self.stale
+
+    @property
+    def line(self) -> str:
+        """What became of them, for a person."""
+        named = ("inserted", "updated", "deleted", "superseded", "stale")
+        return ", ".join(f"{getattr(self, name):,} {name}" for name in named)
+
     def add(self, other: UpsertCounts) -> None:
         """Add another's numbers.
 
         Raises:
             IntegrityError: not every record became one of the five.
         """
-        became = other.inserted + other.updated + other.deleted + other.superseded + other.stale
+        became = other.accounted
         if became != other.records:
             raise IntegrityError(f"of {other.records:,} records {became:,} are accounted for")
         for one in fields(self):

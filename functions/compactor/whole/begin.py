@@ -31,6 +31,7 @@ from compactor.probe.probe import ensure_asked
 from compactor.registry.streams import identity_of
 from compactor.runs.earlier import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import CleanUpMode, Settings
+from compactor.tables.merged import is_behind
 
 _Store = TypeVar("_Store", bound=ObjectStore)
 
@@ -41,11 +42,13 @@ class Begun(Generic[_Store]):
 
     Attributes:
         found: in numbers alone where several invocations found it.
+        spark: there is something for the Spark job: partitions, or what its table lacks.
     """
 
     found: Discovery | Joined
     lists: WorkLists
     store: _Store
+    spark: bool = False
 
     def in_full(self) -> Discovery:
         """What was found, read from the lists where it has to be."""
@@ -111,7 +114,10 @@ def begin(
         lists = write_rest(found, settings, run_id, store, warnings)
     else:
         lists = write_work(found, settings, run_id, store, warnings)
-    return Begun(found, lists, store)
+    spark = bool(lists.oversized_count) or (
+        bool(settings.upsert_key) and is_behind(settings, store)
+    )
+    return Begun(found, lists, store, spark)
 
 
 def count_on(ask: Ask, stretch: int) -> bool:

@@ -33,9 +33,10 @@ from compactor.report.report import SPARK_ERROR_NAME, Known, RunIdentity, RunRep
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
+from compactor.tables.merged import look_at_merge
 from compactor.tables.proof import OpenCatalog
 from compactor.tables.publish import Publishing, check_table, record_publish
-from compactor.tables.receipts import read_receipt
+from compactor.tables.receipts import TableReceipt, read_receipt
 from compactor.whole.again import LOST, RETRIES, STOPPED, Retry, Tries
 from compactor.whole.begin import Begun, begin
 from compactor.whole.orders import DONE, FAILED, MORE, Answer, Order, Task
@@ -159,7 +160,7 @@ class _Whole:
         wanted = found.oversized if self._given.settings.spark_engine != "none" else ()
         self._given.observer.discovered(found)
         self._tally.set(partitions_total=len(found.items) + len(wanted))
-        with self._spark_beside(wanted) as spark:
+        with self._spark_beside() as spark:
             self._compact(found.items)
             spark_failure = self._spark_ended(spark, wanted) if spark else ""
         table_failure = clean_up_failure = ""
@@ -219,16 +220,8 @@ class _Whole:
         tries = Tries(given.retries)
         while True:
             try:
-                work = Publishing(
-                    settings=given.settings,
-                    store=store,
-                    catalog=given.open_catalog(given.settings, store),
-                    clock=given.clock,
-                    deadline=given.deadline,
-                    run_id=given.run_id,
-                )
-                before = read_receipt(given.settings, given.run_id, store)
-                given.observer.published(record_publish(work, before))
+                receipt = self._published(store)
+                given.observer.published(receipt)
             except Exception as error:
                 # Compaction stands, the report tells, and the next run brings in what is left.
                 longest = tries.longest_wait(type(error).__name__)
@@ -237,7 +230,22 @@ class _Whole:
                     return f"{type(error).__name__}: {error}"
                 given.pause(self._stopped, longest)
             else:
-                return ""
+                return f"{receipt.error}: {receipt.cause}" if receipt.error else ""
+
+    def _published(self, store: ObjectStore) -> TableReceipt:
+        given = self._given
+        catalog = given.open_catalog(given.settings, store)
+        if given.settings.upsert_key:
+            return look_at_merge(given.settings, store, catalog, given.run_id)
+        work = Publishing(
+            settings=given.settings,
+            store=store,
+            catalog=catalog,
+            clock=given.clock,
+            deadline=given.deadline,
+            run_id=given.run_id,
+        )
+        return record_publish(work, read_receipt(given.settings, given.run_id, store))
 
     def _clean_up(self) -> str:
         """Delete what is past retention, wherever it lies; returns what ended this early."""
@@ -336,9 +344,10 @@ class _Whole:
                 self._given.observer.answered(order, answer)
 
     @contextmanager
-    def _spark_beside(self, wanted: Sequence[WorkItem]) -> Iterator[Future[str] | None]:
+    def _spark_beside(self) -> Iterator[Future[str] | None]:
         """The Spark job under way, if there is anything for it; its result is why it failed."""
         spark = self._given.spark
+        wanted = self._begun.spark and self._given.settings.spark_engine != "none"
         if not wanted or spark is None:
             yield None
             return

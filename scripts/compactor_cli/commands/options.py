@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -99,15 +100,15 @@ def _help(text: str) -> str:
 
 
 def _value(spec: FieldSpec, text: str) -> object:
-    """An option's text as the field wants it: as text, else as a number.
+    """An option's text as the field wants it: as text, else as a number, else as JSON.
 
     Raises:
-        InvalidInput: neither is accepted.
+        InvalidInput: none of them is accepted.
     """
     try:
         spec.parse(text)
     except InvalidInput as error:
-        for kind in _NUMBERS:
+        for kind in _KINDS:
             try:
                 value = kind(text)
                 spec.parse(value)
@@ -118,4 +119,4 @@ def _value(spec: FieldSpec, text: str) -> object:
     return text
 
 
-_NUMBERS: tuple[Callable[[str], object], ...] = (int, float)
+_KINDS: tuple[Callable[[str], object], ...] = (int, float, json.loads)

@@ -26,6 +26,7 @@ from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT
 from compactor_cli.console import progress
 from compactor_cli.local.engine import run_workflow
 from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
+from compactor_cli.local.spark_jars import packages_environment
 from compactor_cli.runs import message_of, new_run_id
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text, run_here
@@ -135,7 +136,7 @@ def execute(
                 workers=machine.workers,
                 endpoint_url=machine.endpoint_url,
                 on_progress=show,
-                options=EngineOptions(log=machine.log),
+                options=EngineOptions(environment=packages_environment(settings), log=machine.log),
             )
     return EndedRun(run_id, result, _summary(run_id, result, settings, store))
 

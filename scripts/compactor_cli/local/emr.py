@@ -20,6 +20,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from compactor.errors import InvalidInput
 from compactor_cli.local.bridges import BridgeError
 from compactor_cli.local.child import Child
 from compactor_cli.local.spark_job import END_SECONDS, follow
@@ -159,8 +160,8 @@ def _run_job(
     """
     try:
         spark = find_spark()
-        command = local_command(arguments, spark)
-    except (SparkMissing, ValueError) as error:
+        command = local_command(arguments, spark, os.environ)
+    except (SparkMissing, InvalidInput, ValueError) as error:
         raise BridgeError("States.TaskFailed", json.dumps(failure(str(error)))) from error
     job = Child("compactor_cli.local.spark_process")
     try:

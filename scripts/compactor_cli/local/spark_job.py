@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
+from compactor.errors import InvalidInput
 from compactor_cli.installed import spark_script
 from compactor_cli.local.child import Child
 from compactor_cli.local.spark_submit import (
@@ -67,7 +68,8 @@ class LocalSpark:
         """Run the job to its end; returns why it failed, empty when it did not."""
         try:
             spark = find_spark()
-        except SparkMissing as error:
+            command = local_command(job_arguments(run_id, run_uri), spark, self._environment)
+        except (SparkMissing, InvalidInput) as error:
             return str(error)
         job = self._begin()
         if job is None:
@@ -75,7 +77,7 @@ class LocalSpark:
         try:
             job.send(
                 {
-                    "command": local_command(job_arguments(run_id, run_uri), spark),
+                    "command": command,
                     "environment": local_environment(self._environment, spark),
                 }
             )

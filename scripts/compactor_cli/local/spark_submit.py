@@ -16,10 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from compactor_cli.extras import install
 from compactor_cli.installed import import_roots, spark_script
 from compactor_cli.local.child import python_environment
+from compactor_cli.local.spark_jars import jar_settings
 
 MASTER_VARIABLE = "COMPACTOR_SPARK_MASTER"
 # Spark 4 runs on no earlier one; from 23 on Java refuses what Hadoop asks of it.
@@ -39,6 +41,7 @@ _LOCAL_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _WHAT_TO_INSTALL = (
     f"install pyspark ({install('spark')}) and Java 17 or 21; with spark_engine"
     ' "none" oversized partitions are left'
@@ -114,22 +117,27 @@ def _java_version(java: Path) -> int:
     return int(match[1])
 
 
-def local_command(arguments: Sequence[str], spark: SparkHere) -> list[str]:
+def local_command(
+    arguments: Sequence[str], spark: SparkHere, environment: Mapping[str, str] = _NOTHING
+) -> list[str]:
     """What to run for the arguments of a step.
 
     Args:
         arguments: as command-runner.jar takes them: ``spark-submit``, its options, the script,
             the script's arguments.
         spark: what runs it.
+        environment: of the job.
 
     Raises:
         ValueError: the arguments are not those of spark-submit.
+        InvalidInput: the archives that the job needs are not where the environment says.
     """
     options, script, rest = _split(arguments)
     kept = [part for name, value in options if _kept(name, value) for part in (name, value) if part]
     command = [str(spark.spark_submit), "--master", _master(), *kept]
     for name, value in {
         **_LOCAL_CONF,
+        **jar_settings(environment),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(import_roots()),
     }.items():
         command += ["--conf", f"{name}={value}"]

@@ -17,8 +17,9 @@ from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.pin import given_schema
 from compactor_spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader, delimiter_of
 
-#: What sorts records as their sources have them.
+#: What sorts records as their sources have them; the last is the place in the whole source, from 0.
 ORDER = ("__source", "__block", "__place")
+_IN_BLOCK = "__in_block"
 #: A record's bytes.
 RAW = "__raw"
 #: Why a record is no row; null for one that is.
@@ -180,11 +181,16 @@ def records_of(blocks: DataFrame, kind: Kind) -> DataFrame:
     if kind.kind != JSON:
         header = F.array(*[F.lit(name) for name in kind.header])
         chosen = chosen.where(F.col("header") == header)
-    places = F.posexplode("records").alias(ORDER[2], RAW)
+    places = F.posexplode("records").alias(_IN_BLOCK, RAW)
     exploded = chosen.select(
-        F.col("source").alias(ORDER[0]), F.col("block").alias(ORDER[1]), "faults", places
+        F.col("source").alias(ORDER[0]), F.col("block").alias(ORDER[1]), "first", "faults", places
     )
-    return exploded.withColumn(REASON, F.try_element_at("faults", F.col(ORDER[2]))).drop("faults")
+    return exploded.select(
+        *ORDER[:2],
+        (F.col("first") + F.col(_IN_BLOCK)).alias(ORDER[2]),
+        RAW,
+        F.try_element_at("faults", F.col(_IN_BLOCK)).alias(REASON),
+    )
 
 
 def texts_of(blocks: DataFrame, kind: Kind) -> DataFrame:

@@ -22,6 +22,7 @@ from compactor_spark.columnar.blocks import (
 )
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.infer import columns_of, json_fields
+from compactor_spark.columnar.origins import with_origins
 from compactor_spark.columnar.output import Rows, stage_rows, store_output
 from compactor_spark.columnar.parse import DATA, parse
 from compactor_spark.columnar.pin import known_schema, pinned_schema
@@ -85,4 +86,7 @@ def _rows(
     if rejects is not None and rejects.records == counted:
         raise refuse_all(rejects, context)
     fitting = parsed.where(F.col(REASON).isNull()).select(*ORDER, f"{DATA}.*")
-    return Rows(fitting, schema, ORDER, counted, rejects)
+    rows = Rows(fitting, schema, ORDER, counted, rejects)
+    if not context.settings.upsert_key:
+        return rows
+    return with_origins(session, rows, {n: one.key for n, one in enumerate(group.sources)})

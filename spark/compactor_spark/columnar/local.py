@@ -74,7 +74,7 @@ class LocalWorkspace:
         directory = self._root / f"schema-{footer.schema_digest}"
         directory.mkdir(exist_ok=True)
         path.rename(directory / path.name)
-        staged.add(body.source, footer, directory.as_uri())
+        staged.add(body.source, footer, directory.as_uri(), path.name)
 
 
 def _pieces(body: SourceBody) -> Iterator[bytes]:

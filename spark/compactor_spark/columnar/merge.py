@@ -17,6 +17,7 @@ from compactor.log.slices import SliceFacts
 from compactor.model import ObjectGroup, SourceObject
 from compactor.outputs.pending import PendingOutput
 from compactor_spark.columnar.context import USUAL_CODEC, ColumnarContext
+from compactor_spark.columnar.origins import as_spark_names, with_origins
 from compactor_spark.columnar.output import Rows, stage_rows, store_output
 from compactor_spark.columnar.schema import (
     SUPERSET_ACCEPTED,
@@ -49,7 +50,7 @@ def merge(
     if not staged.footers:
         return PendingOutput(group=group, output=None, rows=(), quarantined=quarantined)
     try:
-        rows = _rows(session, staged, workspace.order)
+        rows = _rows(session, staged, workspace.order, keyed=bool(context.settings.upsert_key))
         codec = context.codec(_commonest_codec(staged))
         columnar = stage_rows(session, rows, workspace, codec)
     except Exception:
@@ -70,17 +71,20 @@ def _commonest_codec(staged: StagedSources) -> str:
     return max(sorted(found), key=found.__getitem__) if found else USUAL_CODEC
 
 
-def _rows(session: SparkSession, staged: StagedSources, order: str) -> Rows:
+def _rows(session: SparkSession, staged: StagedSources, order: str, *, keyed: bool) -> Rows:
     schemas = {
         digest: _schema(session, paths[0], staged.examples[digest])
         for digest, paths in staged.paths.items()
     }
     superset = _superset(schemas, staged)
     frames = [
-        _frame(session.read.schema(schemas[digest]).parquet(*paths), superset, order)
+        _frame(session.read.schema(schemas[digest]).parquet(*paths), superset, order, keyed=keyed)
         for digest, paths in staged.paths.items()
     ]
-    return Rows(reduce(DataFrame.union, frames), superset, _ORDER, staged.rows)
+    rows = Rows(reduce(DataFrame.union, frames), superset, _ORDER, staged.rows)
+    if not keyed:
+        return rows
+    return with_origins(session, rows, as_spark_names(session, staged.keys))
 
 
 def _schema(session: SparkSession, path: str, source: SourceObject) -> StructType:
@@ -125,7 +129,7 @@ def _refusal(clash: SchemaClash, one: str, two: str) -> InvalidInput:
     return InvalidInput(f"column {clash.column}", found, SUPERSET_ACCEPTED)
 
 
-def _frame(frame: DataFrame, superset: StructType, order: str) -> DataFrame:
+def _frame(frame: DataFrame, superset: StructType, order: str, *, keyed: bool) -> DataFrame:
     """One schema's rows as rows of the superset, with what sorts them."""
     found = {field.name: field.dataType for field in frame.schema.fields}
     columns = [
@@ -140,6 +144,6 @@ def _frame(frame: DataFrame, superset: StructType, order: str) -> DataFrame:
         F.col(f"_metadata.{order}"),
         F.col("_metadata.file_block_start"),
         # Rows of one block are read one after the other, by one task.
-        F.monotonically_increasing_id(),
+        F.col("_metadata.row_index") if keyed else F.monotonically_increasing_id(),
     )
     return frame.select(*columns, *(p.alias(n) for p, n in zip(places, _ORDER, strict=True)))

@@ -56,7 +56,8 @@ class NativeWorkspace:
                     reason = QuarantineReason(footer.reason)
                     staged.quarantined.append(Quarantined(source, reason, footer.detail))
                 else:
-                    staged.add(source, footer, self._readable(number, source))
+                    path = self._readable(number, source)
+                    staged.add(source, footer, path, path)
         return staged
 
     def check(self, group: ObjectGroup) -> None:

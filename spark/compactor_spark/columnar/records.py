@@ -62,6 +62,7 @@ class Block(NamedTuple):
         evidence: mask of the columns that speak for the header; None for what needs no
             confirmation.
         again: the header stands among the records, too.
+        first: how many records of the source come before those of this block.
     """
 
     source: int
@@ -75,13 +76,14 @@ class Block(NamedTuple):
     detail: str = ""
     evidence: int | None = None
     again: bool = False
+    first: int = 0
 
 
 #: Spark's types of :class:`Block`.
 BLOCK_SCHEMA = (
     "source INT, block INT, kind STRING, header ARRAY<STRING>, records ARRAY<BINARY>,"
     " faults MAP<INT, STRING>, error STRING, reason STRING, detail STRING, evidence BIGINT,"
-    " again BOOLEAN"
+    " again BOOLEAN, first BIGINT"
 )
 
 
@@ -217,7 +219,7 @@ def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[B
     held: list[bytes] = []
     faults: dict[int, str] = {}
     again = False
-    block = size = 0
+    block = size = first = 0
     for record in records:
         if fault := check(record):
             faults[len(held)] = fault
@@ -225,11 +227,14 @@ def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[B
         held.append(record)
         size += len(record)
         if size >= BLOCK_BYTES:
-            yield shape._replace(block=block, records=held, faults=faults, again=again)
+            done = shape._replace(block=block, records=held, faults=faults, again=again)
+            yield done._replace(first=first)
+            first += len(held)
             held, faults, size = [], {}, 0
             block += 1
     if held or not block:
-        yield shape._replace(block=block, records=held, faults=faults, again=again)
+        done = shape._replace(block=block, records=held, faults=faults, again=again)
+        yield done._replace(first=first)
 
 
 def _records(content: plain.PlainContent, found: Detected, settings: Settings) -> Iterator[bytes]:

@@ -35,16 +35,26 @@ class StagedSources:
         footers: of each readable source, in key order.
         paths: what to read for the sources of one schema, by the schema's digest.
         examples: one source of each schema.
+        keys: of the sources, by what ``Workspace.order`` says of their rows.
         quarantined: sources that are no whole Parquet object.
     """
 
     footers: list[tuple[SourceObject, ParquetFooter]] = field(default_factory=list)
     paths: dict[str, list[str]] = field(default_factory=dict)
     examples: dict[str, SourceObject] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
     quarantined: list[Quarantined] = field(default_factory=list)
 
-    def add(self, source: SourceObject, footer: ParquetFooter, path: str) -> None:
-        """One more readable source; the path may be one that several share."""
+    def add(self, source: SourceObject, footer: ParquetFooter, path: str, name: str) -> None:
+        """One more readable source.
+
+        Args:
+            source: that is readable.
+            footer: of it.
+            path: what to read; it may be one that several share.
+            name: what ``Workspace.order`` says of its rows.
+        """
+        self.keys[name] = source.key
         self.footers.append((source, footer))
         self.examples.setdefault(footer.schema_digest, source)
         paths = self.paths.setdefault(footer.schema_digest, [])

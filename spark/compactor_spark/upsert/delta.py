@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import TableConflict
+from compactor.settings.tables import KEYS_SUFFIX
 from compactor.tables.history import Restored, restored_before
-from compactor.tables.upserts import KEYS_SUFFIX, quoted
+from compactor.tables.upserts import quoted
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 
@@ -75,12 +76,18 @@ class DeltaTables:
 
     def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
         """See the protocol."""
-        said = ", ".join(f"{_text(one)} = {_text(value)}" for one, value in properties.items())
-        also = f" TBLPROPERTIES ({said})" if said else ""
         try:
-            self.session.sql(f"CREATE TABLE {_sql(name)} ({columns_of(schema)}) USING delta{also}")
-        except PySparkException as error:
-            if "ALREADY_EXISTS" in (error.getCondition() or ""):
+            if properties:
+                said = [f"{_text(one)} = {_text(value)}" for one, value in properties.items()]
+                columns, also = columns_of(schema), f"TBLPROPERTIES ({', '.join(said)})"
+                self.session.sql(f"CREATE TABLE {_sql(name)} ({columns}) USING delta {also}")
+            else:
+                # The statement would take a place for a table where outputs lie below it.
+                nothing = self.session.createDataFrame([], schema)
+                nothing.write.format("delta").mode("error").save(name)
+        except (Py4JJavaError, PySparkException) as error:
+            condition = error.getCondition() if isinstance(error, PySparkException) else ""
+            if "EXISTS" in (condition or "") or _is_conflict(error):
                 raise TableConflict(f"{name} is there already") from error
             raise
 
@@ -94,8 +101,7 @@ class DeltaTables:
             with self._transaction(token):
                 self.session.sql(statement(_sql(name)))
         except (Py4JJavaError, PySparkException) as error:
-            cause = cause_of(error)
-            if "delta" in cause and any(conflict in cause for conflict in _CONFLICTS):
+            if _is_conflict(error):
                 raise TableConflict(f"{name}: {first_line(error)}") from error
             raise
 
@@ -126,6 +132,11 @@ class DeltaTables:
         finally:
             for name in settings:
                 self.session.conf.unset(name)
+
+
+def _is_conflict(error: Exception) -> bool:
+    cause = cause_of(error)
+    return "delta" in cause and any(conflict in cause for conflict in _CONFLICTS)
 
 
 def _of_scala(found: Any) -> dict[str, str]:

@@ -21,8 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, TableConflict, TransientStoreError
+from compactor.settings.tables import KEYS_SUFFIX
 from compactor.tables.history import Snapshot, rolled_back
-from compactor.tables.upserts import KEYS_SUFFIX, quoted
+from compactor.tables.upserts import quoted
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 
@@ -42,9 +43,12 @@ class IcebergTables:
 
     Args:
         session: with the catalog, and Iceberg's extensions.
+        makes_namespaces: that of a new table is made where it is missing, as pyiceberg does in a
+            database.
     """
 
     session: SparkSession
+    makes_namespaces: bool = False
 
     def keys_of(self, name: str) -> str:
         """See the protocol."""
@@ -77,6 +81,9 @@ class IcebergTables:
 
     def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
         """See the protocol."""
+        if self.makes_namespaces:
+            namespace = name.rpartition(".")[0]
+            self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {_sql(namespace)}")
         writer = self.session.createDataFrame([], schema).writeTo(_sql(name)).using("iceberg")
         for one, value in properties.items():
             writer = writer.tableProperty(one, value)

@@ -25,6 +25,7 @@ from compactor.tables.port import TableFile, TableState
 from compactor.tables.upserts import (
     DELETED,
     ENTRY,
+    KEYS_OF,
     POSITION,
     SOURCE_KEY,
     UpsertCounts,
@@ -38,7 +39,8 @@ from compactor_spark.upsert import winners
 from compactor_spark.upsert.engines import PREFIX, Engine, Seen, Token
 from compactor_spark.upsert.winners import Outputs, find_outputs
 
-_KEYS_OF, _RANKED_BY = f"{PREFIX}.keys-of", f"{PREFIX}.ranked-by"
+_RANKED_BY = f"{PREFIX}.ranked-by"
+_FIELDS = "upsert_key, order_by and delete_when"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class _Both:
     @property
     def fault(self) -> str:
         keys = self.keys
-        of = "" if keys is None else keys.properties.get(_KEYS_OF, "")
+        of = "" if keys is None else keys.properties.get(KEYS_OF, "")
         last = None if keys is None else keys.last
         between = fault_between(self.rows.last, last, of, self.rows.uuid)
         return between or self.rows.fault or (keys.fault if keys is not None else "")
@@ -118,7 +120,9 @@ class SparkUpserts:
 
     def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
         """See the port."""
-        added = self._added(_both(table), self._checked(self._outputs(files)).schema)
+        both = _both(table)
+        outputs = self._checked(self._outputs(files), both.rows.schema.names)
+        added = self._added(both, outputs.schema)
         if added and not evolve:
             accepted = 'a column of the table, or schema_evolution "add_columns"'
             raise InvalidInput(
@@ -132,7 +136,7 @@ class SparkUpserts:
         both = _both(table)
         if both.fault:
             raise IntegrityError(f"{self._address}: {both.fault}")
-        outputs = self._checked(self._outputs(files))
+        outputs = self._checked(self._outputs(files), both.rows.schema.names)
         both = self._prepared(both, outputs.schema, evolve=evolve)
         assert both.keys is not None  # noqa: S101 - they were made where they were missing
         token = Token(both.log_id, number)
@@ -191,11 +195,11 @@ class SparkUpserts:
         said = None if both.keys is None else both.keys.properties.get(_RANKED_BY)
         if said is not None and said != self._ranked_by:
             accepted = f"{said}, as {self._keys_name} has them; or another table"
-            raise InvalidInput("upsert_key and order_by", self._ranked_by, accepted)
+            raise InvalidInput(_FIELDS, self._ranked_by, accepted)
 
     @property
     def _ranked_by(self) -> str:
-        return json.dumps([self._key.columns, self._key.order_by], ensure_ascii=False)
+        return json.dumps(self._key.fields, ensure_ascii=False, sort_keys=True)
 
     def _prepared(self, both: _Both, given: StructType, *, evolve: bool) -> _Both:
         """With the columns and the table of keys that the merges need."""
@@ -205,7 +209,7 @@ class SparkUpserts:
                 raise InvalidInput("column", added[0].name, "a column of the table")
             self._engine.add_columns(self._name, StructType(added))
         if both.keys is None:
-            properties = {_KEYS_OF: both.rows.uuid, _RANKED_BY: self._ranked_by}
+            properties = {KEYS_OF: both.rows.uuid, _RANKED_BY: self._ranked_by}
             schema = self._of_keys(_with_types_of(given, both.rows.schema))
             self._engine.create(self._keys_name, schema, properties)
         if added or both.keys is None:
@@ -233,22 +237,26 @@ class SparkUpserts:
         rows = None if None in counted else total
         return find_outputs(self._engine.session, self._uris(files), rows)
 
-    def _checked(self, outputs: Outputs) -> Outputs:
+    def _checked(self, outputs: Outputs, table: Sequence[str] = ()) -> Outputs:
         """Outputs that have what upserts need.
+
+        Args:
+            outputs: as their footers tell.
+            table: names of the table's columns.
 
         Raises:
             InvalidInput: names the columns.
         """
         names = outputs.schema.names
-        missing = self._key.missing(names)
+        missing = self._key.missing(names, table)
         if missing:
             accepted = f"columns of the outputs; missing: {', '.join(missing)}"
-            raise InvalidInput("upsert_key and order_by", self._key.columns, accepted)
+            raise InvalidInput(_FIELDS, [one for one in self._key.fields.values() if one], accepted)
         own = self._key.own(names)
         if own:
             raise InvalidInput("column", own[0], "another name: this one is the table of keys'")
-        for name in (*self._key.columns, *self._key.order_by):
-            kind = outputs.schema[name].dataType
+        for name in (*self._key.columns, *self._key.order_by, *self._key.delete_when):
+            kind = outputs.schema[name].dataType if name in names else None
             if isinstance(kind, ArrayType | MapType | StructType):
                 accepted = "a column of numbers, text, times or truth values in a key and its order"
                 raise InvalidInput(f"column {name}", kind.simpleString(), accepted)

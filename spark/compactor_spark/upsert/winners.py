@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.tables.upserts import (
@@ -119,11 +119,7 @@ def _conformed(frame: DataFrame, found: StructType, wanted: StructType) -> DataF
 
 
 def winners(records: DataFrame, key: UpsertKey, number: int) -> DataFrame:
-    """One row for each key: its record of the highest rank, with what ranks it.
-
-    Raises:
-        InvalidInput: ``delete_when`` is no condition on the columns.
-    """
+    """One row for each key: its record of the highest rank, with what ranks it."""
     whole = F.struct(*[F.col(quoted(name)) for name in records.columns])
     by = (*key.order_by, SOURCE_KEY, POSITION, _ARRIVED)
     rank = F.struct(*[F.col(quoted(name)) for name in by])
@@ -139,18 +135,12 @@ def winners(records: DataFrame, key: UpsertKey, number: int) -> DataFrame:
 
 
 def _deletes(rows: DataFrame, key: UpsertKey) -> Column:
-    if not key.delete_when:
-        return F.lit(False)
-    accepted = "a condition on the columns, in Spark's SQL, such as op = 'D'"
-    try:
-        kind = rows.select(F.expr(key.delete_when).alias("found")).schema["found"].dataType
-    except AnalysisException as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidInput("delete_when", key.delete_when, f"{accepted}: {reason}") from error
-    if not isinstance(kind, BooleanType):
-        accepted = f"{accepted}; this is a {kind.simpleString()}"
-        raise InvalidInput("delete_when", key.delete_when, accepted)
-    return F.coalesce(F.expr(key.delete_when), F.lit(False))
+    found = F.lit(False)
+    for name, values in key.delete_when.items():
+        if name in rows.columns:
+            text = F.col(quoted(name)).cast("string")
+            found = found | F.coalesce(text.isin(*values), F.lit(False))
+    return found
 
 
 def decide(found: DataFrame, known: DataFrame, key: UpsertKey) -> DataFrame:

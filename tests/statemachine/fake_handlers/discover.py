@@ -45,5 +45,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "max_concurrency": order.get("max_concurrency", 100),
         "batch_partitions": order.get("batch_partitions", 1),
         "results": {"bucket": bucket, "prefix": f"{run}/results"},
+        "spark": bool(oversized),
         "work": bool(partitions or oversized),
     }

@@ -1,0 +1,69 @@
+"""A table whose rows have a key, as whoever has no Spark sees it: how far it is.
+
+What it has is what both of its tables have, that of rows and that of keys; Spark merges the rows
+first. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from compactor.errors import InvalidInput
+from compactor.tables.port import TableCatalog, TableFile, TableState
+from compactor.tables.upserts import KEYS_OF, fault_between
+
+
+class KeyedCatalog:
+    """Implements :class:`compactor.tables.port.TableCatalog`, but for all that writes.
+
+    Args:
+        rows: the table that people read.
+        keys: the one beside it, with the rank of each key's winner.
+    """
+
+    def __init__(self, rows: TableCatalog, keys: TableCatalog) -> None:
+        self._rows = rows
+        self._keys = keys
+
+    @property
+    def address(self) -> str:
+        """See the port."""
+        return self._rows.address
+
+    def load(self, log_id: str) -> TableState | None:
+        """See the port; a count of rows says nothing of records, and is left out."""
+        # Keys first: whatever is merged between both looks makes them lag behind, which is right.
+        keys = self._keys.load(log_id)
+        rows = self._rows.load(log_id)
+        if rows is None:
+            return None
+        last = None if keys is None else keys.last
+        of = "" if keys is None else keys.properties.get(KEYS_OF, "")
+        fault = fault_between(rows.last, last, of, rows.uuid) or rows.fault
+        return replace(
+            rows,
+            last=last or 0,
+            rows=None,
+            fault=fault or (keys.fault if keys is not None else ""),
+            handle=None,
+        )
+
+    def create(self, files: Sequence[TableFile]) -> None:
+        """Not here."""
+        self._refuse()
+
+    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
+        """Not here."""
+        self._refuse()
+
+    def append(
+        self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
+    ) -> str:
+        """Not here."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        accepted = "a table without upsert_key, or the Spark job of a run, which merges its records"
+        raise InvalidInput("table", self.address, accepted)

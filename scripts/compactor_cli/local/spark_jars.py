@@ -1,0 +1,70 @@
+"""What Spark on this machine needs to write a table itself: archives by their Maven coordinates.
+
+Spark fetches them once, with all that they need, from Maven Central, and keeps them below ~/.ivy2.
+A machine without a way there has them in a directory: ``COMPACTOR_SPARK_JARS``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from compactor.errors import InvalidInput
+from compactor.settings.settings import Settings
+from compactor.settings.tables import DELTA
+
+#: A directory of archives, in place of those that Spark would fetch.
+JARS_VARIABLE = "COMPACTOR_SPARK_JARS"
+#: Coordinates, separated by commas, for the jobs of a run; set by the run itself.
+PACKAGES_VARIABLE = "COMPACTOR_SPARK_PACKAGES"
+
+# The versions of EMR's release (docs/deployment.md), and those that Spark 4.1 was built with.
+_ICEBERG = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
+    "org.apache.iceberg:iceberg-aws-bundle:1.11.0",
+)
+_SQLITE = ("org.xerial:sqlite-jdbc:3.50.3.0",)
+_SDK = "software.amazon.awssdk"
+_DELTA = (
+    "io.delta:delta-spark_4.1_2.13:4.2.0",
+    "org.apache.hadoop:hadoop-aws:3.4.2",
+    f"{_SDK}:s3:2.29.52",
+    f"{_SDK}:s3-transfer-manager:2.29.52",
+    f"{_SDK}:sts:2.29.52",
+    f"{_SDK}:kms:2.29.52",
+)
+# In place of the clients of all services, 641 MB, the four above are fetched.
+_EXCLUDED = f"{_SDK}:bundle"
+
+
+def packages_environment(settings: Settings) -> dict[str, str]:
+    """What tells the jobs of a run which archives they need; empty where Spark's own do."""
+    address = settings.table_address
+    if address is None or not settings.upsert_key:
+        return {}
+    if address.kind == DELTA:
+        return {PACKAGES_VARIABLE: ",".join(_DELTA)}
+    driver = _SQLITE if address.kind == "sql" else ()
+    return {PACKAGES_VARIABLE: ",".join((*_ICEBERG, *driver))}
+
+
+def jar_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings for the archives of a job.
+
+    Args:
+        environment: of the job.
+
+    Raises:
+        InvalidInput: a directory was named that has no archive.
+    """
+    packages = environment.get(PACKAGES_VARIABLE)
+    if not packages:
+        return {}
+    directory = environment.get(JARS_VARIABLE) or os.environ.get(JARS_VARIABLE)
+    if not directory:
+        return {"spark.jars.packages": packages, "spark.jars.excludes": _EXCLUDED}
+    found = sorted(Path(directory).glob("*.jar"))
+    if not found:
+        raise InvalidInput(JARS_VARIABLE, directory, f"a directory with the archives of {packages}")
+    return {"spark.jars": ",".join(str(path.resolve()) for path in found)}

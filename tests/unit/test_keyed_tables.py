@@ -1,0 +1,401 @@
+"""A table whose rows have a key, without Spark: its settings, who merges when, what is proved."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.catalogs.keyed import KeyedCatalog
+from compactor.clock import NoDeadline
+from compactor.errors import IntegrityError, InvalidInput, NotMerged
+from compactor.model import SourceObject
+from compactor.planning.packing import pack
+from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.tables import parse_table
+from compactor.tables.merged import is_behind
+from compactor.tables.port import TableState
+from compactor.tables.publish import Publishing, record_publish
+from compactor.tables.receipts import TableReceipt, read_receipt, write_receipt
+from compactor.tables.upserts import KEYS_OF, UpsertCounts
+from compactor_cli.commands import options, verify
+from compactor_cli.local.spark_jars import (
+    JARS_VARIABLE,
+    PACKAGES_VARIABLE,
+    jar_settings,
+    packages_environment,
+)
+from compactor_handlers import publish_table
+from tests.support.examples import LONG_AGO, settings
+from tests.support.memory_tables import ADDRESS
+from tests.support.table_world import Tables
+from tests.unit.test_handlers import answer_of
+from tests.unit.test_table_proof import check, clean_up, compact_and_expire
+from tests.unit.test_table_runs import TableRun
+
+KEYED: dict[str, Any] = {
+    "table": ADDRESS,
+    "upsert_key": ["id"],
+    "order_by": ["at"],
+    "delete_when": {"op": ["D", "DELETE"]},
+}
+
+# Settings.
+
+
+def test_a_key_reads_back_as_it_was_and_can_be_given_as_json() -> None:
+    made = settings(**KEYED)
+    assert (made.upsert_key, made.order_by) == (("id",), ("at",))
+    assert made.delete_when == {"op": ("D", "DELETE")}
+    assert json.loads(json.dumps(made.to_dict()))["delete_when"] == {"op": ["D", "DELETE"]}
+    assert Settings.from_input(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"upsert_key": ["id"]}, "upsert_key: .* an empty list unless table is given"),
+        ({"table": ADDRESS, "order_by": ["at"]}, "order_by: .* nothing unless upsert_key is given"),
+        ({"table": ADDRESS, "delete_when": {"op": ["D"]}}, "delete_when: .* unless upsert_key"),
+        ({**KEYED, "order_by": ["at", "id"]}, "columns outside upsert_key: id is equal in all"),
+        ({**KEYED, "table_partitioning": ["day"]}, "make the table first"),
+        ({**KEYED, "delete_when": {}}, "an object of columns"),
+        ({**KEYED, "delete_when": {"op": "D"}}, "an object of columns"),
+        ({**KEYED, "delete_when": {"op": []}}, "an object of columns"),
+        ({**KEYED, "delete_when": {"op": ["D", "D"]}}, "an object of columns"),
+        ({**KEYED, "delete_when": {"": ["D"]}}, "an object of columns"),
+        ({**KEYED, "delete_when": "op = 'D'"}, "an object of columns"),
+        ({**KEYED, "upsert_key": ["id", "id"]}, "each once"),
+        ({**KEYED, "table": "sql:postgresql://h/d#lake.people"}, "a file of SQLite by its whole"),
+        (
+            {**KEYED, "table": "sql:sqlite:///c.db#lake.people"},
+            "a file of SQLite by its whole path",
+        ),
+        (
+            {
+                **KEYED,
+                "table": "delta:s3://lake/people/",
+                "s3_destination_uri": "s3://lake/people/_changes/",
+                "s3_source_uri": "s3://lake/people__keys/raw/",
+            },
+            "the one of its keys, s3://lake/people__keys/, overlaps s3://lake/people__keys/raw/",
+        ),
+    ],
+)
+def test_a_setting_that_does_not_fit_a_key_is_told(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        settings(**given)
+
+
+def test_the_keys_lie_beside_the_rows() -> None:
+    assert parse_table("glue:lake.people").keys.text == "glue:lake.people__keys"
+    assert parse_table("rest:https://c/v1#a.b.t").keys.text == "rest:https://c/v1#a.b.t__keys"
+    assert parse_table("delta:s3://lake/people/").keys.text == "delta:s3://lake/people__keys/"
+
+
+def test_an_option_takes_columns_with_their_values_as_json() -> None:
+    parser = argparse.ArgumentParser()
+    options.add_fields(parser)
+    words = ["--upsert-key", "id", "--upsert-key", "part", "--delete-when", '{"op": ["D"]}']
+    found = options.fields_from(parser.parse_args(words))
+    assert found == {"upsert_key": ["id", "part"], "delete_when": {"op": ["D"]}}
+    with pytest.raises(InvalidInput, match="delete_when: 'op = D' is not accepted"):
+        options.fields_from(parser.parse_args(["--delete-when", "op = D"]))
+
+
+def test_rows_that_get_columns_of_their_origin_are_never_copied_as_they_are() -> None:
+    large = SourceObject("source", "logs/a.parquet", "e", 2**31, LONG_AGO)
+    plain = settings(format="parquet", table=ADDRESS)
+    keyed = settings(format="parquet", **KEYED)
+    (copied,), (merged,) = (list(pack([large], one, {})) for one in (plain, keyed))
+    assert (copied.group.copy, merged.group.copy) == (True, False)
+    # Outputs with these columns and without are not each other's, whatever the key is.
+    small = replace(large, size=100)
+    groups = {
+        next(pack([small], one, {})).group.id
+        for one in (plain, keyed, replace(keyed, upsert_key=("other",)))
+    }
+    assert len(groups) == 2
+
+
+# What Spark of this machine needs.
+
+
+def test_spark_is_given_the_archives_of_its_table_or_those_of_a_directory(tmp_path: Path) -> None:
+    assert packages_environment(settings(table=ADDRESS)) == {}
+    assert jar_settings({}) == {}
+    given = packages_environment(settings(**KEYED))
+    found = jar_settings(given)
+    assert "iceberg-spark-runtime" in found["spark.jars.packages"]
+    assert "sqlite" not in found["spark.jars.packages"]
+    here = packages_environment(settings(**{**KEYED, "table": "sql:sqlite:////c.db#lake.people"}))
+    assert "sqlite-jdbc" in jar_settings(here)["spark.jars.packages"]
+    with pytest.raises(InvalidInput, match="a directory with the archives of org"):
+        jar_settings({**given, JARS_VARIABLE: str(tmp_path)})
+    (tmp_path / "a.jar").touch()
+    (tmp_path / "b.jar").touch()
+    found = jar_settings({**given, JARS_VARIABLE: str(tmp_path)})
+    assert found == {"spark.jars": f"{tmp_path}/a.jar,{tmp_path}/b.jar"}
+    place = {"s3_destination_uri": "s3://lake/people/_changes/", "table": "delta:s3://lake/people/"}
+    delta = packages_environment(settings(**{**KEYED, **place}))
+    assert "delta-spark" in delta[PACKAGES_VARIABLE]
+
+
+# The catalog of both tables.
+
+
+@dataclass
+class Told:
+    """A catalog of a table that says this of itself."""
+
+    state: TableState | None
+    address: str = ADDRESS
+
+    def load(self, log_id: str) -> TableState | None:
+        return self.state
+
+
+def said(last: int, *, fault: str = "", keys_of: str = "") -> TableState:
+    properties = {KEYS_OF: keys_of} if keys_of else {}
+    return TableState("uuid", "s3://t/", last, "snapshot 7", 9, fault, properties=properties)
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "last", "fault"),
+    [
+        (said(0), None, 0, ""),
+        (said(3), said(3, keys_of="uuid"), 3, ""),
+        # Rows are merged first: killed then, both have what the keys have.
+        (said(3), said(2, keys_of="uuid"), 2, ""),
+        (said(2), said(3, keys_of="uuid"), 3, "the table was restored"),
+        (said(3), None, 0, "its table of keys is gone"),
+        (said(3), said(3, keys_of="other"), 3, "belongs to another table, other"),
+        (said(3, fault="rolled back"), said(3, keys_of="uuid"), 3, "rolled back"),
+        (said(3), said(3, keys_of="uuid", fault="rolled back"), 3, "rolled back"),
+    ],
+)
+def test_a_table_with_a_key_has_what_both_of_its_tables_have(
+    rows: TableState, keys: TableState | None, last: int, fault: str
+) -> None:
+    found = KeyedCatalog(Told(rows), Told(keys)).load("log")  # type: ignore[arg-type] # they only load
+    assert found is not None
+    assert (found.last, found.rows, found.version) == (last, None, "snapshot 7")
+    assert fault in found.fault
+    assert bool(fault) == bool(found.fault)
+
+
+def test_a_table_with_a_key_is_written_by_spark_alone() -> None:
+    catalog = KeyedCatalog(Told(None), Told(said(1)))  # type: ignore[arg-type] # they only load
+    assert catalog.load("log") is None
+    state = said(0)
+    for write in (
+        lambda: catalog.create([]),
+        lambda: catalog.require_fit(state, [], evolve=True),
+        lambda: catalog.append(state, [], 1, evolve=True),
+    ):
+        with pytest.raises(InvalidInput, match="the Spark job of a run"):
+            write()
+
+
+# Who merges, and when.
+
+
+@dataclass
+class MergingSpark:
+    """A Spark job that brings what is committed into the table, unless it dies before."""
+
+    world: TableRun
+    dies: bool = False
+    runs: list[str] = field(default_factory=list)
+
+    def run(self, run_id: str, run_uri: str, on_line: Any) -> str:
+        self.runs.append(run_id)
+        if self.dies:
+            return "exit status 137"
+        world = self.world
+        counts = UpsertCounts(records=2, inserted=1, stale=1)
+        work = Publishing(
+            world.settings, world.store, world.catalog, world.clock, NoDeadline(), run_id,
+            counts=counts,
+        )  # fmt: skip
+        return "" if record_publish(work).status == "done" else "not done"
+
+    def stop(self) -> None:
+        """Nothing is under way beside the thread that asks."""
+
+
+class KeyedRun(TableRun):
+    """A run whose workers compact and whose Spark merges."""
+
+    def __init__(self, *paths: str, **given: Any) -> None:
+        super().__init__(*paths, **given)
+        self.settings = replace(self.settings, upsert_key=("id",), order_by=("at",))
+        self.spark = MergingSpark(self)
+        self.runs = 0
+
+    def next(self) -> Any:
+        self.runs += 1
+        return self.go(run_id=f"run-{self.runs}", spark=self.spark)
+
+
+def test_spark_is_started_where_the_table_is_behind_and_nowhere_else() -> None:
+    world = KeyedRun("a/", "b/")
+    # This run's own commits come after its discovery; here no partition is Spark's.
+    first = world.next()
+    assert world.spark.runs == []
+    assert first.status == "failed"
+    assert "NotMerged: Spark has not merged all that is committed" in first.cause
+    second = world.next()
+    assert world.spark.runs == ["run-2"]
+    assert (second.status, second.table.outputs) == ("succeeded", 2)
+    assert "4 records" not in str(second)
+    assert "2 records in glue:lake.events: 1 inserted, 0 updated, 0 deleted, 0 superseded," in str(
+        second
+    )
+    third = world.next()
+    assert world.spark.runs == ["run-2"]
+    assert (third.status, third.table.last, third.table.outputs) == ("succeeded", 1, 0)
+    assert len(world.table.snapshots) == 1
+
+
+def test_a_job_that_dies_before_it_merges_fails_the_run_and_the_next_one_merges() -> None:
+    world = KeyedRun("a/", clean_up="delete", retention_days=0)
+    world.next()
+    world.spark.dies = True
+    found = world.next()
+    assert found.status == "failed"
+    assert "exit status 137" in found.cause
+    assert found.clean_up.deleted == 0
+    assert len(world.store.contents("source")) == 2
+    world.spark.dies = False
+    world.settings = replace(world.settings, clean_up=CleanUpMode.KEEP)
+    found = world.next()
+    assert (found.status, found.table.outputs) == ("succeeded", 1)
+
+
+def test_a_table_is_behind_while_something_is_committed_that_it_was_not_seen_with() -> None:
+    tables = Tables("iceberg")
+    assert not is_behind(tables.world.settings, tables.store)
+    tables.compact("a.json")
+    assert is_behind(tables.world.settings, tables.store)
+
+    def nobody(name: str, request: Any) -> Any:
+        if name == "table_commit":
+            raise IntegrityError("no commit")
+        return request()
+
+    tables.catalog.ask = nobody
+    with pytest.raises(IntegrityError, match="no commit"):
+        tables.publish()
+    # Named, and not merged.
+    assert tables.load().last == 1
+    assert is_behind(tables.world.settings, tables.store)
+    tables.catalog.ask = lambda _, request: request()
+    tables.publish()
+    assert not is_behind(tables.world.settings, tables.store)
+
+
+def test_another_key_is_refused_before_a_run_begins() -> None:
+    world = KeyedRun("a/")
+    world.next()
+    world.next()
+    for change, told in (
+        ({"order_by": ()}, r'order_by: \[\] .* \["at"\], which glue:lake.events was begun with'),
+        ({"upsert_key": (), "order_by": ()}, r'upsert_key: \[\] .* \["id"\]'),
+        ({"delete_when": {"op": ("D",)}}, "delete_when: .* null, which"),
+    ):
+        world.settings = replace(world.settings, **change)
+        with pytest.raises(InvalidInput, match=told):
+            world.next()
+        world.settings = replace(
+            world.settings, upsert_key=("id",), order_by=("at",), delete_when=None
+        )
+    assert world.next().status == "succeeded"
+
+
+def test_the_function_leaves_such_a_table_to_spark_and_says_whether_it_is_merged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = KeyedRun("a/")
+    world.next()
+    for name, given in (("trusted_store", world.store), ("open_catalog", world.catalog)):
+        monkeypatch.setattr(publish_table, name, lambda *_, given=given: given)
+    event = {"run_id": "run-9", "settings": world.settings.to_dict()}
+    with pytest.raises(NotMerged, match="NotMerged: Spark has not merged"):
+        answer_of(publish_table.handler, event)
+    assert world.spark.runs == []
+    done = TableReceipt(status="done", table=ADDRESS, outputs=3, last=1)
+    write_receipt(done, world.settings, "run-9", world.store)
+    answer = answer_of(publish_table.handler, event)
+    assert (answer["status"], answer["outputs"], answer["last"]) == ("done", 3, 1)
+
+
+def test_counts_of_a_job_that_is_done_again_are_added() -> None:
+    world = KeyedRun("a/")
+    world.next()
+    world.spark.run("run-2", "", None)
+    first = read_receipt(world.settings, "run-2", world.store)
+    work = Publishing(
+        world.settings, world.store, world.catalog, world.clock, NoDeadline(), "run-2",
+        counts=UpsertCounts(records=1, deleted=1),
+    )  # fmt: skip
+    record_publish(work, first)
+    again = read_receipt(world.settings, "run-2", world.store)
+    assert again is not None
+    assert again.upserts == UpsertCounts(records=3, inserted=1, deleted=1, stale=1)
+
+
+# Proof.
+
+
+@pytest.fixture
+def tables() -> Tables:
+    made = Tables("iceberg")
+    made.world.settings = replace(
+        made.world.settings,
+        clean_up=CleanUpMode.DELETE,
+        retention_days=1.0,
+        upsert_key=("id",),
+        delete_when={"op": ("D",)},
+    )
+    return made
+
+
+def test_sources_go_once_their_entry_is_merged(tables: Tables) -> None:
+    tables.compact("a.json")
+    assert clean_up(tables).counts.deleted == 0
+    tables.publish()
+    assert clean_up(tables).counts.deleted == 1
+
+
+def test_sources_stay_where_their_output_is_gone_for_no_count_of_rows_proves_them(
+    tables: Tables,
+) -> None:
+    tables.compact("a.json")
+    tables.publish()
+    compact_and_expire(tables)
+    receipt = clean_up(tables)
+    assert receipt.counts.deleted == 0
+    assert "has one row of each key, and so no count that proves records" in receipt.unsafe[0]
+    assert any("no count that proves" in one for one in check(tables).findings)
+
+
+def test_verify_finds_the_key_in_the_log_of_the_table(tables: Tables) -> None:
+    tables.compact("a.json")
+    tables.publish()
+    opened: list[Settings] = []
+
+    def open_catalog(given: Settings, store: Any) -> Any:
+        opened.append(given)
+        return tables.catalog
+
+    plain = replace(tables.world.settings, table=None, upsert_key=(), order_by=(), delete_when=None)
+    checked = verify.check(plain, tables.store, sources=False, catalog=open_catalog)
+    assert checked.findings == []
+    assert checked.table is not None
+    assert (checked.table.outputs, checked.table.waiting) == (1, 0)
+    assert [(one.upsert_key, one.delete_when) for one in opened] == [(("id",), {"op": ("D",)})]
