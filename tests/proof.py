@@ -17,18 +17,34 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from compactor_cli.markers import replace_between
+from tests.simulation.event_mutations import EVENT_MUTATIONS
+from tests.simulation.lake import LAKE_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
+from tests.simulation.tables import TABLE_MUTATIONS
 from tests.support.real_servers import REAL_SERVERS
 
 REPOSITORY = Path(__file__).parents[1]
 BEGIN, END = "<!-- proof: made by make proof -->\n", "<!-- /proof -->"
-_TESTS = ("simulation", "contract", "faults", "hostile")
+_TESTS = ("simulation", "contract", "faults", "hostile", "spark/test_table_schedules.py")
+# Schedules of a lake: the name of their figures, and what they are.
+_LAKE = {
+    "simulation-tables": "outputs into a table that others write to and compact",
+    "simulation-events": "events that come twice, late, in any order, or never",
+    "simulation-lake": "both in one story: what events tell of, into a table",
+    "spark-tables": "the same on Spark, with the real Iceberg and Delta",
+}
+_MUTATIONS: Mapping[str, Collection[str]] = {
+    "mutations": MUTATIONS,
+    "mutations-tables": TABLE_MUTATIONS,
+    "mutations-events": EVENT_MUTATIONS,
+    "mutations-lake": LAKE_MUTATIONS,
+}
 _IN_BRACKETS = re.compile(r"\[(.*)\]$", re.DOTALL)
 
 
@@ -65,7 +81,8 @@ def table(directory: Path) -> str:
     """The figures that the tests left, in Markdown."""
     rows = [
         *_simulation(_figures(directory, "simulation")),
-        *_mutations(_figures(directory, "mutations")),
+        *_lake(directory),
+        *_mutations(directory),
         *_damage(_figures(directory, "damage")),
         *_cases(directory / "cases.xml"),
         *_faults(_figures(directory, "faults")),
@@ -92,10 +109,27 @@ def _simulation(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _mutations(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    most = max((one["schedules"] for one in found.values()), default=0)
-    figure = f"{len(found)} of {len(MUTATIONS)}, each within {most:,} schedules"
-    return [("guards whose removal the simulation notices", figure)]
+def _lake(directory: Path) -> list[tuple[str, str]]:
+    rows = []
+    for name, what in _LAKE.items():
+        found = _figures(directory, name)
+        faults = sum(found.get("faults", {}).values())
+        broken = found.get("violations", "unknown")
+        figure = f"{found.get('schedules', 0):,}, disturbed {faults:,} times, broken: {broken}"
+        rows.append((f"schedules of {what}", figure))
+    return rows
+
+
+def _mutations(directory: Path) -> list[tuple[str, str]]:
+    noticed = [
+        one["schedules"]
+        for name, wanted in _MUTATIONS.items()
+        for guard, one in _figures(directory, name).items()
+        if guard in wanted
+    ]
+    known = sum(len(one) for one in _MUTATIONS.values())
+    figure = f"{len(noticed)} of {known}, each within {max(noticed, default=0):,} schedules"
+    return [("guards whose removal these schedules notice", figure)]
 
 
 def _damage(found: Mapping[str, Any]) -> list[tuple[str, str]]:

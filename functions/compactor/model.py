@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 #: Keys that are shown of objects that were skipped for one reason.
@@ -169,6 +169,17 @@ class Listing:
     complete: bool = True
     last_key: str = ""
     returned: tuple[SourceObject, ...] = ()
+
+    def with_returned(self, identities: Container[bytes]) -> Listing:
+        """The same, where only these were put again, and the others are as commits name them."""
+        back = tuple(one for one in self.returned if one.identity in identities)
+        size = sum(one.size for one in self.returned) - sum(one.size for one in back)
+        return replace(
+            self,
+            returned=back,
+            committed_objects=self.committed_objects + len(self.returned) - len(back),
+            committed_bytes=self.committed_bytes + size,
+        )
 
 
 @dataclass(frozen=True, slots=True)

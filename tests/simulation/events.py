@@ -13,11 +13,13 @@ exactly once, and nothing is pending.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import random
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -35,6 +37,7 @@ _STEPS = (20, 60)
 # Of the requests of an actor: it dies at this one, or others act in the middle of it.
 _DIES, _MEANWHILE, _AT_THE_TABLE = 0.012, 0.02, 0.1
 _DEEPEST = 2
+_BATCH = 100
 _LAST_ROUNDS = 12
 # An hour each: longer than every threshold.
 _ROUND_SECONDS = 3_600.0
@@ -263,6 +266,20 @@ def explore(first: int, schedules: int) -> tuple[Counter[str], list[tuple[int, s
     return counts, broken
 
 
+def explore_many(first: int, schedules: int) -> tuple[Counter[str], list[tuple[int, str]]]:
+    """The same on all processors."""
+    total: Counter[str] = Counter()
+    broken = []
+    starts = range(first, first + schedules, _BATCH)
+    sizes = [min(_BATCH, first + schedules - start) for start in starts]
+    # Spawned: a fork would copy whatever threads and servers the parent has.
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        for counts, found in pool.map(explore, starts, sizes):
+            total += counts
+            broken += found
+    return total, broken
+
+
 def main() -> int:
     """Play schedules; 1 where a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.events")
@@ -270,7 +287,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     args = parser.parse_args()
     began = time.monotonic()
-    counts, broken = explore(args.first, args.schedules)
+    counts, broken = explore_many(args.first, args.schedules)
     for seed, violation in broken[:5]:
         sys.stdout.write(f"schedule {seed}: {violation}\n")
     told = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())

@@ -197,9 +197,13 @@ class TableWorld:
         lost = self.written - set(found) - self.in_sources()
         if lost:
             raise Violation(f"records {sorted(lost)} are neither in a source nor in the table")
-        foreign = {_FOREIGN + number for number in range(self.foreign)} - set(found)
+        foreign = self.foreign_records() - set(found)
         if foreign:
             raise Violation(f"what somebody else wrote is gone: {sorted(foreign)}")
+
+    def foreign_records(self) -> set[int]:
+        """Of somebody else."""
+        return {_FOREIGN + number for number in range(self.foreign)}
 
     def in_sources(self) -> set[int]:
         return {n for body in self.s3.contents(SOURCE).values() for n in records_in(body)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.simulation.faults import Fault
@@ -14,6 +12,7 @@ from tests.simulation.tables import (
     explore_tables,
     play_table,
 )
+from tests.support.proof_figures import leave, note_mutation
 from tests.support.sample import sample
 
 # 40 ms each on one processor; `make proof` plays all of them, `make test` some.
@@ -44,10 +43,9 @@ def test_each_record_is_in_the_table_once_in_thousands_of_schedules(proof_direct
     never = EVENTS | {fault for fault in Fault if fault not in {Fault.NONE, Fault.FLIPPED}}
     assert never <= set(found.faults)
     if proof_directory:
-        figures = {"schedules": count, "requests": found.turns, "violations": 0}
-        figures["faults"] = found.faults.total()
-        path = proof_directory / "simulation-tables.json"
-        path.write_text(json.dumps(figures), encoding="utf-8")
+        faults = {str(kind): many for kind, many in found.faults.most_common()}
+        figures = {"schedules": count, "requests": found.turns, "violations": 0, "faults": faults}
+        leave(proof_directory, "simulation-tables", figures)
 
 
 @pytest.mark.timeout(1_200)
@@ -58,6 +56,8 @@ def test_the_schedules_notice_when_a_guard_of_the_table_is_removed(name, proof_d
         found = explore_tables(0, MOST_FOR_A_GUARD, name)
     assert found.violations, f"{found.schedules} schedules did not notice"
     assert "no error of ours" not in found.violations[0][1], "the mutation itself is broken"
+    if proof_directory:
+        note_mutation(proof_directory, "tables", name, found.schedules)
 
 
 def test_a_schedule_is_told_line_by_line():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.model import SkipReason
+from compactor.log.log import CommitLog
+from compactor.model import Partition, SkipReason
 from compactor.registry.items import ItemState
 from compactor.registry.starting import HELD_SECONDS, is_busy
 from compactor.runs.earlier import open_pending
@@ -385,3 +386,76 @@ def test_while_a_run_goes_on_nobody_need_count() -> None:
     assert not is_busy(batch, world.executions, world.clock.now() + HELD_SECONDS)
     world.run_started()
     assert not is_busy(batch, world.executions, world.clock.now())
+
+
+def _returned(world: EventWorld, body: bytes) -> str:
+    """The object comes back with the bytes that it had, after clean-up; the message about it."""
+    world.store.remove("source", "logs/a/1.json")
+    world.clock.advance(60)
+    return world.write("a/1.json", body)
+
+
+def _noted(world: EventWorld) -> list[str]:
+    """Keys of which the log says that they were put again."""
+    partition = Partition("source", "logs/a/", "a/")
+    log = CommitLog(world.store, world.settings, partition)
+    return [one.source.key for commit in log.every_commit() for one in commit.again]
+
+
+def test_what_came_back_is_noted_though_its_event_comes_behind_another_commit() -> None:
+    world = EventWorld(objects=1)
+    world.deliver(world.put("a/1.json"))
+    world.sweep()
+    world.run_started()
+    body = world.store.get("source", "logs/a/1.json")
+    late = _returned(world, body)
+    world.clock.advance(60)
+    world.deliver(world.put("a/2.json"))
+    world.sweep()
+    world.run_started()
+    assert _noted(world) == []
+    world.clock.advance(60)
+    world.deliver(late)
+    world.sweep()
+    world.run_started()
+    assert _noted(world) == ["logs/a/1.json"]
+    # An event that comes twice notes nothing: its object was put before its commit.
+    world.registry.items.clear()
+    world.deliver(late)
+    world.sweep()
+    world.run_started()
+    assert _noted(world) == ["logs/a/1.json"]
+
+
+def test_what_comes_back_while_a_run_goes_on_is_left_to_the_next_one() -> None:
+    world = EventWorld(objects=1)
+    world.deliver(world.put("a/1.json"))
+    world.sweep()
+    world.run_started()
+    body = world.store.get("source", "logs/a/1.json")
+    world.clock.advance(60)
+    world.deliver(world.put("a/2.json"))
+    world.sweep()
+    late = [_returned(world, body)]
+
+    def meanwhile(step: str) -> None:
+        # The run has listed by now, and is about to see what is pending still.
+        if step == "head" and late:
+            world.deliver(late.pop())
+
+    name = next(iter(world.executions.running))
+    (item,) = world.begin(name)
+    world.registry.hook = lambda step: meanwhile(step) if _has_committed(world) else None
+    world.compact(name, item)
+    world.executions.end(name)
+    assert not late
+    assert set(world.open_items()) == {"logs/a/1.json"}
+    world.clock.advance(3_600)
+    world.sweep()
+    world.run_started()
+    assert _noted(world) == ["logs/a/1.json"]
+    world.must_be_finished()
+
+
+def _has_committed(world: EventWorld) -> bool:
+    return len(world.destination()) == 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from compactor.errors import UnreadableSource
@@ -102,6 +102,8 @@ def found_in(
     commits: Iterable[Commit],
     published: Collection[int],
     store: ObjectStore,
+    *,
+    put_later: bool = False,
 ) -> tuple[Again, ...]:
     """The same with the newest commits that have their contents; without those that none has.
 
@@ -111,6 +113,7 @@ def found_in(
         published: sequences of those whose output is known to be readable. None of them can
             become void.
         store: where outputs are; what S3 copied into them was never read.
+        put_later: leave out those that were put before their commit was written.
 
     Raises:
         ObjectMissing, InvalidInput: such an output is gone, or may not be read.
@@ -122,19 +125,27 @@ def found_in(
             break
         if commit.sequence not in published:
             continue
-        for row in commit.rows:
-            one = left.get((row.source.bucket, row.source.key))
-            if one is not None and _is_same(one, row, commit, store):
-                del left[row.source.bucket, row.source.key]
-                told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
-                found.append(replace(told, of=commit.sequence))
-        for earlier in commit.again:
-            # Put twice more, with one ETag: what it was the first time, says the first of both.
-            one = left.get((earlier.source.bucket, earlier.source.key))
-            if one is not None and one.source.identity == earlier.source.identity:
-                del left[earlier.source.bucket, earlier.source.key]
-                found.append(replace(earlier, source=one.source))
+        for one in _held_by(commit, left, store):
+            del left[one.source.bucket, one.source.key]
+            if not put_later or one.source.last_modified > commit.created_at:
+                found.append(one)
     return tuple(found)
+
+
+def _held_by(
+    commit: Commit, left: Mapping[tuple[str, str], Again], store: ObjectStore
+) -> Iterator[Again]:
+    """Those whose content a commit has; each is taken out of ``left`` before the next."""
+    for row in commit.rows:
+        one = left.get((row.source.bucket, row.source.key))
+        if one is not None and _is_same(one, row, commit, store):
+            told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
+            yield replace(told, of=commit.sequence)
+    for earlier in commit.again:
+        # Put twice more, with one ETag: what it was the first time, says the first of both.
+        one = left.get((earlier.source.bucket, earlier.source.key))
+        if one is not None and one.source.identity == earlier.source.identity:
+            yield replace(earlier, source=one.source)
 
 
 def put_again(source: SourceObject) -> Again:

@@ -39,8 +39,7 @@ class Listings:
             state.committed,
             window.start_after,
             window.until,
-            # What this run itself commits is younger than the log was, too.
-            written_at=inf if window.listed else state.written_at,
+            written_at=self._committed_until(state, window),
             limits=self._run.settings.limits,
             seen=window.seen,
         )
@@ -49,6 +48,15 @@ class Listings:
             return listing
         newest = max(listing.newest, earlier.newest(self._run.partition))
         return replace(listing, newest=newest)
+
+    def _committed_until(self, state: LogState, window: Window) -> float:
+        """What commits name was put again if it is younger than this; UNIX seconds."""
+        if window.listed:
+            # What this run itself commits is younger than the log was, too.
+            return inf
+        # Events come late, when the partition has other commits already: each is compared with its
+        # own. Few are pending still that a commit names.
+        return 0.0 if isinstance(self._run.listing, EventListing) else state.written_at
 
     def doubt(self) -> None:
         """What was listed before the run does not tell any more what is there: the store is."""

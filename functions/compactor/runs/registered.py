@@ -6,11 +6,13 @@ run, which meets the same objects and finds them in the log.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from compactor.log.digests import Digests
 from compactor.log.entries import Commit
 from compactor.log.manifest import identities
 from compactor.log.state import LogState
-from compactor.model import SkipReason
+from compactor.model import SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import key_rules
 from compactor.registry.items import LEFT_PASSING, Item, ItemState, Mark
@@ -29,6 +31,19 @@ class NamedBy:
     def __init__(self, run: PartitionRun) -> None:
         self._wanted = isinstance(run.listing, EventListing)
         self._commits: list[tuple[str, Digests]] = []
+        self._met: set[bytes] = set()
+
+    def met(self, sources: Iterable[SourceObject]) -> None:
+        """Commits named these before; a plan of this call has seen whether they were put again."""
+        self._met |= {one.identity for one in sources}
+
+    def was_met(self, identity: bytes) -> bool:
+        """Whether a plan of this call met a source that no commit of this call names.
+
+        One that it did not may have been put again since. Marked as compacted it would be in no
+        listing again, and clean-up would never delete it.
+        """
+        return identity in self._met
 
     def add(self, commit: Commit) -> None:
         """Remember the sources of a commit."""
@@ -75,15 +90,17 @@ class _Judge:
     def __call__(self, item: Item) -> Mark | None:
         identity = item.source.identity
         if identity in self._state.committed:
+            commit = self._named.commit_of(identity)
+            if not commit and not self._named.was_met(identity):
+                return _pending(item)
             # Of a mark that was lost the log tells, too, which commit it was.
-            commit = self._named.commit_of(identity) or f"entry 1 to {self._state.last}"
-            return Mark(item, ItemState.COMPACTED, commit)
+            return Mark(item, ItemState.COMPACTED, commit or f"entry 1 to {self._state.last}")
         if self._listing.is_gone(item.source):
             return Mark(item, ItemState.GONE)
         reason = self._reason(item, identity)
         if reason:
             return Mark(item, ItemState.LEFT, reason=f"{reason}@{self._decided_by}")
-        return None if item.state is ItemState.PENDING else Mark(item, ItemState.PENDING)
+        return _pending(item)
 
     def _reason(self, item: Item, identity: bytes) -> str:
         if identity in self._state.passing:
@@ -95,3 +112,7 @@ class _Judge:
         source = item.source
         deeper = named_level(source.key, len(item.partition.prefix))
         return self._by_key(source) or (SkipReason.DEEPER_LEVEL if deeper else "")
+
+
+def _pending(item: Item) -> Mark | None:
+    return None if item.state is ItemState.PENDING else Mark(item, ItemState.PENDING)

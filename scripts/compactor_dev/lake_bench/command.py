@@ -1,26 +1,30 @@
-"""Both ways in turn over the same objects, and the count of what became of their rows."""
+"""All ways in turn over the same objects, and the count of what became of their rows."""
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import boto3
+from pyiceberg.catalog import Catalog
 
 from compactor_cli.console import print_error, print_table
 from compactor_cli.local.embedded import EmbeddedS3, embedded_s3, in_environment
 from compactor_cli.local.ingest import Ingest
 from compactor_cli.local.table_reader import TableReader
 from compactor_dev.lake_bench import ours, trips
-from compactor_dev.lake_bench.sketch import Sketch
+from compactor_dev.lake_bench.sketch import FORMS, Form, Sketch
 
-_BUCKET, _RAW, _DATABASE = "lake", "raw/", "lake"
+_BUCKET, _RAW = "lake", "raw/"
+_DATABASE, _TABLE = "lake", "trips"
 _WRITERS = ("a", "b", "c", "d")
 _TWICE_SHARE = 0.2
 _KILL_SHARE = 0.25
@@ -29,7 +33,11 @@ _OBJECTS_A_SECOND = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one way came to."""
+    """What one way came to.
+
+    Attributes:
+        cpu_seconds: of the producer, the functions and the workers; not of the servers.
+    """
 
     way: str
     rows: int
@@ -37,46 +45,57 @@ class Result:
     lost: int
     files: int
     snapshots: int
-    conflicts: str
+    conflicts: int
     killed: int
     seconds: float
+    cpu_seconds: float
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure both; 1 when ours doubled or lost a row."""
+    """Measure all; 1 when ours doubled or lost a row."""
     parser = argparse.ArgumentParser(prog="make lake-bench", description=__doc__)
     parser.add_argument("--objects", type=int, default=200)
     parser.add_argument("--rows", type=int, default=500, help="in each object (%(default)s)")
     args = parser.parse_args(argv)
     bodies = list(trips.objects(args.objects, args.rows))
-    results = [_in_a_lake(way, bodies, args.rows) for way in (_sketch, _ours)]
-    heads = ["", "Rows", "Doubled", "Lost", "Files", "Snapshots", "Conflicts", "Killed", "Seconds"]
+    ways: list[tuple[str, _Way]] = [(form.name, partial(_sketch, form)) for form in FORMS]
+    results = [_in_a_lake(name, way, bodies, args.rows) for name, way in [*ways, ("ours", _ours)]]
+    heads = ["", "Rows", "Doubled", "Lost", "Files", "Snapshots", "Conflicts", "Killed"]
     title = (
         f"{args.objects} Parquet objects of {args.rows} trips, {_TWICE_SHARE:.0%} of the events"
         f" twice, {len(_WRITERS)} writers"
     )
-    print_table(title, heads, [_cells(one) for one in results])
-    return int(bool(results[1].doubled or results[1].lost))
+    print_table(title, [*heads, "Seconds", "CPU s"], [_cells(one) for one in results])
+    return int(bool(results[-1].doubled or results[-1].lost))
 
 
 def _cells(result: Result) -> list[str]:
     counts = (result.rows, result.doubled, result.lost, result.files, result.snapshots)
-    told = [f"{count:,}" for count in counts]
-    return [result.way, *told, result.conflicts, str(result.killed), f"{result.seconds:.0f}"]
+    told = [f"{count:,}" for count in (*counts, result.conflicts, result.killed)]
+    return [result.way, *told, f"{result.seconds:.0f}", f"{result.cpu_seconds:.0f}"]
 
 
-_Way = Callable[[EmbeddedS3, Sequence[bytes]], tuple[str, str, int, float]]
+# Fills the table in this catalog; returns conflicts, how many were killed, and seconds.
+_Way = Callable[[EmbeddedS3, Sequence[bytes], Catalog], tuple[int, int, float]]
 
 
-def _in_a_lake(way: _Way, bodies: Sequence[bytes], rows: int) -> Result:
+def _cpu_seconds() -> float:
+    """Of this process, and of the children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _in_a_lake(way_name: str, way: _Way, bodies: Sequence[bytes], rows: int) -> Result:
     with embedded_s3(subprocess.DEVNULL, lake=True) as server, in_environment(server.environment):
         server.create_bucket(_BUCKET)
-        name, conflicts, killed, seconds = way(server, bodies)
-        reader = TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
+        reader = TableReader(server, _DATABASE, _TABLE, (trips.NUMBER, "total_amount"))
+        before = _cpu_seconds()
+        conflicts, killed, seconds = way(server, bodies, reader.catalog)
+        cpu_seconds = _cpu_seconds() - before
         counted = reader.counted()
     wanted = len(bodies) * rows
     return Result(
-        name,
+        way_name,
         counted.rows,
         counted.rows - counted.distinct,
         wanted - counted.distinct,
@@ -85,6 +104,7 @@ def _in_a_lake(way: _Way, bodies: Sequence[bytes], rows: int) -> Result:
         conflicts,
         killed,
         seconds,
+        cpu_seconds,
     )
 
 
@@ -104,12 +124,13 @@ def _written(put: Callable[[str, bytes], None], bodies: Sequence[bytes]) -> thre
     return done
 
 
-def _sketch(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int, float]:
-    name = "sketch"
-    reader = TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
+def _sketch(
+    form: Form, server: EmbeddedS3, bodies: Sequence[bytes], catalog: Catalog
+) -> tuple[int, int, float]:
     s3 = boto3.client("s3")
     clients: tuple[Any, Any] = boto3.client("dynamodb"), s3
-    sketch = Sketch(clients, _BUCKET, reader.catalog, f"{_DATABASE}.{name}", _KILL_SHARE)
+    name = f"{_DATABASE}.{_TABLE}"
+    sketch = Sketch(clients, _BUCKET, catalog, name, kill_share=_KILL_SHARE, form=form)
     twice = random.Random(3)
 
     def put(key: str, body: bytes) -> None:
@@ -128,13 +149,10 @@ def _sketch(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int,
     for worker in workers:
         worker.join()
     seen = sketch.seen
-    return name, str(seen.conflicts), seen.killed, time.monotonic() - began
+    return seen.conflicts, seen.killed, time.monotonic() - began
 
 
-def _ours(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int, float]:
-    name = "ours"
-    table = f"glue:{_DATABASE}.{name}"
-    TableReader(server, _DATABASE, name, (trips.NUMBER, "total_amount"))
+def _ours(server: EmbeddedS3, bodies: Sequence[bytes], _: Catalog) -> tuple[int, int, float]:
     s3 = boto3.client("s3")
     twice = random.Random(3)
     runs = ours.Ours(server, _KILL_SHARE)
@@ -150,7 +168,7 @@ def _ours(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int, f
             server,
             _BUCKET,
             _RAW,
-            ours.streams(_BUCKET, _RAW, _WRITERS, table),
+            ours.streams(_BUCKET, _RAW, _WRITERS, f"glue:{_DATABASE}.{_TABLE}"),
             executions_url=executions.endpoint_url,
             sweep_seconds=ours.SWEEP_SECONDS,
             log=subprocess.DEVNULL,
@@ -160,4 +178,4 @@ def _ours(server: EmbeddedS3, bodies: Sequence[bytes]) -> tuple[str, str, int, f
         seconds = time.monotonic() - began
     if runs.failed() > runs.killed:
         print_error(f"{runs.failed() - runs.killed} runs failed by themselves")
-    return name, "-", runs.killed, seconds
+    return ours.conflicts(s3, _BUCKET), runs.killed, seconds

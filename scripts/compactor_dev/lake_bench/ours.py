@@ -96,3 +96,14 @@ class Ours:
     def failed(self) -> int:
         """Runs that failed, the killed ones included."""
         return sum(one.status == FAILED for one in self.executions.all())
+
+
+def conflicts(s3: Any, bucket: str) -> int:
+    """Commits of the table that somebody else was first with, as the runs' receipts tell."""
+    total = 0
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="_compactor/"):
+        for one in page.get("Contents", []):
+            if one["Key"].endswith("/table.json"):
+                body = s3.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
+                total += json.loads(body)["conflicts"]
+    return total

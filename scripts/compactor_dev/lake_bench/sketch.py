@@ -1,7 +1,8 @@
 """The way that is often described, so that its faults can be counted.
 
 An event becomes an item with an id of its own; a worker scans what is pending, reads the objects,
-appends their rows to the table, tries again when the commit conflicts, and marks the items.
+appends their rows to the table, tries again when the commit conflicts, and marks the items. Two
+more forms of it take more care, each with what the one before lacks.
 """
 
 from __future__ import annotations
@@ -28,6 +29,28 @@ _TRIES = 5
 _PENDING, _COMPACTED = "PENDING", "COMPACTED"
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How much care is taken.
+
+    Attributes:
+        own_prefix: each worker takes what lies below a prefix of its own; otherwise all of it.
+        one_item: an object has one item, put on the condition that there is none.
+    """
+
+    name: str
+    own_prefix: bool = False
+    one_item: bool = False
+
+
+#: From what is described to what the same pieces allow.
+FORMS = (
+    Form("as described"),
+    Form("a worker a prefix", own_prefix=True),
+    Form("and an item an object", own_prefix=True, one_item=True),
+)
+
+
 class Killed(Exception):
     """A worker ends where the bench wants it to."""
 
@@ -51,11 +74,20 @@ class Sketch:
         catalog: of the table.
         table: its name, with the database.
         kill_share: of the batches after whose append the worker dies before it marks them.
+        form: how much care it takes.
     """
 
     def __init__(
-        self, clients: tuple[Any, Any], bucket: str, catalog: Catalog, table: str, kill_share: float
+        self,
+        clients: tuple[Any, Any],
+        bucket: str,
+        catalog: Catalog,
+        table: str,
+        *,
+        kill_share: float,
+        form: Form,
     ) -> None:
+        self._form = form
         self._dynamodb, self._s3 = clients
         self._bucket = bucket
         self._catalog = catalog
@@ -76,16 +108,23 @@ class Sketch:
 
     def on_event(self, key: str) -> None:
         """What the function behind the event does."""
-        item = {"id": {"S": str(uuid.uuid4())}, "key": {"S": key}, "status": {"S": _PENDING}}
-        self._dynamodb.put_item(TableName=_TABLE, Item=item)
+        name = key if self._form.one_item else str(uuid.uuid4())
+        item = {"id": {"S": name}, "key": {"S": key}, "status": {"S": _PENDING}}
+        try:
+            self._dynamodb.put_item(
+                TableName=_TABLE, Item=item, ConditionExpression="attribute_not_exists(id)"
+            )
+        except self._dynamodb.exceptions.ConditionalCheckFailedException:
+            return
 
     def work(self, prefix: str, written: threading.Event) -> None:
         """One worker, until everything is written and nothing is pending.
 
         Args:
-            prefix: of its objects: two workers that took the same would double all of them.
+            prefix: of its objects, in a form where each worker has its own.
             written: set when nothing more comes.
         """
+        prefix = prefix if self._form.own_prefix else ""
         while True:
             last = written.is_set()
             items = [one for one in self._pending() if one["key"]["S"].startswith(prefix)]

@@ -1,0 +1,587 @@
+"""Schedules of a lake's entrance: events come as they like, and what they tell of into a table.
+
+One story holds all of it: producers write, overwrite, delete and write once more; messages come
+twice, late, in any order, or never; sweeps, runs, workers, publishers, clean-ups and reconcilers
+go on at once, may fail or die at any request to the store, the registry, what starts executions
+or the catalog, and are called again; others append to the table, compact it and expire its
+snapshots. What a query of the table finds is looked at after each write. In the end each record
+is in the table once, nothing is pending, sources are gone, and a further run changes nothing.
+
+    python -m tests.simulation.lake --schedules 5000
+    python -m tests.simulation.lake --story 1234
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+from compactor.discovery.work import WorkItem
+from compactor.errors import CompactorError, TransientStoreError
+from compactor.registry.registering import Registration
+from compactor.registry.starting import Looked
+from compactor.settings.settings import CleanUpMode
+from tests.simulation.choices import Choices, simplest
+from tests.simulation.faults import Fault
+from tests.simulation.lake_world import (
+    EXECUTIONS,
+    REGISTRY,
+    LakeWorld,
+    in_one_thread,
+    possible_faults,
+)
+from tests.simulation.ledger import Violation
+from tests.simulation.processes import Process
+from tests.simulation.schedule import Outcome
+from tests.simulation.story import told
+from tests.support.memory_store import Call, Crashed
+from tests.support.memory_tables import TableGuard
+
+_DAY, _HOUR = 86_400.0, 3_600.0
+_TURNS = 260
+_FAULT_RATES = (0.0, 0.005, 0.02, 0.06)
+_EVENT_RATE = 0.1
+_SWITCH_RATE = 0.35
+# While somebody is about to commit to the table.
+_AT_THE_TABLE = 0.1
+_MOST_PROCESSES = 5
+# Calls of a step that fails, before its run has failed; the state machine has some more.
+_CALLS = 3
+_LAST_STAGE = 3
+_ROUNDS = 12
+_BATCH = 100
+_WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
+
+
+@dataclass
+class _Step:
+    """A call of a function by a run, which may be made again."""
+
+    make: Callable[[], Process]
+    then: Callable[[object], None]
+    calls: int = 0
+
+
+@dataclass
+class _Run:
+    """A run as the state machine carries it out: step by step, each again where it fails.
+
+    Attributes:
+        stage: 0 discovers, 1 compacts, 2 publishes to the table, 3 cleans up.
+        steps: of this stage, that were not begun.
+        under_way: steps by the process that does them.
+    """
+
+    name: str
+    stage: int = 0
+    steps: deque[_Step] = field(default_factory=deque)
+    under_way: dict[Process, _Step] = field(default_factory=dict)
+    done: list[_Step] = field(default_factory=list)
+    items: Sequence[WorkItem] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class LakeMutation:
+    """A way to take one guard out; as :class:`tests.simulation.mutations.Mutation`."""
+
+    left_out: frozenset[TableGuard] = frozenset()
+    applied: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+class Schedule:
+    """One schedule.
+
+    Args:
+        world: where it happens.
+        choices: what is decided.
+        outcome: what is told of it.
+        tell: line by line.
+    """
+
+    def __init__(self, world: LakeWorld, choices: Choices, outcome: Outcome, *, tell: bool) -> None:
+        self.world = world
+        self.outcome = outcome
+        self._choices = choices
+        self._telling = tell
+        self._processes: list[Process] = []
+        self._batches: dict[Process, list[str]] = {}
+        self._runs: dict[str, _Run] = {}
+        self._by_hand = 0
+        self._fault_rate = choices.one_of(_FAULT_RATES)
+        # Where no message is lost, nobody reconciles.
+        self._loses = choices.chance(0.4)
+        self._lost = False
+
+    def tell(self, line: str) -> None:
+        """One line of the story."""
+        if self._telling:
+            self.outcome.story.append(f"{len(self.outcome.story) + 1:>4}  {line}")
+
+    def disturbed(self) -> None:
+        """Everything at once, with faults."""
+        for _ in range(2 + self._choices.below(3)):
+            self.tell(self.world.produce())
+        while self.outcome.turns < _TURNS:
+            self.world.clock.advance(1)
+            if not self._processes or self._choices.chance(_EVENT_RATE):
+                self._event()
+            if self._processes:
+                self._disturb_commits()
+                process = self._processes[0]
+                if self._choices.chance(_SWITCH_RATE):
+                    process = self._choices.one_of(self._processes)
+                self._turn(process, self._fault_for(process))
+
+    # Events.
+
+    def _event(self) -> None:
+        usual: dict[str, Callable[[], object]] = {
+            "produced": lambda: self.tell(self.world.produce()),
+            "delivered": self._deliver,
+            "sweep": lambda: self._start(self.world.sweep()),
+            "run goes on": self._go_on,
+        }
+        seldom: dict[str, Callable[[], object]] = {
+            "delivered again by its producer": lambda: self.tell(self.world.deliver_again()),
+            "withdrawn by its producer": lambda: self.tell(self.world.withdraw()),
+            "step called once more": self._call_once_more,
+            "run given up": self._give_up,
+            "run by hand": self._run_by_hand,
+            "an hour passes": lambda: self.world.clock.advance(_HOUR),
+            "retention passes": lambda: self.world.clock.advance(2 * _DAY),
+            "done item expires": self._forget,
+            "message lost": self._lose,
+        }
+        if self._loses:
+            seldom["reconciled"] = lambda: self._start(self.world.reconciler())
+        if self.world.table.uuid:
+            seldom |= {
+                "table appended to by others": lambda: self.tell(self.world.append_foreign()),
+                "table compacted": lambda: self.tell(self.world.rewrite()),
+                "snapshots expired": lambda: self.tell(self.world.expire()),
+                "table compacted and expired": lambda: self.tell(self.world.rewrite_and_expire()),
+            }
+        # A run that goes on is what all others are to disturb.
+        weights = ["run goes on"] * 3 + ["delivered", "sweep"]
+        names = [*usual, *weights] if self._choices.chance(0.7) else list(seldom)
+        name = self._choices.one_of(names)
+        self.outcome.faults[name] += 1
+        (usual | seldom)[name]()
+        self.world.look()
+
+    def _disturb_commits(self) -> None:
+        """Others come in between while somebody is about to commit to the table."""
+        world = self.world
+        if not any(_is_at_the_table(one) for one in self._processes):
+            return
+        if world.table.uuid and self._choices.chance(_AT_THE_TABLE):
+            others = (
+                self._overtake,
+                lambda: self.tell(world.append_foreign()),
+                lambda: self.tell(world.rewrite_and_expire()),
+            )
+            self._choices.one_of(others)()
+            self.outcome.faults["somebody else at the table meanwhile"] += 1
+            world.look()
+
+    def _overtake(self) -> None:
+        """Another publisher goes on until it is about to commit, too; who is first is open."""
+        if len(self._processes) < _MOST_PROCESSES:
+            process = self.world.table_publisher("by-hand")
+            self._start(process)
+            while not process.ended and not _is_at_the_table(process):
+                self._turn(process)
+
+    def _deliver(self) -> None:
+        """A batch of messages: any of them, some twice."""
+        queue = self.world.queue
+        if not queue or len(self._processes) >= _MOST_PROCESSES:
+            return
+        bodies = [self._choices.one_of(queue) for _ in range(1 + self._choices.below(4))]
+        process = self.world.registrar(bodies)
+        self._batches[process] = bodies
+        self._start(process)
+
+    def _delivered(self, process: Process) -> None:
+        """What is done with leaves the queue; some of it comes again for all that."""
+        bodies = self._batches.pop(process)
+        if isinstance(process.answer, Registration):
+            failed = {bodies[int(one)] for one in process.answer.failed}
+            for body in dict.fromkeys(bodies):
+                if (
+                    body not in failed
+                    and not self._choices.chance(0.2)
+                    and body in self.world.queue
+                ):
+                    self.world.queue.remove(body)
+
+    def _lose(self) -> None:
+        if self.world.queue and self._loses:
+            self.world.queue.remove(self._choices.one_of(self.world.queue))
+            self._lost = True
+            self.tell("a message is lost")
+
+    def _forget(self) -> None:
+        """What is done may expire at any time."""
+        place = self._choices.one_of([None, *self.world.done_items()])
+        if place is not None:
+            del self.world.registry.items[place]
+            self.tell(f"the item of {place} expires")
+
+    # Runs.
+
+    def _run_by_hand(self) -> None:
+        self._by_hand += 1
+        name = f"by-hand-{self._by_hand}"
+        self._runs[name] = self._begun(name)
+        self.tell(f"somebody starts {name}")
+
+    def _begun(self, name: str) -> _Run:
+        run = _Run(name)
+
+        def found(items: object) -> None:
+            assert isinstance(items, Sequence)
+            run.items = items
+
+        run.steps.append(_Step(lambda: self.world.discoverer(name), found))
+        return run
+
+    def _known_runs(self) -> list[_Run]:
+        for name in self.world.executions.running:
+            if name not in self._runs:
+                self._runs[name] = self._begun(name)
+        return list(self._runs.values())
+
+    def _go_on(self) -> None:
+        """The next step of some run, whose others may be under way."""
+        runs = self._known_runs()
+        if runs:
+            self._advance(self._choices.one_of(runs))
+
+    def _advance(self, run: _Run) -> None:
+        if not run.steps and not run.under_way:
+            self._next_stage(run)
+        if run.steps and len(self._processes) < _MOST_PROCESSES:
+            self._call(run, run.steps.popleft())
+
+    def _call(self, run: _Run, step: _Step) -> None:
+        process = step.make()
+        step.calls += 1
+        run.under_way[process] = step
+        self._start(process)
+
+    def _next_stage(self, run: _Run) -> None:
+        run.stage += 1
+        run.done.clear()
+        if run.stage == 1 and not run.failed:
+            for item in run.items:
+                self._add(run, lambda one=item.partition: self.world.compactor(run.name, one))
+        elif run.stage == 2 and not (run.failed and not run.items):
+            self._add(run, lambda: self.world.table_publisher(run.name))
+        elif run.stage == 3 and not run.failed:
+            assert self.world.settings.clean_up is CleanUpMode.DELETE
+            for path in self.world.due():
+                self._add(run, lambda one=path: self.world.clean_up(run.name, one))
+        if run.stage > _LAST_STAGE:
+            self._end_run(run)
+        elif not run.steps:
+            self._next_stage(run)
+
+    def _add(self, run: _Run, make: Callable[[], Process]) -> None:
+        run.steps.append(_Step(make, lambda _: None))
+
+    def _end_run(self, run: _Run) -> None:
+        self._runs.pop(run.name, None)
+        if run.name in self.world.executions.running:
+            self.world.executions.end(run.name, failed=run.failed)
+        self.tell(f"{run.name} has {'failed' if run.failed else 'come to its end'}")
+
+    def _step_ended(self, run: _Run, process: Process) -> None:
+        step = run.under_way.pop(process)
+        if process.error is None:
+            step.then(process.answer)
+            run.done.append(step)
+        elif step.calls < _CALLS:
+            run.steps.append(step)
+        else:
+            run.failed = True
+
+    def _call_once_more(self) -> None:
+        """A step that is under way, or done, is called a second time, as Lambda may."""
+        found = [
+            (run, step)
+            for run in self._runs.values()
+            for step in [*run.under_way.values(), *run.done]
+        ]
+        if found and len(self._processes) < _MOST_PROCESSES:
+            run, step = self._choices.one_of(found)
+            self.tell(f"a step of {run.name} is called once more")
+            self._start(step.make())
+
+    def _give_up(self) -> None:
+        """Somebody stops a run; what it called goes on."""
+        runs = self._known_runs()
+        if runs:
+            run = self._choices.one_of(runs)
+            run.failed = True
+            self._end_run(run)
+
+    # Turns.
+
+    def _start(self, process: Process) -> None:
+        if len(self._processes) < _MOST_PROCESSES:
+            self._processes.append(process)
+            self.tell(f"{process.name} starts")
+
+    def _fault_for(self, process: Process) -> Fault:
+        if process.waiting is None or not self._choices.chance(self._fault_rate_of(process)):
+            return Fault.NONE
+        fault = self._choices.one_of(possible_faults(process.waiting))
+        self.outcome.faults[fault] += 1
+        return fault
+
+    def _fault_rate_of(self, process: Process) -> float:
+        return 4 * self._fault_rate if _is_at_the_table(process) else self._fault_rate
+
+    def _turn(self, process: Process, fault: Fault = Fault.NONE) -> None:
+        call = process.waiting
+        process.turn(fault)
+        self.outcome.turns += 1
+        if call is not None and self._telling:
+            self.tell(_told(process.name, call, fault))
+        if call is None or call.name in _WRITES:
+            self.world.look()
+        if process.ended:
+            self._processes.remove(process)
+            self._ended(process)
+
+    def _ended(self, process: Process) -> None:
+        self._judge(process)
+        if process in self._batches:
+            self._delivered(process)
+        if isinstance(process.answer, Looked) and process.answer.started is not None:
+            self.outcome.faults["run started"] += 1
+        for run in list(self._runs.values()):
+            if process in run.under_way:
+                self._step_ended(run, process)
+
+    def _judge(self, process: Process) -> None:
+        error = process.error
+        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
+        if error is None or isinstance(error, (Crashed, TransientStoreError)):
+            return
+        if isinstance(error, Violation):
+            raise error
+        why = "" if isinstance(error, CompactorError) else " (no error of ours)"
+        raise Violation(f"{process.name} ended with {error!r}{why}") from error
+
+    # The end.
+
+    def end(self) -> None:
+        """No more faults: everything comes to rest, and is where it belongs.
+
+        Raises:
+            Violation: it is not.
+        """
+        self.tell("no more faults from here on")
+        while self._processes:
+            self._turn(self._processes[-1])
+        for run in self._known_runs():
+            self._carry_out(run)
+        self.world.clock.advance(_HOUR)
+        self._drain()
+        if self._lost:
+            self._finish(self.world.reconciler())
+        self._until_nothing_is_due()
+        self.world.must_be_in_the_table()
+        if self._choices.chance(0.5):
+            self.tell(self.world.rewrite_and_expire())
+        self.world.look()
+        self.world.clock.advance(2 * _DAY)
+        self._by_hand_to_its_end()
+        self._drain()
+        left = self.world.in_sources()
+        if left:
+            raise Violation(f"clean-up left {sorted(left)}")
+        self._until_nothing_is_due()
+        before = self.world.kept()
+        self._by_hand_to_its_end()
+        self.world.must_be_in_the_table()
+        if self.world.kept() != before:
+            raise Violation("a run with nothing to do changed something")
+
+    def _until_nothing_is_due(self) -> None:
+        for _ in range(_ROUNDS):
+            self.world.clock.advance(_HOUR)
+            looked = self._finish(self.world.sweep()).answer
+            for run in self._known_runs():
+                self._carry_out(run)
+            self._drain()
+            if isinstance(looked, Looked) and looked.started is None:
+                return
+        raise Violation(f"runs are still started after {_ROUNDS} rounds")
+
+    def _by_hand_to_its_end(self) -> None:
+        self._run_by_hand()
+        for run in self._known_runs():
+            self._carry_out(run)
+
+    def _drain(self) -> None:
+        """All that is left in the queue is delivered."""
+        while self.world.queue:
+            self._finish(self.world.registrar([self.world.queue.pop(0)]))
+
+    def _carry_out(self, run: _Run) -> None:
+        while run.name in self._runs:
+            self._advance(run)
+            while self._processes:
+                self._turn(self._processes[-1])
+
+    def _finish(self, process: Process) -> Process:
+        self._processes.append(process)
+        while not process.ended:
+            self._turn(process)
+        return process
+
+
+def _is_at_the_table(process: Process) -> bool:
+    return process.waiting is not None and process.waiting.name == "table_commit"
+
+
+def _told(who: str, call: Call, fault: Fault) -> str:
+    """One request in a line."""
+    if call.bucket not in {REGISTRY, EXECUTIONS}:
+        return told(who, call, fault)
+    line = f"{who}: {call.bucket}, {call.name}"
+    return line if fault is Fault.NONE else f"{line}   <-- {fault}"
+
+
+#: The three guards without which the sink, and what feeds it, doubles or loses.
+LAKE_MUTATIONS: Mapping[str, LakeMutation] = {
+    **{guard.value: LakeMutation(frozenset({guard})) for guard in TableGuard},
+    "the condition of a put": LakeMutation(
+        applied=lambda: patch("tests.support.memory_registry.supersedes", lambda new, old: True)
+    ),
+}
+
+
+def play_lake(
+    seed: int,
+    *,
+    replay: Sequence[int] | None = None,
+    mutation: LakeMutation | None = None,
+    tell: bool = False,
+) -> Outcome:
+    """Play one schedule to its end, or to the first broken promise."""
+    mutation = mutation or LakeMutation()
+    choices = Choices(seed, replay)
+    outcome = Outcome()
+    with in_one_thread(), mutation.applied():
+        world = LakeWorld(choices, mutation.left_out)
+        schedule = Schedule(world, choices, outcome, tell=tell)
+        try:
+            schedule.disturbed()
+            schedule.end()
+        except Violation as violation:
+            outcome.violation = str(violation)
+            schedule.tell(f"VIOLATION: {violation}")
+    outcome.recorded = choices.recorded
+    return outcome
+
+
+def shortest_lake_story(seed: int, mutation: LakeMutation | None = None) -> Outcome:
+    """The schedule of a seed that breaks a promise, without what does not matter."""
+
+    def kind(outcome: Outcome) -> str:
+        return " ".join(word for word in outcome.violation.split() if word.isalpha())
+
+    whole = play_lake(seed, mutation=mutation)
+
+    def fails(recorded: Sequence[int]) -> bool:
+        return kind(play_lake(seed, replay=recorded, mutation=mutation)) == kind(whole)
+
+    recorded = simplest(whole.recorded, fails)
+    return play_lake(seed, replay=recorded, mutation=mutation, tell=True)
+
+
+@dataclass
+class ExploredLakes:
+    """What many schedules came to."""
+
+    schedules: int = 0
+    turns: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    violations: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def line(self) -> str:
+        """The figures in one line."""
+        return (
+            f"{self.schedules:,} schedules, {self.turns:,} requests, {self.faults.total():,} faults"
+            f" and other events of {len(self.faults)} kinds, {len(self.violations):,} violations"
+        )
+
+
+def explore_lakes(first: int, count: int, name: str = "") -> ExploredLakes:
+    """Play schedules one after the other, until the first broken promise of a mutation."""
+    mutation = LAKE_MUTATIONS[name] if name else None
+    found = ExploredLakes()
+    for seed in range(first, first + count):
+        outcome = play_lake(seed, mutation=mutation)
+        found.schedules += 1
+        found.turns += outcome.turns
+        found.faults += outcome.faults
+        if outcome.violation:
+            found.violations.append((seed, outcome.violation))
+            if name:
+                break
+    return found
+
+
+def explore_many_lakes(first: int, count: int, processes: int | None = None) -> ExploredLakes:
+    """The same on all processors."""
+    total = ExploredLakes()
+    # Spawned: a fork would copy whatever threads and servers the parent has.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        starts = range(first, first + count, _BATCH)
+        counts = [min(_BATCH, first + count - start) for start in starts]
+        for one in pool.map(explore_lakes, starts, counts):
+            total.schedules += one.schedules
+            total.turns += one.turns
+            total.faults += one.faults
+            total.violations += one.violations
+    return total
+
+
+def main() -> int:
+    """Play schedules, or tell one; 1 where a promise was broken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.lake")
+    parser.add_argument("--schedules", type=int, default=1_000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
+    parser.add_argument("--processes", type=int, help="how many at once (default: processors)")
+    parser.add_argument("--story", type=int, metavar="SEED", help="tell this one schedule")
+    parser.add_argument("--shortest", type=int, metavar="SEED", help="tell it as short as it gets")
+    args = parser.parse_args()
+    if args.story is not None or args.shortest is not None:
+        one = play_lake(args.story, tell=True) if args.story is not None else None
+        outcome = one or shortest_lake_story(args.shortest)
+        sys.stdout.write("\n".join(outcome.story) + "\n")
+        return bool(outcome.violation)
+    found = explore_many_lakes(args.first, args.schedules, args.processes)
+    for seed, violation in found.violations[:5]:
+        sys.stdout.write(f"schedule {seed}: {violation}\n")
+    sys.stdout.write(found.line + "\n")
+    return bool(found.violations)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

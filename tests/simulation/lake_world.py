@@ -1,0 +1,404 @@
+"""All of a lake's entrance: producers, a queue, the registry, runs that were started, and a table.
+
+Whoever works here asks before each request, whatever it goes to: the store, the registry, what
+starts executions, the table's catalog. Who died asks for nothing any more.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import count
+from unittest.mock import patch
+
+from compactor.cleaning import receipts as clean_up_receipts
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.work import find_due
+from compactor.clock import NoDeadline
+from compactor.discovery.divided import Part
+from compactor.errors import TransientStoreError
+from compactor.model import Partition
+from compactor.registry.items import OPEN_STATES
+from compactor.registry.registering import register
+from compactor.registry.starting import start_due
+from compactor.registry.streams import Stream, parse_streams
+from compactor.runs.earlier import open_earlier
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
+from compactor.tables.publish import Publishing, record_publish
+from compactor.whole.begin import begin
+from compactor.whole.reconcile import Reconciliation, reconcile
+from tests.simulation.choices import Choices
+from tests.simulation.faults import Client, Fault, faults_of
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in
+from tests.simulation.processes import Inline, Process, without_threads
+from tests.simulation.tables import TableWorld
+from tests.support.memory_registry import MemoryExecutions, MemoryRegistry
+from tests.support.memory_store import Call, Crashed
+from tests.support.memory_tables import ADDRESS, MemoryCatalog, TableGuard
+from tests.support.s3_events import notification
+
+REGISTRY, EXECUTIONS, CATALOG = "registry", "executions", "catalog"
+_TABLE, _STREAM = "pending", "logs"
+_LEVELS = ("a", "b", "c")
+_NAMES = 4
+_DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
+_DONE = frozenset(
+    {Fault.NONE, Fault.CRASH_AFTER, Fault.TIME_OUT, Fault.LOST_ANSWER, Fault.TRUNCATED}
+)
+# What is over with another try of the client is not to be seen from outside of it.
+_OF_THE_REGISTRY = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.OUTAGE, Fault.TIME_OUT)
+
+_numbers = lru_cache(maxsize=10_000)(records_in)
+
+
+def possible_faults(call: Call) -> tuple[Fault, ...]:
+    """What can happen to a request of this world."""
+    if call.bucket in {REGISTRY, EXECUTIONS}:
+        return _OF_THE_REGISTRY
+    return tuple(one for one in faults_of(call) if one is not Fault.FLIPPED)
+
+
+class Worker(Process):
+    """A process that asks for nothing once it is dead, from whomever."""
+
+    dead = False
+
+    def ask(self, call: Call) -> Fault:
+        if self.dead:
+            raise Crashed(f"already dead at {call}")
+        fault = super().ask(call)
+        self.dead = fault in _DIES
+        return fault
+
+
+class _Steps:
+    """The hook of a registry: a request is asked for before it, and its fault comes after it."""
+
+    def __init__(self, process: Worker, where: str) -> None:
+        self._process = process
+        self._where = where
+        self._late = False
+
+    def __call__(self, step: str) -> None:
+        if step.endswith(" done"):
+            self._answer(step)
+            return
+        call = Call(step, self._where, _STREAM)
+        fault = self._process.ask(call)
+        if fault is Fault.CRASH_BEFORE:
+            raise Crashed(f"{fault}: {call}")
+        if fault is Fault.OUTAGE:
+            raise TransientStoreError(f"{fault}: {call}")
+        self._late = fault is Fault.TIME_OUT
+
+    def _answer(self, step: str) -> None:
+        late, self._late = self._late, False
+        if self._process.dead:
+            raise Crashed(f"after {step}")
+        if late:
+            raise TransientStoreError(f"no answer: {step}")
+
+
+class LakeWorld(TableWorld):
+    """What events tell of comes into a table.
+
+    Attributes:
+        queue: messages that were not delivered yet, or come again.
+        registry: what is pending; that of nobody, without hooks.
+        executions: what was started.
+        optional: records whose producer took them back before anybody could read them elsewhere.
+    """
+
+    def __init__(self, choices: Choices, left_out: frozenset[TableGuard]) -> None:
+        super().__init__(choices, frozenset(), left_out)
+        document = {
+            "s3_source_uri": "s3://source/logs/",
+            "s3_destination_uri": "s3://lake/compacted/",
+            "depth": 1,
+            "clean_up": "delete",
+            "retention_days": 1,
+            "settle_seconds": 0,
+            "open_partition_seconds": 0,
+        }
+        thresholds = {"objects": choices.one_of((1, 3)), "bytes": 10**9, "seconds": 600}
+        streams = json.dumps([{"name": _STREAM, "input": document, **thresholds}])
+        parsed = parse_streams(streams, _TABLE)[0]
+        self.settings = replace(parsed.settings, table=ADDRESS)
+        self.stream = Stream(_STREAM, self.settings, parsed.objects, parsed.bytes, parsed.seconds)
+        self.registry = MemoryRegistry()
+        self.executions = MemoryExecutions(self.clock.now)
+        self.born = self.registry.claim(self.stream.identity, self.clock.now())
+        self.queue: list[str] = []
+        self.optional: set[int] = set()
+        self._choices = choices
+        self._delivered: dict[tuple[str, bytes], None] = {}
+        self._sequencers = count(1)
+        self.s3.hooks.after.append(self._tell_of_delete)
+
+    # Producers, and what S3 tells.
+
+    def produce(self) -> str:
+        """Somebody puts a new object, or over one that is there."""
+        name = f"{self._choices.one_of(_LEVELS)}/{self._choices.below(_NAMES)}.json"
+        lines = [f'{{"a":"record-{self._next + n}"}}\n' for n in range(2)]
+        self.written |= {self._next, self._next + 1}
+        self._next += 2
+        return self._put(f"logs/{name}", "".join(lines).encode())
+
+    def withdraw(self) -> str:
+        """A producer deletes an object."""
+        there = sorted(self.s3.contents(SOURCE))
+        if not there:
+            return "a producer has nothing to delete"
+        key = self._choices.one_of(there)
+        self._take_back(key)
+        self.s3.remove(SOURCE, key)
+        self._tell(key, "ObjectRemoved:Delete")
+        return f"a producer deletes {key}"
+
+    def deliver_again(self) -> str:
+        """A producer puts what it once put, at the same key."""
+        if not self._delivered:
+            return "a producer has nothing to put again"
+        key, body = self._choices.one_of(list(self._delivered))
+        return self._put(key, body) + " once more"
+
+    def _put(self, key: str, body: bytes) -> str:
+        self._take_back(key)
+        self._delivered[key, body] = None
+        self.optional -= set(_numbers(body))
+        self.s3.seed(SOURCE, key, body)
+        self._tell(key, "ObjectCreated:Put")
+        return f"a producer puts {key}"
+
+    def _take_back(self, key: str) -> None:
+        body = self.s3.contents(SOURCE, key).get(key)
+        if body is not None:
+            self.optional |= set(_numbers(body)) - set(self.table.records()) - set(self.outputs())
+
+    def _tell(self, key: str, name: str) -> None:
+        head = self.s3.head(SOURCE, key)
+        told = {"etag": head.etag, "size": head.size} if head is not None else {}
+        sequencer = f"{next(self._sequencers):016X}"
+        body = notification(key, name, time=self.clock.now(), sequencer=sequencer, **told)
+        self.queue.append(body)
+
+    def _tell_of_delete(self, call: Call) -> None:
+        """Clean-up's deletes are events, too."""
+        if call.name == "delete_source" and not self.s3.contents(SOURCE, call.key).get(call.key):
+            self._tell(call.key, "ObjectRemoved:Delete")
+
+    # Processes.
+
+    def registrar(self, bodies: Sequence[str]) -> Process:
+        """The function behind the queue, with a batch of messages; its answer says which failed."""
+
+        def work(process: Worker) -> object:
+            messages = ((str(number), body) for number, body in enumerate(bodies))
+            registry = self._registry_of(process)
+            return register(messages, [self.stream], registry, self.clock.now())
+
+        return self._process("registrar", work)
+
+    def sweep(self) -> Process:
+        """A sweep; its answer says what it started."""
+
+        def work(process: Worker) -> object:
+            steps = _Steps(process, EXECUTIONS)
+            executions = replace(self.executions, hook=steps)
+            registry = self._registry_of(process)
+            return start_due(self.stream, registry, executions, self.born, self.clock.now())
+
+        return self._process("sweep", work)
+
+    def reconciler(self) -> Process:
+        """What registers by LIST what no event told of."""
+
+        def work(process: Worker) -> object:
+            at = partial(self._registry_at, process)
+            client = self._client(process)
+            return reconcile(Reconciliation(self.settings, client, self.clock.now(), at, workers=1))
+
+        return self._process("reconciler", work)
+
+    def discoverer(self, run_id: str) -> Process:
+        """Discovery of a run; its answer is the work items."""
+
+        def work(process: Worker) -> object:
+            at = partial(self._registry_at, process)
+            client = self._client(process)
+            begun = begin(self.settings, run_id, client, self.clock.now(), at=at)
+            assert not isinstance(begun, Part)
+            return begun.in_full().items
+
+        return self._process(f"discovery of {run_id}", work)
+
+    def compactor(self, run_id: str, partition: Partition) -> Process:
+        """A worker of a run."""
+
+        def work(process: Worker) -> object:
+            client, now = self._client(process), self.clock.now()
+            at = partial(self._registry_at, process)
+            run = PartitionRun(
+                partition,
+                self.settings,
+                client,
+                self.clock,
+                NoDeadline(),
+                run_id,
+                listing=open_earlier(self.settings, run_id, client, now, at),
+            )
+            return record_partition(run, Counts())
+
+        return self._process(f"worker of {partition.path} ({run_id})", work)
+
+    def table_publisher(self, run_id: str) -> Process:
+        """What brings the run's outputs, and others that are left over, into the table."""
+
+        def work(process: Worker) -> object:
+            publishing = Publishing(
+                self.settings,
+                self._client(process),
+                self._catalog(process),
+                self.clock,
+                NoDeadline(),
+                run_id,
+                entry_outputs=2,
+                commit_outputs=3,
+                pause=lambda _: None,
+            )
+            return record_publish(publishing)
+
+        return self._process(f"publisher of {run_id}", work)
+
+    def due(self) -> list[str]:
+        """Paths of the partitions that clean-up comes to."""
+        return [one.path for one in find_due(self.settings, self.s3, self.clock.now())]
+
+    def clean_up(self, run_id: str, path: str) -> Process:
+        """Clean-up of a partition."""
+
+        def work(process: Worker) -> object:
+            client = self._client(process)
+            run = CleanUpRun(
+                path,
+                self.settings,
+                client,
+                self.clock,
+                NoDeadline(),
+                run_id,
+                open_catalog=lambda *_: self._catalog(process),
+            )
+            before = clean_up_receipts.earlier(self.settings, run_id, run.partition, client)
+            return record_clean_up(run, before)
+
+        return self._process(f"clean-up of {path} ({run_id})", work)
+
+    def _process(self, name: str, work: Callable[[Worker], object]) -> Process:
+        process = Worker(name, lambda: work(process))
+        return process
+
+    def _client(self, process: Process) -> Client:
+        return Client(self.s3, process.ask)
+
+    def _registry_at(self, process: Worker, name: str) -> MemoryRegistry:
+        assert name == _TABLE
+        return self._registry_of(process)
+
+    def _registry_of(self, process: Worker) -> MemoryRegistry:
+        """The same registry, by this process."""
+        own = copy.copy(self.registry)
+        own.hook = _Steps(process, REGISTRY)
+        return own
+
+    def _catalog(self, process: Process) -> MemoryCatalog:
+        def ask(name: str, request: Callable[[], object]) -> object:
+            call = Call(name, CATALOG, ADDRESS)
+            fault = process.ask(call)
+            answer = request() if fault in _DONE else None
+            if fault in _DIES:
+                raise Crashed(f"{fault}: {call}")
+            if fault is not Fault.NONE:
+                raise TransientStoreError(f"{fault}: {call}")
+            return answer
+
+        return MemoryCatalog(self.table, ask, self._left_out)
+
+    def done_items(self) -> list[tuple[str, str, str]]:
+        """Places of those that are pending no more."""
+        items = self.registry.items.items()
+        return [place for place, one in items if one.state not in OPEN_STATES]
+
+    # What must hold.
+
+    def outputs(self) -> Counter[int]:
+        """Records of the outputs that can be read, in the table or not."""
+        return _all_numbers(self.s3.contents(LAKE, DATA))
+
+    def in_sources(self) -> set[int]:
+        return set(_all_numbers(self.s3.contents(SOURCE)))
+
+    def look(self) -> None:
+        """Check every promise against what a query finds now.
+
+        Raises:
+            Violation: with the numbers of the records.
+        """
+        try:
+            found = self.table.records()
+        except AssertionError as error:
+            raise Violation(str(error)) from error
+        outputs = self.outputs()
+        twice = sorted(n for n in {*found, *outputs} if found[n] > 1 or outputs[n] > 1)
+        if twice:
+            raise Violation(f"records {twice} are readable twice")
+        lost = self.written - self.optional - set(found) - set(outputs) - self.in_sources()
+        if lost:
+            raise Violation(f"records {sorted(lost)} are nowhere to be read")
+        foreign = self.foreign_records() - set(found)
+        if foreign:
+            raise Violation(f"what somebody else wrote is gone: {sorted(foreign)}")
+
+    def must_be_in_the_table(self) -> None:
+        """Every record is in the table, and nothing is pending any more.
+
+        Raises:
+            Violation: it is not.
+        """
+        self.look()
+        missing = self.written - self.optional - set(self.table.records())
+        if missing:
+            raise Violation(f"records {sorted(missing)} never came into the table")
+        items = self.registry.items.values()
+        pending = [one.source.key for one in items if one.state in OPEN_STATES]
+        if pending:
+            raise Violation(f"{pending} are pending still")
+        heads = [head.path for head in self.registry.heads(_STREAM)]
+        if heads:
+            raise Violation(f"partitions {heads} have nothing pending, and are looked at still")
+        batches = self.registry.batch(_STREAM).number - 1
+        # Of the last one it may not have been noted that it was started.
+        if len(self.executions.order) - batches not in {0, 1}:
+            raise Violation("a batch was started twice")
+
+    def kept(self) -> object:
+        """What a run with nothing to do leaves as it is."""
+        log = self.s3.contents(LAKE, "_compactor/compacted/table/")
+        return log, self.s3.contents(LAKE, DATA), self.table.records()
+
+
+def _all_numbers(contents: Mapping[str, bytes]) -> Counter[int]:
+    return Counter(number for body in contents.values() for number in _numbers(body))
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """For the length of the block nothing of the product uses threads."""
+    with without_threads(), patch("compactor.discovery.parallel.ThreadPoolExecutor", Inline):
+        yield
