@@ -39,8 +39,8 @@ from tests.simulation.lake_world import (
 )
 from tests.simulation.ledger import Violation
 from tests.simulation.processes import Process
-from tests.simulation.schedule import Outcome
 from tests.simulation.story import told
+from tests.simulation.turns import Outcome
 from tests.support.memory_store import Call, Crashed
 from tests.support.memory_tables import TableGuard
 

@@ -54,8 +54,8 @@ from compactor.tables.entries import (
 )
 from compactor.tables.log import TableHint
 from compactor.tables.receipts import TableReceipt
-from compactor.whole.rounds import Round
 from compactor.tables.upserts import UpsertCounts, UpsertKey
+from compactor.whole.rounds import Round
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {

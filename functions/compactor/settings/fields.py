@@ -22,6 +22,7 @@ from compactor.settings.specs import (
     flag,
     globs,
     matching,
+    names,
     number,
     one_of,
     stem,
