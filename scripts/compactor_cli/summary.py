@@ -177,6 +177,9 @@ def _print_left_alone(summary: Summary) -> None:
 def _print_table_commits(table: Mapping[str, Any]) -> None:
     outputs, commits = counted(table["outputs"], "output"), counted(table["commits"], "commit")
     print_line(f"table: {outputs}, {table['rows']:,} rows in {table['table']} by {commits}")
+    if upserts := table.get("upserts"):
+        became = ("inserted", "updated", "deleted", "superseded", "stale")
+        print_line(f"table: records {', '.join(f'{upserts[one]:,} {one}' for one in became)}")
 
 
 def _print_clean_up(clean_up: Mapping[str, Any]) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from compactor import layout
 from compactor.catalogs.keyed import KeyedCatalog
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput, NotMerged
@@ -22,6 +24,7 @@ from compactor.tables.port import TableState
 from compactor.tables.publish import Publishing, record_publish
 from compactor.tables.receipts import TableReceipt, read_receipt, write_receipt
 from compactor.tables.upserts import KEYS_OF, UpsertCounts
+from compactor_cli import summary
 from compactor_cli.commands import options, verify
 from compactor_cli.local.spark_jars import (
     JARS_VARIABLE,
@@ -256,6 +259,8 @@ def test_spark_is_started_where_the_table_is_behind_and_nowhere_else() -> None:
     assert "2 records in glue:lake.events: 1 inserted, 0 updated, 0 deleted, 0 superseded," in str(
         second
     )
+    page = world.store.get(*layout.run_key(world.settings, "run-2", "report.html")).decode()
+    assert "<td>Records inserted</td>" in page
     third = world.next()
     assert world.spark.runs == ["run-2"]
     assert (third.status, third.table.last, third.table.outputs) == ("succeeded", 1, 0)
@@ -332,6 +337,17 @@ def test_the_function_leaves_such_a_table_to_spark_and_says_whether_it_is_merged
     write_receipt(done, world.settings, "run-9", world.store)
     answer = answer_of(publish_table.handler, event)
     assert (answer["status"], answer["outputs"], answer["last"]) == ("done", 3, 1)
+
+
+def test_a_summary_tells_what_became_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = UpsertCounts(records=5, inserted=1, updated=2, deleted=1, stale=1)
+    receipt = TableReceipt(table=ADDRESS, outputs=1, rows=5, commits=1, upserts=counts)
+    summary._print_table_commits(msgspec.to_builtins(receipt))
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "table: 1 output, 5 rows in glue:lake.events by 1 commit",
+        "table: records 1 inserted, 2 updated, 1 deleted, 0 superseded, 1 stale",
+    ]
 
 
 def test_counts_of_a_job_that_is_done_again_are_added() -> None:

@@ -207,6 +207,10 @@ def _oversized(paths: Iterable[str]) -> str:
     return f"<h2>Oversized partitions, left for Spark</h2><ul>{items}</ul>" if items else ""
 
 
+# What becomes of a record that is merged into a table.
+_BECAME = ("inserted", "updated", "deleted", "superseded", "stale")
+
+
 def _of_table(table: Mapping[str, Any] | None) -> str:
     if table is None:
         return ""
@@ -219,6 +223,10 @@ def _of_table(table: Mapping[str, Any] | None) -> str:
     }
     rows = [("Table", table["table"]), ("Status", table["status"])]
     rows += [(label, f"{table[name]:,}") for name, label in names.items()]
+    upserts = table.get("upserts") or {}
+    rows += [
+        (f"Records {name}", f"{count:,}") for name, count in upserts.items() if name in _BECAME
+    ]
     rows.append(("Its version then", table["at"]))
     return f"<h2>Table</h2>{_table(('', ''), rows)}"
 
