@@ -229,6 +229,22 @@ def test_an_iceberg_table_whose_snapshots_expired_is_what_it_was(make):
     assert place.rows() == Counter([0, 1, 2, 3, 99])
 
 
+def test_a_snapshot_that_expires_while_somebody_is_about_to_commit_is_a_conflict(make):
+    place = make("sql")
+    place.commit(A, id=[1])
+    place.publish()
+    table = place.state()
+    snapshot = table.handle.current_snapshot()
+    # Others rewrote the data files, and expired what was before: its manifests are gone.
+    bucket, _, key = snapshot.manifest_list.removeprefix("s3://").partition("/")
+    place.store.remove(bucket, key)
+    output = place.put("more", pa.table({"id": [2]}))
+    catalog = place.catalog
+    catalog.load(place.log_id)
+    with pytest.raises(TableConflict):
+        catalog.append(table, [output], 2, evolve=False)
+
+
 def test_a_table_that_was_dropped_and_made_anew_is_told(make):
     place = make("glue")
     place.commit(A, id=[1])

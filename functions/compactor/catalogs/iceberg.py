@@ -224,7 +224,8 @@ class IcebergCatalog:
                 self._add(transaction, list(zip(files, footers, strict=True)), number)
                 made = transaction.table_metadata.current_snapshot()
                 transaction.commit_transaction()
-        except (CommitFailedException, ValidationError) as error:
+        except (CommitFailedException, ValidationError, FileNotFoundError) as error:
+            # Of a snapshot that was expired since it was read, the manifests are gone as well.
             raise TableConflict(str(error)) from error
         self._footers.forget()
         return f"snapshot {made.snapshot_id}" if made is not None else ""
