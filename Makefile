@@ -18,7 +18,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo bench lake-bench spark-bundle synth diff bootstrap deploy destroy test proof soak scale damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
+.PHONY: help set-up wheel demo bench lake-bench spark-bundle synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,6 +74,9 @@ soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figure
 
 scale: set-up ## Simulate runs over 100 million objects: requests, seconds, memory, dollars; ARGS=--write
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.scale $(ARGS)
+
+events-bench: set-up ## How many objects a process registers, lists and marks a second, on DynamoDB Local; ARGS="--objects 6000"
+	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.scale.events $(ARGS)
 
 damage: set-up ## Damage each object of the state after each request; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation.damage $(ARGS)

@@ -11,12 +11,18 @@ from compactor.stores.registry import DynamoRegistry
 from compactor.stores.registry_rows import create_table
 
 _numbers = count()
+# What tests/conftest.py puts into the environment of every test.
+_KEY = "testing"
 
 
 def client_at(url: str) -> Any:
-    """A client of DynamoDB at an endpoint."""
+    """A client of DynamoDB at an endpoint of this machine, whatever the environment says."""
     return botocore.session.get_session().create_client(
-        "dynamodb", endpoint_url=url, region_name="us-east-1"
+        "dynamodb",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id=_KEY,
+        aws_secret_access_key=_KEY,
     )
 
 
