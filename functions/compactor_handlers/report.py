@@ -8,7 +8,8 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.report.report import RunIdentity, failure_text, report_on
+from compactor.report.left import failure_text
+from compactor.report.report import RunIdentity, report_on
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     Event,

@@ -11,7 +11,8 @@ from typing import Any
 
 from compactor.errors import NotMerged
 from compactor.ports import ObjectStore
-from compactor.report.report import SPARK_ERROR_NAME, total
+from compactor.report.left import SPARK_ERROR_NAME
+from compactor.report.report import total
 from compactor.runs.receipts import Receipt
 from compactor.tables.receipts import TableReceipt
 from compactor_spark.places import RunPlace, write_record

@@ -43,7 +43,8 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.probe.records import ProbeRecord
-from compactor.report.report import DiscoveryLine, RunReport
+from compactor.report.left import DiscoveryLine
+from compactor.report.report import RunReport
 from compactor.runs.receipts import Counts, Receipt
 from compactor.tables.entries import (
     NamedOutput,

@@ -77,6 +77,7 @@ KINDS = {
     "partitions/<path>passed/<number>.json": False,
     "partitions/<path>rejects/<group id>-<digest>.json": False,
     "partitions/<path>withdrawn/<number>/<name>": False,
+    "reconcile/<stream>.json": False,
     "table/<number>.json": False,
     "table/<number>.witness.json": False,
     "table/<number>.published.json": False,

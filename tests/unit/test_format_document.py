@@ -22,7 +22,7 @@ from compactor.log.encoding import encode_commit
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
 from compactor.model import Partition, Skipped
-from compactor.report.report import SparkErrorLine
+from compactor.report.left import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from tests.support.document_tables import (

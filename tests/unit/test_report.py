@@ -14,7 +14,8 @@ from compactor import layout
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
 from compactor.report import gathered
-from compactor.report.report import failure_text, total
+from compactor.report.left import failure_text
+from compactor.report.report import total
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings

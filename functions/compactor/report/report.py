@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -15,10 +14,9 @@ import msgspec
 from compactor import layout
 from compactor.cleaning.report import CleanUpReport, report_clean_up
 from compactor.clock import NoDeadline
-from compactor.decoding import decoder, numbered
+from compactor.decoding import numbered
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work import WorkItem, elements_of, require_known_run
-from compactor.errors import ObjectMissing
+from compactor.discovery.work import WorkItem
 from compactor.log.at_rest import NOBODY, Resting
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, headline
@@ -26,9 +24,16 @@ from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.report.gathered import Gathered, add_counts
 from compactor.report.html import human_bytes, render
+from compactor.report.left import (
+    DiscoveryLine,
+    discovered_by,
+    receipt_of,
+    spark_failure,
+    with_ending,
+    work_items,
+)
 from compactor.report.shown import Shown
 from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
-from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.tables.receipts import TableReceipt, read_receipt
@@ -37,31 +42,6 @@ REPORT_VERSION = 1
 # Each waits for one receipt; reading 64 at once leaves a processor no time to wait.
 _READERS = 64
 _SHOWN_CAUSES = 3
-#: The error of a partition whose worker ended without a word.
-LOST = "WorkerLost"
-SPARK_ERROR_NAME = "spark-error.json"
-# Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
-_REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
-
-
-class DiscoveryLine(msgspec.Struct, frozen=True):
-    """What discovery saw beside the work items."""
-
-    unpartitioned: Skipped
-    warnings: list[str] = []
-    # What earlier versions wrote has none.
-    resting: Resting = NOBODY
-
-
-class SparkErrorLine(msgspec.Struct, frozen=True):
-    """What the Spark job says of its own failure, as far as a report tells it."""
-
-    error: str
-    cause: str
-
-
-_decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
-_decode_item = decoder(WorkItem)
 
 
 @dataclass(slots=True)
@@ -231,21 +211,21 @@ def report_on(
     """
     before = read_so_far(settings, run.run_id, store) if goes_on else SoFar()
     time = Time(deadline)
-    discovered = _discovered(settings, run.run_id, store)
-    oversized = tuple(_work(settings, run.run_id, "oversized.json", store))
+    discovered = discovered_by(settings, run.run_id, store)
+    oversized = tuple(work_items(settings, run.run_id, "oversized.json", store))
     left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
-    items = chain(_work(settings, run.run_id, "items.json", store), spark)
-    spark_failure = _spark_failure(run, settings, store)
+    items = chain(work_items(settings, run.run_id, "items.json", store), spark)
+    spark_cause = spark_failure(run.spark_failure, run.run_id, settings, store)
     known = known or Known()
 
-    def receipt_of(item: WorkItem) -> Receipt:
-        receipt = known.done.get(item.path) or _receipt(item, run.run_id, settings, store)
-        return _with_ending(receipt, known.lost.get(item.path))
+    def known_or_read(item: WorkItem) -> Receipt:
+        receipt = known.done.get(item.path) or receipt_of(item, run.run_id, settings, store)
+        return with_ending(receipt, known.lost.get(item.path))
 
     found = _begun(before, discovered)
     so_far = partial(write_so_far, settings=settings, run_id=run.run_id, store=store)
     with Parallel(_READERS) as parallel:
-        for receipt in parallel.in_order(receipt_of, islice(items, found.partitions, None)):
+        for receipt in parallel.in_order(known_or_read, islice(items, found.partitions, None)):
             found.add(receipt)
             if time.worked():
                 so_far(SoFar(found.state()))
@@ -277,7 +257,7 @@ def report_on(
         overwritten=found.overwritten,
         failure=run.failure,
         left_alone=found.left_alone,
-        spark_failure=spark_failure,
+        spark_failure=spark_cause,
         clean_up=clean_up,
         warnings=discovered.warnings,
         table=_table(settings, run, store),
@@ -353,82 +333,6 @@ def total(counts: Iterable[Counts]) -> Counts:
         add_counts(result, one)
     result.requests = dict(requests)
     return result
-
-
-def failure_text(failure: Mapping[str, Any] | None) -> str:
-    """A failure as Step Functions keeps it (``Error``, ``Cause``) in one line; empty for none.
-
-    The cause of an EMR task is the description of its cluster, step or job run; only what it
-    says of the failure is told.
-    """
-    given = failure or {}
-    cause = str(given.get("Cause") or "")
-    try:
-        document = msgspec.json.decode(cause)
-    except msgspec.DecodeError:
-        document = None
-    reasons = dict.fromkeys(_reasons(document))
-    texts = [str(given.get("Error") or ""), ", ".join(reasons) or cause]
-    return ": ".join(" ".join(text.split()) for text in texts if text)
-
-
-def _reasons(document: object) -> Iterator[str]:
-    """Every text that EMR gives as a reason, wherever in the description it stands."""
-    if not isinstance(document, Mapping):
-        return
-    for name, value in document.items():
-        if name in _REASONS and isinstance(value, str):
-            yield value
-        yield from _reasons(value)
-
-
-def _spark_failure(run: RunIdentity, settings: Settings, store: ObjectStore) -> str:
-    """Why the Spark job failed, by its own word where it left one."""
-    if not run.spark_failure:
-        return ""
-    try:
-        body = store.get(*layout.run_key(settings, run.run_id, SPARK_ERROR_NAME))
-        line = _decode_spark_error(body)
-    except (ObjectMissing, msgspec.MsgspecError):
-        # It never began, or was killed: EMR's word, often no more than Unknown Error, is all.
-        return f"Spark: {run.spark_failure}"
-    return f"Spark: {line.error}: {line.cause}"
-
-
-def _work(settings: Settings, run_id: str, name: str, store: ObjectStore) -> Iterator[WorkItem]:
-    """One after the other; none where discovery failed before it wrote any."""
-    with suppress(ObjectMissing):
-        for element in elements_of(store, *layout.run_key(settings, run_id, name)):
-            yield _decode_item(element)
-
-
-def _receipt(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
-    bucket, key = layout.receipt_key(settings, run_id, item.partition)
-    try:
-        receipt = receipts.decode(store.get(bucket, key), f"s3://{bucket}/{key}")
-    except ObjectMissing:
-        cause = "no receipt: the worker was lost before it could write one"
-        return Receipt(item.path, run_id, "failed", error=LOST, cause=cause)
-    if receipt.status == "more":
-        receipt.error, receipt.cause = LOST, "the last receipt says that work was left"
-    return receipt
-
-
-def _with_ending(receipt: Receipt, ending: str | None) -> Receipt:
-    """The receipt, and how the worker ended that should have written the last one."""
-    if ending is None or receipt.status == "done":
-        return receipt
-    if receipt.error == LOST:
-        receipt.cause += f": {ending}"
-    else:
-        # What an earlier try wrote is no longer how it ended.
-        receipt.error, receipt.cause = LOST, ending
-    return receipt
-
-
-def _discovered(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
-    body = require_known_run(*layout.run_key(settings, run_id, ""), store)
-    return _decode_discovery(body) if body else DiscoveryLine(Skipped(0, 0))
 
 
 def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:

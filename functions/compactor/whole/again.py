@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compactor.report.report import LOST
+from compactor.report.left import LOST
 
 __all__ = ["LOST", "RETRIES", "STOPPED", "Retry", "Tries"]
 

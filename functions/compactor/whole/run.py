@@ -29,7 +29,8 @@ from compactor.discovery.divided import Part
 from compactor.discovery.work import ITEMS_NAME, WorkItem
 from compactor.errors import ObjectMissing
 from compactor.ports import Clock, Deadline, ObjectStore
-from compactor.report.report import SPARK_ERROR_NAME, Known, RunIdentity, RunReport, report
+from compactor.report.left import SPARK_ERROR_NAME
+from compactor.report.report import Known, RunIdentity, RunReport, report
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings

@@ -83,7 +83,7 @@ class Merging:
         store = S3Store(self.client).with_traits(self.traits)
         key = key_of(settings)
         assert key is not None  # noqa: S101 - made for such tables alone
-        assert settings.table is not None  # noqa: S101 - likewise
+        assert settings.table is not None  # noqa: S101 - the job is started for tables alone
         self.receipt = TableReceipt()
         with StagedOutputs(store, self.access) as outputs:
             catalog = SparkUpserts(
