@@ -34,8 +34,18 @@ _DELTA = (
     f"{_SDK}:sts:2.29.52",
     f"{_SDK}:kms:2.29.52",
 )
-# In place of the clients of all services, 641 MB, the four above are fetched.
-_EXCLUDED = f"{_SDK}:bundle"
+# In place of the clients of all services, 641 MB, the four above are fetched. The others are what
+# nothing here asks for, and bring much that Spark has in other versions.
+_EXCLUDED = (
+    f"{_SDK}:bundle",
+    "io.delta:delta-kernel-api",
+    "io.delta:delta-kernel-defaults",
+    "io.delta:delta-kernel-unitycatalog",
+    "io.unitycatalog:unitycatalog-client",
+    "org.slf4j:slf4j-api",
+    "org.wildfly.openssl:wildfly-openssl",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3",
+)
 
 
 def packages_environment(settings: Settings) -> dict[str, str]:
@@ -63,7 +73,7 @@ def jar_settings(environment: Mapping[str, str]) -> dict[str, str]:
         return {}
     directory = environment.get(JARS_VARIABLE) or os.environ.get(JARS_VARIABLE)
     if not directory:
-        return {"spark.jars.packages": packages, "spark.jars.excludes": _EXCLUDED}
+        return {"spark.jars.packages": packages, "spark.jars.excludes": ",".join(_EXCLUDED)}
     found = sorted(Path(directory).glob("*.jar"))
     if not found:
         raise InvalidInput(JARS_VARIABLE, directory, f"a directory with the archives of {packages}")
