@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from unittest.mock import patch
 
 from compactor.discovery.work import WorkItem
@@ -283,13 +284,13 @@ class Schedule:
         run.done.clear()
         if run.stage == 1 and not run.failed:
             for item in run.items:
-                self._add(run, lambda one=item.partition: self.world.compactor(run.name, one))
+                self._add(run, partial(self.world.compactor, run.name, item.partition))
         elif run.stage == 2 and not (run.failed and not run.items):
-            self._add(run, lambda: self.world.table_publisher(run.name))
+            self._add(run, partial(self.world.table_publisher, run.name))
         elif run.stage == 3 and not run.failed:
             assert self.world.settings.clean_up is CleanUpMode.DELETE
             for path in self.world.due():
-                self._add(run, lambda one=path: self.world.clean_up(run.name, one))
+                self._add(run, partial(self.world.clean_up, run.name, path))
         if run.stage > _LAST_STAGE:
             self._end_run(run)
         elif not run.steps:

@@ -351,7 +351,7 @@ def session_of_lakes(session: SparkSession, directory: Path, seeds: range) -> Sp
         seeds: of the schedules.
     """
     # Iceberg reads these when it makes its catalog.
-    hadoop = session._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    hadoop = session._jsc.hadoopConfiguration()
     hadoop.set("fs.s3.impl", _OVERLOADED)
     for seed in seeds:
         name = _bucket(ICEBERG, seed)
