@@ -286,7 +286,7 @@ class Schedule:
             for item in run.items:
                 self._add(run, partial(self.world.compactor, run.name, item.partition))
         elif run.stage == 2 and not (run.failed and not run.items):
-            self._add(run, lambda: self.world.table_publisher(run.name))
+            self._add(run, partial(self.world.table_publisher, run.name))
         elif run.stage == 3 and not run.failed:
             assert self.world.settings.clean_up is CleanUpMode.DELETE
             for path in self.world.due():
