@@ -183,7 +183,8 @@ class Lake:
             self._session.sql(f"VACUUM {self._table} RETAIN 0 HOURS")
             return
         # What the procedure of this name does takes eight jobs of Spark, and as many seconds.
-        util = self._session._jvm.org.apache.iceberg.spark.Spark3Util  # type: ignore[union-attr]
+        jvm: Any = self._session._jvm
+        util = jvm.org.apache.iceberg.spark.Spark3Util
         table = util.loadIcebergTable(self._session._jsparkSession, self._table)
         table.expireSnapshots().expireOlderThan(_FAR).retainLast(1).commit()
 

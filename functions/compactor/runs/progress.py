@@ -32,7 +32,6 @@ from compactor.log.identity import outputs_among
 from compactor.log.state import LogState
 from compactor.model import (
     CompactionPlan,
-    Listing,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
@@ -40,7 +39,7 @@ from compactor.model import (
     Skipped,
     SkipReason,
 )
-from compactor.outputs.again import found_in, put_again
+from compactor.outputs.again import found_in
 from compactor.outputs.confirm import confirm
 from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping, store_group
@@ -48,13 +47,13 @@ from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
-from compactor.registry.listing import EventListing
 from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
 from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
 from compactor.runs.registered import NamedBy, settle_registered
 from compactor.runs.resting import RestNotes
+from compactor.runs.returned import note_returned
 from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
@@ -122,7 +121,8 @@ class PartitionProgress:
         listing = self._listings.take(state, window)
         gone = self._listings.gone(listing, window, state.committed)
         self.result.skip(self._listings.gone_reason, gone)
-        self.rest.listed = listing = self._note_returned(listing)
+        self.named.met(listing.returned)
+        self.rest.listed = listing = note_returned(run, state, listing)
         state.foreign = Contents()
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
@@ -146,26 +146,6 @@ class PartitionProgress:
     def pause(self) -> None:
         """No window is planned for a while: hold nothing for the next one."""
         self._listings.pause()
-
-    def _note_returned(self, listing: Listing) -> Listing:
-        """Write down what was put again after its commit, so that clean-up looks at it again.
-
-        Returns:
-            The listing; where events told of its objects, without what was put before its commit.
-        """
-        run, sources = self.run, listing.returned
-        if not sources:
-            return listing
-        self.named.met(sources)
-        commits, told = run.log.every_commit(self.state.last), isinstance(run.listing, EventListing)
-        again = map(put_again, sources)
-        found = found_in(again, commits, self.state.published, run.store, put_later=told)
-        note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
-        if found:
-            run.log.append(self.state, note)
-        if not told:
-            return listing
-        return listing.with_returned({one.source.identity for one in found})
 
     @property
     def destination(self) -> Destination:
