@@ -183,8 +183,7 @@ class Lake:
             self._session.sql(f"VACUUM {self._table} RETAIN 0 HOURS")
             return
         # What the procedure of this name does takes eight jobs of Spark, and as many seconds.
-        jvm = self._session._jvm
-        assert jvm is not None
+        jvm: Any = self._session._jvm
         util = jvm.org.apache.iceberg.spark.Spark3Util
         table = util.loadIcebergTable(self._session._jsparkSession, self._table)
         table.expireSnapshots().expireOlderThan(_FAR).retainLast(1).commit()

@@ -121,7 +121,8 @@ class PartitionProgress:
         listing = self._listings.take(state, window)
         gone = self._listings.gone(listing, window, state.committed)
         self.result.skip(self._listings.gone_reason, gone)
-        self.rest.listed = listing = note_returned(run, state, self.named, listing)
+        self.named.met(listing.returned)
+        self.rest.listed = listing = note_returned(run, state, listing)
         state.foreign = Contents()
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)

@@ -1,4 +1,4 @@
-"""Sources that a listing shows again after their commit."""
+"""What was put again after its commit: written down, so that clean-up looks at it again."""
 
 from __future__ import annotations
 
@@ -8,31 +8,27 @@ from compactor.model import Listing
 from compactor.outputs.again import found_in, put_again
 from compactor.registry.listing import EventListing
 from compactor.runs.given import PartitionRun
-from compactor.runs.registered import NamedBy
 
 
-def note_returned(run: PartitionRun, state: LogState, named: NamedBy, listing: Listing) -> Listing:
-    """Write down what was put again after its commit, so that clean-up looks at it again.
+def note_returned(run: PartitionRun, state: LogState, listing: Listing) -> Listing:
+    """Write down what of a listing was put again.
 
-    Args:
-        run: of the partition.
-        state: its log, which gets an entry where there is any.
-        named: is told what commits named before.
-        listing: of the partition.
+    Where events told of its objects, all are returned that a commit names and that are pending
+    still: each is compared with its own commit.
 
     Returns:
         The listing; where events told of its objects, without what was put before its commit.
+
+    Raises:
+        ObjectMissing, InvalidInput: see :func:`compactor.outputs.again.found_in`.
+        TransientStoreError: the store did not answer.
     """
-    sources = listing.returned
-    if not sources:
+    if not listing.returned:
         return listing
-    named.met(sources)
-    commits, told = run.log.every_commit(state.last), isinstance(run.listing, EventListing)
-    again = map(put_again, sources)
+    told = isinstance(run.listing, EventListing)
+    commits, again = run.log.every_commit(state.last), map(put_again, listing.returned)
     found = found_in(again, commits, state.published, run.store, put_later=told)
     note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
     if found:
         run.log.append(state, note)
-    if not told:
-        return listing
-    return listing.with_returned({one.source.identity for one in found})
+    return listing.with_returned({one.source.identity for one in found}) if told else listing
