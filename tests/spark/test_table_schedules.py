@@ -25,7 +25,7 @@ from tests.spark.table_schedules import (  # noqa: E402 - needs both libraries
 
 # `make proof` plays all of them, `make test` some. VACUUM takes Spark a few seconds.
 SCHEDULES = {ICEBERG: 25, DELTA: 25}
-SAMPLE = {ICEBERG: 3, DELTA: 1}
+SAMPLE = {ICEBERG: 2, DELTA: 1}
 
 
 @pytest.mark.timeout(1_800)
