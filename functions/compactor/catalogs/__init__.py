@@ -3,5 +3,6 @@
 opening   opens the table that settings name; file_io: pyiceberg's files on the run's own store
 iceberg   Iceberg tables in Glue, behind REST, or in a catalog of this machine
 delta     Delta tables by their location
+keyed     a table whose rows have a key, by both of its tables, for whoever has no Spark
 parquet   what the footers of outputs say: columns, and what a table keeps of them
 """
