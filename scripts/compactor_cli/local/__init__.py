@@ -14,5 +14,6 @@ definition model                   the state machine file, the nouns
 partition_workers                  what `compactor run` uses instead: a pool of processes,
   partition_worker                 each of which works on one partition at a time
 spark_job spark_process            the Spark job of this machine
+  spark_jars                       archives that it needs to write a table itself
   spark_submit
 """

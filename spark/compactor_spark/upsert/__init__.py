@@ -1,5 +1,7 @@
 """Upserts: of each key the last record is in the table, by MERGE.
 
+    merging       the end of a job: all that is committed is merged
+    opening       the table that settings name: catalogs and extensions of the session
     tables        SparkUpserts: implements compactor.tables.port.TableCatalog, so that the table log
                   and its publisher are those of every other table
       winners     outputs -> the winner of each key -> what it does to the table

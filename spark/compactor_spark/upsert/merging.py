@@ -83,12 +83,10 @@ class Merging:
         store = S3Store(self.client).with_traits(self.traits)
         key = key_of(settings)
         assert key is not None  # noqa: S101 - made for such tables alone
-        assert settings.table is not None  # noqa: S101 - the job is started for tables alone
+        address = settings.table or ""
         self.receipt = TableReceipt()
         with StagedOutputs(store, self.access) as outputs:
-            catalog = SparkUpserts(
-                self.table.engine, self.table.name, key, settings.table, outputs.uris
-            )
+            catalog = SparkUpserts(self.table.engine, self.table.name, key, address, outputs.uris)
             work = Publishing(
                 settings=settings,
                 store=store,
@@ -100,7 +98,7 @@ class Merging:
                 commit_outputs=_COMMIT_OUTPUTS,
                 counts=catalog.counts,
             )
-            self.console.say(f"merging into {settings.table}")
+            self.console.say(f"merging into {address}")
             try:
                 self.receipt = read_receipt(settings, run_id, store) or self.receipt
                 record_publish(work, self.receipt)
