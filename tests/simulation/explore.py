@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from functools import partial
 from math import inf
 
-from tests.simulation.choices import simplest
-from tests.simulation.explored import Explored, explore_in_batches, explored
+from tests.simulation.explored import Explored, explore_in_batches, explored, shortest
 from tests.simulation.mutations import MUTATIONS, Mutation, unchanged
 from tests.simulation.schedule import play
 from tests.simulation.turns import Outcome
@@ -48,21 +46,5 @@ def shortest_story(seed: int, mutation: Mutation = unchanged, *, plays: float = 
         mutation: what it was played with.
         plays: after so many, what is left must do.
     """
-    played = count(1)
     with mutation.applied():
-        outcome = play(seed, without=mutation.without)
-        kind = _kind(outcome.violation)
-
-        def fails(recorded: Sequence[int]) -> bool:
-            if next(played) > plays:
-                return False
-            again = play(seed, replay=recorded, without=mutation.without)
-            return _kind(again.violation) == kind
-
-        recorded = simplest(outcome.recorded, fails)
-        return play(seed, replay=recorded, without=mutation.without, tell=True)
-
-
-def _kind(violation: str) -> str:
-    """The promise without the numbers and keys of one schedule."""
-    return " ".join(word for word in violation.split() if word.isalpha())
+        return shortest(partial(play, without=mutation.without), seed, plays=plays)

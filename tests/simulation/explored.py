@@ -6,11 +6,14 @@ import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
+from typing import Protocol
 
+from tests.simulation.choices import simplest
 from tests.simulation.turns import Outcome
 
 # Of broken promises only a few are told; the rest are counted.
@@ -48,18 +51,18 @@ class Explored:
 
 
 def explored(
-    play: Callable[[int], Outcome], first: int, count: int, *, all_of_them: bool
+    play: Callable[[int], Outcome], first: int, schedules: int, *, all_of_them: bool
 ) -> Explored:
     """Play schedules one after the other.
 
     Args:
         play: the schedule of a seed.
         first: seed of the first one.
-        count: how many.
+        schedules: how many.
         all_of_them: or only until the first broken promise.
     """
     found = Explored()
-    for seed in range(first, first + count):
+    for seed in range(first, first + schedules):
         outcome = play(seed)
         found.schedules += 1
         found.turns += outcome.turns
@@ -69,6 +72,38 @@ def explored(
             if not all_of_them:
                 break
     return found
+
+
+class Player(Protocol):
+    """Plays the schedule of a seed, or the same decisions again."""
+
+    def __call__(
+        self, seed: int, *, replay: Sequence[int] | None = None, tell: bool = False
+    ) -> Outcome: ...
+
+
+def shortest(play: Player, seed: int, *, plays: float = inf) -> Outcome:
+    """The schedule of a seed that breaks a promise, with all taken out that does not matter.
+
+    Args:
+        play: plays it.
+        seed: of the schedule.
+        plays: after so many, what is left must do.
+    """
+    played = count(1)
+    whole = play(seed)
+
+    def fails(recorded: Sequence[int]) -> bool:
+        if next(played) > plays:
+            return False
+        return _kind(play(seed, replay=recorded).violation) == _kind(whole.violation)
+
+    return play(seed, replay=simplest(whole.recorded, fails), tell=True)
+
+
+def _kind(violation: str) -> str:
+    """The promise without the numbers and keys of one schedule."""
+    return " ".join(word for word in violation.split() if word.isalpha())
 
 
 def explore_in_batches(
@@ -96,8 +131,8 @@ def explore_in_batches(
     # Spawned: a fork would copy whatever threads and servers the parent has.
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         waiting = set()
-        for start, count in _batches(first, schedules, batch):
-            waiting.add(pool.submit(work, start, count))
+        for start, size in _batches(first, schedules, batch):
+            waiting.add(pool.submit(work, start, size))
             if len(waiting) > workers:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for one in done:
@@ -112,7 +147,7 @@ def explore_in_batches(
 def _batches(first: int, schedules: float, batch: int) -> Iterator[tuple[int, int]]:
     at, left = first, schedules
     while left > 0:
-        count = int(min(batch, left))
-        yield at, count
-        at += count
-        left -= count
+        size = int(min(batch, left))
+        yield at, size
+        at += size
+        left -= size

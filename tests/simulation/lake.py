@@ -14,22 +14,20 @@ is in the table once, nothing is pending, sources are gone, and a further run ch
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from unittest.mock import patch
 
 from compactor.discovery.work import WorkItem
-from compactor.errors import CompactorError, TransientStoreError
 from compactor.registry.registering import Registration
 from compactor.registry.starting import Looked
 from compactor.settings.settings import CleanUpMode
-from tests.simulation.choices import Choices, simplest
+from tests.simulation.choices import Choices
+from tests.simulation.explored import Explored, explore_in_batches, explored, shortest
 from tests.simulation.faults import Fault
 from tests.simulation.lake_world import (
     EXECUTIONS,
@@ -40,25 +38,18 @@ from tests.simulation.lake_world import (
 )
 from tests.simulation.ledger import Violation
 from tests.simulation.processes import Process
-from tests.simulation.story import told
-from tests.simulation.turns import Outcome
-from tests.support.memory_store import Call, Crashed
+from tests.simulation.turns import Outcome, Schedule, judge, played
+from tests.support.memory_store import Call
 from tests.support.memory_tables import TableGuard
 
 _DAY, _HOUR = 86_400.0, 3_600.0
-_TURNS = 260
-_FAULT_RATES = (0.0, 0.005, 0.02, 0.06)
-_EVENT_RATE = 0.1
-_SWITCH_RATE = 0.35
 # While somebody is about to commit to the table.
 _AT_THE_TABLE = 0.1
-_MOST_PROCESSES = 5
 # Calls of a step that fails, before its run has failed; the state machine has some more.
 _CALLS = 3
 _LAST_STAGE = 3
 _ROUNDS = 12
 _BATCH = 100
-_WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
 
 
 @dataclass
@@ -97,53 +88,51 @@ class LakeMutation:
     applied: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
-class Schedule:
-    """One schedule.
-
-    Args:
-        world: where it happens.
-        choices: what is decided.
-        outcome: what is told of it.
-        tell: line by line.
-    """
+class _Schedule(Schedule):
+    TURNS = 260
+    EVENT_RATE = 0.1
+    SWITCH_RATE = 0.35
+    MOST_PROCESSES = 5
+    FAULT_RATES = (0.0, 0.005, 0.02, 0.06)
+    WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
 
     def __init__(self, world: LakeWorld, choices: Choices, outcome: Outcome, *, tell: bool) -> None:
         self.world = world
-        self.outcome = outcome
-        self._choices = choices
-        self._telling = tell
-        self._processes: list[Process] = []
+        super().__init__(world.clock, choices, outcome, tell=tell)
         self._batches: dict[Process, list[str]] = {}
         self._runs: dict[str, _Run] = {}
         self._by_hand = 0
-        self._fault_rate = choices.one_of(_FAULT_RATES)
         # Where no message is lost, nobody reconciles.
         self._loses = choices.chance(0.4)
         self._lost = False
 
-    def tell(self, line: str) -> None:
-        """One line of the story."""
-        if self._telling:
-            self.outcome.story.append(f"{len(self.outcome.story) + 1:>4}  {line}")
-
-    def disturbed(self) -> None:
-        """Everything at once, with faults."""
+    def _begin(self) -> None:
         for _ in range(2 + self._choices.below(3)):
             self.tell(self.world.produce())
-        while self.outcome.turns < _TURNS:
-            self.world.clock.advance(1)
-            if not self._processes or self._choices.chance(_EVENT_RATE):
-                self._event()
-            if self._processes:
-                self._disturb_commits()
-                process = self._processes[0]
-                if self._choices.chance(_SWITCH_RATE):
-                    process = self._choices.one_of(self._processes)
-                self._turn(process, self._fault_for(process))
+
+    def _more(self) -> bool:
+        while not self._processes:
+            self._event()
+        return True
+
+    def _look(self) -> None:
+        self.world.look()
+
+    def _faults_of(self, call: Call) -> Sequence[Fault]:
+        return possible_faults(call)
+
+    def _fault_rate_of(self, process: Process) -> float:
+        return 4 * self._fault_rate if _is_at_the_table(process) else self._fault_rate
+
+    def _line(self, process: Process, call: Call, fault: Fault) -> str:
+        if call.bucket not in {REGISTRY, EXECUTIONS}:
+            return super()._line(process, call, fault)
+        line = f"{process.name}: {call.bucket}, {call.name}"
+        return line if fault is Fault.NONE else f"{line}   <-- {fault}"
 
     # Events.
 
-    def _event(self) -> None:
+    def _events(self) -> dict[str, Callable[[], object]]:
         usual: dict[str, Callable[[], object]] = {
             "produced": lambda: self.tell(self.world.produce()),
             "delivered": self._deliver,
@@ -170,13 +159,19 @@ class Schedule:
                 "snapshots expired": lambda: self.tell(self.world.expire()),
                 "table compacted and expired": lambda: self.tell(self.world.rewrite_and_expire()),
             }
+        return usual | seldom
+
+    def _likely(self, events: Sequence[str]) -> Sequence[str]:
         # A run that goes on is what all others are to disturb.
+        usual = ["produced", "delivered", "sweep", "run goes on"]
         weights = ["run goes on"] * 3 + ["delivered", "sweep"]
-        names = [*usual, *weights] if self._choices.chance(0.7) else list(seldom)
-        name = self._choices.one_of(names)
-        self.outcome.faults[name] += 1
-        (usual | seldom)[name]()
-        self.world.look()
+        if self._choices.chance(0.7):
+            return [*usual, *weights]
+        return [name for name in events if name not in usual]
+
+    def _next(self) -> Process:
+        self._disturb_commits()
+        return super()._next()
 
     def _disturb_commits(self) -> None:
         """Others come in between while somebody is about to commit to the table."""
@@ -195,7 +190,7 @@ class Schedule:
 
     def _overtake(self) -> None:
         """Another publisher goes on until it is about to commit, too; who is first is open."""
-        if len(self._processes) < _MOST_PROCESSES:
+        if len(self._processes) < self.MOST_PROCESSES:
             process = self.world.table_publisher("by-hand")
             self._start(process)
             while not process.ended and not _is_at_the_table(process):
@@ -204,7 +199,7 @@ class Schedule:
     def _deliver(self) -> None:
         """A batch of messages: any of them, some twice."""
         queue = self.world.queue
-        if not queue or len(self._processes) >= _MOST_PROCESSES:
+        if not queue or len(self._processes) >= self.MOST_PROCESSES:
             return
         bodies = [self._choices.one_of(queue) for _ in range(1 + self._choices.below(4))]
         process = self.world.registrar(bodies)
@@ -270,7 +265,7 @@ class Schedule:
     def _advance(self, run: _Run) -> None:
         if not run.steps and not run.under_way:
             self._next_stage(run)
-        if run.steps and len(self._processes) < _MOST_PROCESSES:
+        if run.steps and len(self._processes) < self.MOST_PROCESSES:
             self._call(run, run.steps.popleft())
 
     def _call(self, run: _Run, step: _Step) -> None:
@@ -322,7 +317,7 @@ class Schedule:
             for run in self._runs.values()
             for step in [*run.under_way.values(), *run.done]
         ]
-        if found and len(self._processes) < _MOST_PROCESSES:
+        if found and len(self._processes) < self.MOST_PROCESSES:
             run, step = self._choices.one_of(found)
             self.tell(f"a step of {run.name} is called once more")
             self._start(step.make())
@@ -335,37 +330,10 @@ class Schedule:
             run.failed = True
             self._end_run(run)
 
-    # Turns.
-
-    def _start(self, process: Process) -> None:
-        if len(self._processes) < _MOST_PROCESSES:
-            self._processes.append(process)
-            self.tell(f"{process.name} starts")
-
-    def _fault_for(self, process: Process) -> Fault:
-        if process.waiting is None or not self._choices.chance(self._fault_rate_of(process)):
-            return Fault.NONE
-        fault = self._choices.one_of(possible_faults(process.waiting))
-        self.outcome.faults[fault] += 1
-        return fault
-
-    def _fault_rate_of(self, process: Process) -> float:
-        return 4 * self._fault_rate if _is_at_the_table(process) else self._fault_rate
-
-    def _turn(self, process: Process, fault: Fault = Fault.NONE) -> None:
-        call = process.waiting
-        process.turn(fault)
-        self.outcome.turns += 1
-        if call is not None and self._telling:
-            self.tell(_told(process.name, call, fault))
-        if call is None or call.name in _WRITES:
-            self.world.look()
-        if process.ended:
-            self._processes.remove(process)
-            self._ended(process)
-
-    def _ended(self, process: Process) -> None:
-        self._judge(process)
+    def _judge(self, process: Process) -> None:
+        error = process.error
+        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
+        judge(process)
         if process in self._batches:
             self._delivered(process)
         if isinstance(process.answer, Looked) and process.answer.started is not None:
@@ -373,16 +341,6 @@ class Schedule:
         for run in list(self._runs.values()):
             if process in run.under_way:
                 self._step_ended(run, process)
-
-    def _judge(self, process: Process) -> None:
-        error = process.error
-        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
-        if error is None or isinstance(error, (Crashed, TransientStoreError)):
-            return
-        if isinstance(error, Violation):
-            raise error
-        why = "" if isinstance(error, CompactorError) else " (no error of ours)"
-        raise Violation(f"{process.name} ended with {error!r}{why}") from error
 
     # The end.
 
@@ -446,23 +404,9 @@ class Schedule:
             while self._processes:
                 self._turn(self._processes[-1])
 
-    def _finish(self, process: Process) -> Process:
-        self._processes.append(process)
-        while not process.ended:
-            self._turn(process)
-        return process
-
 
 def _is_at_the_table(process: Process) -> bool:
     return process.waiting is not None and process.waiting.name == "table_commit"
-
-
-def _told(who: str, call: Call, fault: Fault) -> str:
-    """One request in a line."""
-    if call.bucket not in {REGISTRY, EXECUTIONS}:
-        return told(who, call, fault)
-    line = f"{who}: {call.bucket}, {call.name}"
-    return line if fault is Fault.NONE else f"{line}   <-- {fault}"
 
 
 #: The three guards without which the sink, and what feeds it, doubles or loses.
@@ -484,83 +428,23 @@ def play_lake(
     """Play one schedule to its end, or to the first broken promise."""
     mutation = mutation or LakeMutation()
     choices = Choices(seed, replay)
-    outcome = Outcome()
+
+    def make(outcome: Outcome) -> Schedule:
+        return _Schedule(LakeWorld(choices, mutation.left_out), choices, outcome, tell=tell)
+
     with in_one_thread(), mutation.applied():
-        world = LakeWorld(choices, mutation.left_out)
-        schedule = Schedule(world, choices, outcome, tell=tell)
-        try:
-            schedule.disturbed()
-            schedule.end()
-        except Violation as violation:
-            outcome.violation = str(violation)
-            schedule.tell(f"VIOLATION: {violation}")
-    outcome.recorded = choices.recorded
-    return outcome
+        return played(choices, make)
 
 
-def shortest_lake_story(seed: int, mutation: LakeMutation | None = None) -> Outcome:
-    """The schedule of a seed that breaks a promise, without what does not matter."""
-
-    def kind(outcome: Outcome) -> str:
-        return " ".join(word for word in outcome.violation.split() if word.isalpha())
-
-    whole = play_lake(seed, mutation=mutation)
-
-    def fails(recorded: Sequence[int]) -> bool:
-        return kind(play_lake(seed, replay=recorded, mutation=mutation)) == kind(whole)
-
-    recorded = simplest(whole.recorded, fails)
-    return play_lake(seed, replay=recorded, mutation=mutation, tell=True)
-
-
-@dataclass
-class ExploredLakes:
-    """What many schedules came to."""
-
-    schedules: int = 0
-    turns: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
-    violations: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def line(self) -> str:
-        """The figures in one line."""
-        return (
-            f"{self.schedules:,} schedules, {self.turns:,} requests, {self.faults.total():,} faults"
-            f" and other events of {len(self.faults)} kinds, {len(self.violations):,} violations"
-        )
-
-
-def explore_lakes(first: int, count: int, name: str = "") -> ExploredLakes:
+def explore_lakes(first: int, schedules: int, name: str = "") -> Explored:
     """Play schedules one after the other, until the first broken promise of a mutation."""
     mutation = LAKE_MUTATIONS[name] if name else None
-    found = ExploredLakes()
-    for seed in range(first, first + count):
-        outcome = play_lake(seed, mutation=mutation)
-        found.schedules += 1
-        found.turns += outcome.turns
-        found.faults += outcome.faults
-        if outcome.violation:
-            found.violations.append((seed, outcome.violation))
-            if name:
-                break
-    return found
+    return explored(partial(play_lake, mutation=mutation), first, schedules, all_of_them=not name)
 
 
-def explore_many_lakes(first: int, count: int, processes: int | None = None) -> ExploredLakes:
+def explore_many_lakes(first: int, schedules: int, processes: int | None = None) -> Explored:
     """The same on all processors."""
-    total = ExploredLakes()
-    # Spawned: a fork would copy whatever threads and servers the parent has.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        starts = range(first, first + count, _BATCH)
-        counts = [min(_BATCH, first + count - start) for start in starts]
-        for one in pool.map(explore_lakes, starts, counts):
-            total.schedules += one.schedules
-            total.turns += one.turns
-            total.faults += one.faults
-            total.violations += one.violations
-    return total
+    return explore_in_batches(explore_lakes, first, schedules, batch=_BATCH, processes=processes)
 
 
 def main() -> int:
@@ -574,7 +458,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.story is not None or args.shortest is not None:
         one = play_lake(args.story, tell=True) if args.story is not None else None
-        outcome = one or shortest_lake_story(args.shortest)
+        outcome = one or shortest(play_lake, args.shortest)
         sys.stdout.write("\n".join(outcome.story) + "\n")
         return bool(outcome.violation)
     found = explore_many_lakes(args.first, args.schedules, args.processes)

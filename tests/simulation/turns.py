@@ -1,7 +1,8 @@
 """What every schedule has: processes that take turns, faults, and what came of it.
 
 A kind of schedule says how it begins and ends, what else may happen, and what must hold; see
-:mod:`tests.simulation.schedule` (a partition) and :mod:`tests.simulation.tables` (a table).
+:mod:`tests.simulation.schedule` (a partition), :mod:`tests.simulation.tables` (a table) and
+:mod:`tests.simulation.lake` (events and a table).
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from compactor.errors import CompactorError, TransientStoreError
 from tests.simulation.choices import Choices
 from tests.simulation.faults import Fault, faults_of
 from tests.simulation.ledger import Violation
 from tests.simulation.processes import Process, without_threads
 from tests.simulation.story import told
-from tests.support.memory_store import Call, ManualClock
-
-_FAULT_RATES = (0.0, 0.01, 0.04, 0.12)
+from tests.support.memory_store import Call, Crashed, ManualClock
 
 
 @dataclass
@@ -56,6 +56,7 @@ class Schedule(ABC):
     EVENT_RATE: ClassVar[float]
     SWITCH_RATE: ClassVar[float]
     MOST_PROCESSES: ClassVar[int]
+    FAULT_RATES: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.04, 0.12)
     #: Requests behind which every promise is looked at.
     WRITES: ClassVar[frozenset[str]]
 
@@ -67,7 +68,7 @@ class Schedule(ABC):
         self._choices = choices
         self._telling = tell
         self._processes: list[Process] = []
-        self._fault_rate = choices.one_of(_FAULT_RATES)
+        self._fault_rate = choices.one_of(self.FAULT_RATES)
 
     # What each kind says.
 
@@ -103,9 +104,23 @@ class Schedule(ABC):
         """What may happen to a request."""
         return faults_of(call)
 
+    def _fault_rate_of(self, process: Process) -> float:
+        """How likely the request that waits is to fail."""
+        return self._fault_rate
+
+    def _next(self) -> Process:
+        """Whose turn it is."""
+        if self._choices.chance(self.SWITCH_RATE):
+            return self._choices.one_of(self._processes)
+        return self._processes[0]
+
     def _likely(self, events: Sequence[str]) -> Sequence[str]:
         """Events to choose from, often those that are seldom possible."""
         return events
+
+    def _line(self, process: Process, call: Call, fault: Fault) -> str:
+        """A request in the story."""
+        return told(process.name, call, fault)
 
     def _stamp(self) -> str:
         """The time, before each line of the story."""
@@ -127,9 +142,7 @@ class Schedule(ABC):
                 return
             if self._choices.chance(self.EVENT_RATE):
                 self._event()
-            process = self._processes[0]
-            if self._choices.chance(self.SWITCH_RATE):
-                process = self._choices.one_of(self._processes)
+            process = self._next()
             self._turn(process, self._fault_for(process))
 
     def _event(self) -> None:
@@ -140,7 +153,7 @@ class Schedule(ABC):
         self._look()
 
     def _fault_for(self, process: Process) -> Fault:
-        if process.waiting is None or not self._choices.chance(self._fault_rate):
+        if process.waiting is None or not self._choices.chance(self._fault_rate_of(process)):
             return Fault.NONE
         fault = self._choices.one_of(self._faults_of(process.waiting))
         self.outcome.faults[fault] += 1
@@ -151,7 +164,7 @@ class Schedule(ABC):
         process.turn(fault)
         self.outcome.turns += 1
         if call is not None and self._telling:
-            self.tell(told(process.name, call, fault))
+            self.tell(self._line(process, call, fault))
         if call is None or call.name in self.WRITES:
             self._look()
         if process.ended:
@@ -169,6 +182,21 @@ class Schedule(ABC):
         if len(self._processes) < self.MOST_PROCESSES:
             self._processes.append(process)
             self.tell(f"{process.name} starts{why}")
+
+
+def judge(process: Process) -> None:
+    """Nobody ends but at the end, killed, or because a store did not answer.
+
+    Raises:
+        Violation: it ended otherwise, or met with a broken promise.
+    """
+    error = process.error
+    if error is None or isinstance(error, (Crashed, TransientStoreError)):
+        return
+    if isinstance(error, Violation):
+        raise error
+    why = "" if isinstance(error, CompactorError) else " (no error of ours)"
+    raise Violation(f"{process.name} ended with {error!r}{why}") from error
 
 
 def played(choices: Choices, make: Callable[[Outcome], Schedule]) -> Outcome:
