@@ -13,6 +13,7 @@ What runs where, and what each hands to the next:
     upsert               tables whose rows have a key: outputs merged into them
     outcome              how the job ended: spark-result.json or spark-error.json
     console              progress lines
+    warm_up              starts Spark before there is a job, where one process has several
 
 The order of writes is that of every other worker. Tasks do steps 1 to 3 (read, store, verify);
 only the driver commits and publishes, so a task that is retried or runs twice cannot publish

@@ -1,4 +1,4 @@
-"""A Spark of this machine that stays between runs: the first job starts it, all others use it."""
+"""A Spark of this machine that stays between runs, and is there when the first one wants it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shlex
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import IO, Self
 
 from compactor_cli.local.child import Child
@@ -40,6 +41,9 @@ class KeptSpark:
 
     def __enter__(self) -> Self:
         self._scratch = tempfile.TemporaryDirectory(prefix="compactor-spark-")
+        # The first job says what is missing.
+        with suppress(SparkMissing):
+            self._host = self._start()
         return self
 
     def __exit__(self, *_: object) -> None:

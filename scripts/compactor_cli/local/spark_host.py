@@ -2,7 +2,8 @@
 
 Started by :mod:`compactor_cli.local.kept_spark` as ``python -m compactor_cli.local.spark_host
 SCRIPT``. Arguments for the script arrive on standard input; its progress lines and its exit code
-leave through the descriptor that was standard output. Java ends with this process.
+leave through the descriptor that was standard output. Java starts at once, while nobody waits for
+it, and ends with this process.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import io
 import os
 import runpy
 import sys
+from pathlib import Path
 from typing import IO, TextIO
 
 from compactor_cli.local.spark_process import TOLD_BY
 from compactor_cli.local.wire import answer_stream, receive, send
+
+# Beside the script of the job.
+_WARM_UP = "warm_up.py"
 
 
 class _Lines(io.TextIOBase):
@@ -57,6 +62,7 @@ def main() -> None:
     # Spark leaves some of its scratch data where it was started.
     os.chdir(os.environ["SPARK_LOCAL_DIRS"])
     sys.stderr = _Lines(sys.stderr, answers)
+    _run(str(Path(script).with_name(_WARM_UP)), [])
     while (order := receive(sys.stdin.buffer)) is not None:
         code = _run(script, order["arguments"])
         with contextlib.suppress(OSError):
