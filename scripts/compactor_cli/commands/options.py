@@ -112,7 +112,7 @@ def _value(spec: FieldSpec, text: str) -> object:
             try:
                 value = kind(text)
                 spec.parse(value)
-            except (ValueError, InvalidInput):
+            except (ValueError, InvalidInput, RecursionError):
                 continue
             return value
         raise error from None
