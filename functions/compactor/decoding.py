@@ -64,3 +64,26 @@ def require_version(where: str, body: bytes, newest: int) -> None:
             f"{where} has version {found}, and this program reads {known}: it takes the program"
             " that wrote it, or a later one"
         )
+
+
+def decoded(
+    decode: Callable[[bytes], _T], where: str, body: bytes, newest: int, *, way_out: str = ""
+) -> _T:
+    """A stored document again.
+
+    Args:
+        decode: of :func:`decoder`.
+        where: its URI.
+        body: the document.
+        newest: the last version that this program knows.
+        way_out: what to do about one that is damaged; told behind the fault.
+
+    Raises:
+        IntegrityError: it is damaged, or a later version of this program wrote it.
+    """
+    require_version(where, body, newest)
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        told = f"; {way_out}" if way_out else ""
+        raise IntegrityError(f"{where} is damaged: {error}{told}") from error

@@ -38,7 +38,8 @@ from tests.simulation.lake_world import (
 )
 from tests.simulation.ledger import Violation
 from tests.simulation.processes import Process
-from tests.simulation.turns import Outcome, Schedule, judge, played
+from tests.simulation.tables import events_at
+from tests.simulation.turns import Outcome, Schedule, played
 from tests.support.memory_store import Call
 from tests.support.memory_tables import TableGuard
 
@@ -152,14 +153,7 @@ class _Schedule(Schedule):
         }
         if self._loses:
             seldom["reconciled"] = lambda: self._start(self.world.reconciler())
-        if self.world.table.uuid:
-            seldom |= {
-                "table appended to by others": lambda: self.tell(self.world.append_foreign()),
-                "table compacted": lambda: self.tell(self.world.rewrite()),
-                "snapshots expired": lambda: self.tell(self.world.expire()),
-                "table compacted and expired": lambda: self.tell(self.world.rewrite_and_expire()),
-            }
-        return usual | seldom
+        return usual | seldom | events_at(self.world, self.tell)
 
     def _likely(self, events: Sequence[str]) -> Sequence[str]:
         # A run that goes on is what all others are to disturb.
@@ -331,9 +325,7 @@ class _Schedule(Schedule):
             self._end_run(run)
 
     def _judge(self, process: Process) -> None:
-        error = process.error
-        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
-        judge(process)
+        super()._judge(process)
         if process in self._batches:
             self._delivered(process)
         if isinstance(process.answer, Looked) and process.answer.started is not None:

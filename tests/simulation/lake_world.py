@@ -16,8 +16,6 @@ from functools import lru_cache, partial
 from itertools import count
 from unittest.mock import patch
 
-from compactor.cleaning import receipts as clean_up_receipts
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.work import find_due
 from compactor.clock import NoDeadline
 from compactor.discovery.divided import Part
@@ -30,7 +28,7 @@ from compactor.registry.streams import Stream, parse_streams
 from compactor.runs.earlier import open_earlier
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
-from compactor.tables.publish import Publishing, record_publish
+from compactor.tables.publish import record_publish
 from compactor.whole.begin import begin
 from compactor.whole.reconcile import Reconciliation, reconcile
 from tests.simulation.choices import Choices
@@ -262,18 +260,7 @@ class LakeWorld(TableWorld):
         """What brings the run's outputs, and others that are left over, into the table."""
 
         def work(process: Worker) -> object:
-            publishing = Publishing(
-                self.settings,
-                self._client(process),
-                self._catalog(process),
-                self.clock,
-                NoDeadline(),
-                run_id,
-                entry_outputs=2,
-                commit_outputs=3,
-                pause=lambda _: None,
-            )
-            return record_publish(publishing)
+            return record_publish(self._publishing(process, run_id))
 
         return self._process(f"publisher of {run_id}", work)
 
@@ -285,18 +272,7 @@ class LakeWorld(TableWorld):
         """Clean-up of a partition."""
 
         def work(process: Worker) -> object:
-            client = self._client(process)
-            run = CleanUpRun(
-                path,
-                self.settings,
-                client,
-                self.clock,
-                NoDeadline(),
-                run_id,
-                open_catalog=lambda *_: self._catalog(process),
-            )
-            before = clean_up_receipts.earlier(self.settings, run_id, run.partition, client)
-            return record_clean_up(run, before)
+            return self._cleaned_up(process, run_id, path)
 
         return self._process(f"clean-up of {path} ({run_id})", work)
 

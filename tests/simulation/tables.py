@@ -28,7 +28,7 @@ from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard, faults_of
 from tests.simulation.ledger import LAKE, SOURCE, Violation, records_in
 from tests.simulation.processes import Process
-from tests.simulation.turns import Outcome, Schedule, judge, played
+from tests.simulation.turns import Outcome, Schedule, played
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 from tests.support.memory_tables import (
@@ -121,18 +121,7 @@ class TableWorld:
         run_id = f"publisher-{next(self._names)}"
 
         def work() -> object:
-            publishing = Publishing(
-                self.settings,
-                self._client(process),
-                self._catalog(process),
-                self.clock,
-                NoDeadline(),
-                run_id,
-                entry_outputs=2,
-                commit_outputs=3,
-                pause=lambda _: None,
-            )
-            return record_publish(publishing)
+            return record_publish(self._publishing(process, run_id))
 
         process = Process(run_id, work)
         return process
@@ -141,21 +130,37 @@ class TableWorld:
         run_id = f"clean-up-{next(self._names)}"
 
         def work() -> object:
-            client = self._client(process)
-            run = CleanUpRun(
-                partition.path,
-                self.settings,
-                client,
-                self.clock,
-                NoDeadline(),
-                run_id,
-                open_catalog=lambda *_: self._catalog(process),
-            )
-            before = clean_up_receipts.earlier(self.settings, run_id, partition, client)
-            return record_clean_up(run, before)
+            return self._cleaned_up(process, run_id, partition.path)
 
         process = Process(f"{run_id} of {partition.path}", work)
         return process
+
+    def _publishing(self, process: Process, run_id: str) -> Publishing:
+        return Publishing(
+            self.settings,
+            self._client(process),
+            self._catalog(process),
+            self.clock,
+            NoDeadline(),
+            run_id,
+            entry_outputs=2,
+            commit_outputs=3,
+            pause=lambda _: None,
+        )
+
+    def _cleaned_up(self, process: Process, run_id: str, path: str) -> object:
+        client = self._client(process)
+        run = CleanUpRun(
+            path,
+            self.settings,
+            client,
+            self.clock,
+            NoDeadline(),
+            run_id,
+            open_catalog=lambda *_: self._catalog(process),
+        )
+        before = clean_up_receipts.earlier(self.settings, run_id, run.partition, client)
+        return record_clean_up(run, before)
 
     def _client(self, process: Process) -> Client:
         return Client(self.s3, process.ask, self._without)
@@ -220,6 +225,18 @@ class TableWorld:
             raise Violation(f"records {sorted(missing)} never came into the table")
         if self.in_sources():
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
+
+
+def events_at(world: TableWorld, tell: Callable[[str], object]) -> dict[str, Callable[[], object]]:
+    """What others may do to the table, once it is there."""
+    if not world.table.uuid:
+        return {}
+    return {
+        "table appended to by others": lambda: tell(world.append_foreign()),
+        "table compacted": lambda: tell(world.rewrite()),
+        "snapshots expired": lambda: tell(world.expire()),
+        "table compacted and expired": lambda: tell(world.rewrite_and_expire()),
+    }
 
 
 class _Schedule(Schedule):
@@ -289,11 +306,6 @@ class _Schedule(Schedule):
     def _nothing(self) -> str:
         return ""
 
-    def _judge(self, process: Process) -> None:
-        error = process.error
-        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
-        judge(process)
-
     # Events.
 
     def _arrive(self) -> None:
@@ -317,14 +329,7 @@ class _Schedule(Schedule):
             "clean-up": self._start_cleaner,
             "retention passes": lambda: world.clock.advance(2 * _DAY),
         }
-        if world.table.uuid:
-            events |= {
-                "table appended to by others": lambda: self.tell(world.append_foreign()),
-                "table compacted": lambda: self.tell(world.rewrite()),
-                "snapshots expired": lambda: self.tell(world.expire()),
-                "table compacted and expired": lambda: self.tell(world.rewrite_and_expire()),
-            }
-        return events
+        return events | events_at(world, self.tell)
 
 
 @dataclass(frozen=True)

@@ -96,9 +96,20 @@ class Schedule(ABC):
     def _look(self) -> None:
         """Check every promise; raises Violation."""
 
-    @abstractmethod
     def _judge(self, process: Process) -> None:
-        """Tell how a process ended; raises Violation where it may not end so."""
+        """Tell how a process ended: at its end, killed, or because a store did not answer.
+
+        Raises:
+            Violation: it ended otherwise, or met with a broken promise.
+        """
+        error = process.error
+        self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
+        if error is None or isinstance(error, (Crashed, TransientStoreError)):
+            return
+        if isinstance(error, Violation):
+            raise error
+        why = "" if isinstance(error, CompactorError) else " (no error of ours)"
+        raise Violation(f"{process.name} ended with {error!r}{why}") from error
 
     def _faults_of(self, call: Call) -> Sequence[Fault]:
         """What may happen to a request."""
@@ -182,21 +193,6 @@ class Schedule(ABC):
         if len(self._processes) < self.MOST_PROCESSES:
             self._processes.append(process)
             self.tell(f"{process.name} starts{why}")
-
-
-def judge(process: Process) -> None:
-    """Nobody ends but at the end, killed, or because a store did not answer.
-
-    Raises:
-        Violation: it ended otherwise, or met with a broken promise.
-    """
-    error = process.error
-    if error is None or isinstance(error, (Crashed, TransientStoreError)):
-        return
-    if isinstance(error, Violation):
-        raise error
-    why = "" if isinstance(error, CompactorError) else " (no error of ours)"
-    raise Violation(f"{process.name} ended with {error!r}{why}") from error
 
 
 def played(choices: Choices, make: Callable[[Outcome], Schedule]) -> Outcome:

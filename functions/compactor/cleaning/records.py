@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from compactor.decoding import decoder, require_version
+from compactor.decoding import decoded, decoder
 from compactor.errors import AlreadyExists, IntegrityError
 from compactor.ports import ObjectStore
 
@@ -53,12 +53,7 @@ def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> N
     Raises:
         IntegrityError: it is about another one, damaged, or of a later version.
     """
-    body = store.get(bucket, key)
-    require_version(f"s3://{bucket}/{key}", body, RECORD_VERSION)
-    try:
-        record = _decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
+    record = decoded(_decode, f"s3://{bucket}/{key}", store.get(bucket, key), RECORD_VERSION)
     if record.commit_id != commit_id:
         raise IntegrityError(
             f"s3://{bucket}/{key} is about commit {record.commit_id},"

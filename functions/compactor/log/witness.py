@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from compactor.decoding import decoder, require_version
+from compactor.decoding import decoded, decoder
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
 from compactor.log.identity import WAY_OUT
 from compactor.ports import ObjectStore
@@ -70,11 +70,7 @@ def read_witness(store: ObjectStore, bucket: str, key: str) -> Witness | None:
         body = store.get(bucket, key)
     except ObjectMissing:
         return None
-    require_version(where, body, WITNESS_VERSION)
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"{where} is damaged: {error}; {WAY_OUT}") from error
+    return decoded(_decode, where, body, WITNESS_VERSION, way_out=WAY_OUT)
 
 
 def require_witness(store: ObjectStore, bucket: str, key: str, commit_id: str) -> None:

@@ -14,8 +14,8 @@ import msgspec
 
 from compactor import layout
 from compactor.cleaning.report import CleanUpReport
-from compactor.decoding import decoder, numbered, require_version
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.decoding import decoded, decoder, numbered
+from compactor.errors import ObjectMissing
 from compactor.ports import Deadline, ObjectStore
 from compactor.report.gathered import GatheredState
 from compactor.settings.settings import Settings
@@ -50,11 +50,7 @@ def read_so_far(settings: Settings, run_id: str, store: ObjectStore) -> SoFar:
     bucket, key = layout.run_key(settings, run_id, SO_FAR_NAME)
     with suppress(ObjectMissing):
         body = store.get(bucket, key)
-        require_version(f"s3://{bucket}/{key}", body, _VERSION)
-        try:
-            return _decode(body)
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
+        return decoded(_decode, f"s3://{bucket}/{key}", body, _VERSION)
     return SoFar()
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from compactor.decoding import decoder, require_version
+from compactor.decoding import decoded, decoder
 from compactor.errors import IntegrityError
 from compactor.log.identity import WAY_OUT
 from compactor.tables.upserts import UpsertKey
@@ -137,11 +137,7 @@ def decode_checkpoint(body: bytes, where: str, number: int) -> TableCheckpoint:
 
 
 def _decode(decode: Callable[[bytes], _T], body: bytes, where: str) -> _T:
-    require_version(where, body, TABLE_VERSION)
-    try:
-        return decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"{where} is damaged: {error}; {WAY_OUT}") from error
+    return decoded(decode, where, body, TABLE_VERSION, way_out=WAY_OUT)
 
 
 @dataclass(slots=True)

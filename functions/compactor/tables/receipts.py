@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder, numbered, require_version
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.decoding import decoded, decoder, numbered
+from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.tables.upserts import UpsertCounts
@@ -83,13 +83,8 @@ def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableRe
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
     bucket, key = layout.table_receipt_key(settings, run_id)
-    where = f"s3://{bucket}/{key}"
     try:
         body = store.get(bucket, key)
     except ObjectMissing:
         return None
-    require_version(where, body, RECEIPT_VERSION)
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"{where} is damaged: {error}") from error
+    return decoded(_decode, f"s3://{bucket}/{key}", body, RECEIPT_VERSION)
