@@ -203,3 +203,21 @@ def test_the_extra_spark_has_all_that_parquet_needs(
     verified = json.loads(spark.shown("verify", ROWS, TABLE, "--json"))
     assert verified["findings"] == []
     assert verified["outputs"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(700)
+def test_the_extra_lake_has_all_that_the_demonstration_of_events_needs(
+    wheel: Path, s3: EmbeddedS3, tmp_path: Path
+) -> None:
+    try:
+        find_spark()
+    except SparkMissing as error:
+        pytest.skip(str(error))
+    directory = tmp_path / "empty"
+    directory.mkdir()
+    lake = Shell(install(wheel, tmp_path / "venv", "lake"), s3, directory)
+    shown = json.loads(lake.shown("demo", "--ingest", "--objects", "40", "--json"))
+    assert shown["holds"]
+    assert (shown["objects"], shown["rows"]) == (40, 800)
+    assert list(directory.iterdir()) == []

@@ -123,7 +123,8 @@ def _roots(extra: str) -> Iterator[str]:
         project["optional-dependencies"][extra] if extra else project["dependencies"]
     ):
         if ours := _EXTRAS_OF_OURS.fullmatch(requirement):
-            yield from _roots(ours[1])
+            for one in ours[1].split(","):
+                yield from _roots(one)
         elif name := _NAME.match(requirement):
             yield _normal(name[0])
 

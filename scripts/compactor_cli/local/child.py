@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import select
 import subprocess
@@ -56,8 +57,9 @@ class Child:
             env=environment,
             start_new_session=detached,
         )
-        orders, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-        self._have(process, orders, answers)
+        # Without a buffer: a message that waits in one does not make the pipe readable.
+        answers = cast("io.BufferedReader", process.stdout).detach()
+        self._have(process, cast("IO[bytes]", process.stdin), cast("IO[bytes]", answers))
 
     @classmethod
     def of(cls, process: _Process, orders: IO[bytes], answers: IO[bytes]) -> Self:
@@ -66,7 +68,7 @@ class Child:
         Args:
             process: which.
             orders: where its standard input is written.
-            answers: where its standard output is read.
+            answers: where its standard output is read, without a buffer.
         """
         child = cls.__new__(cls)
         child._have(process, orders, answers)

@@ -108,7 +108,7 @@ def _fork(
         _be_child(main, siblings, environment, (orders, answers, log))
     os.close(orders)
     os.close(answers)
-    return Child.of(_Process(pid), os.fdopen(giving, "wb"), os.fdopen(answering, "rb"))
+    return Child.of(_Process(pid), os.fdopen(giving, "wb"), os.fdopen(answering, "rb", buffering=0))
 
 
 def _be_child(

@@ -31,9 +31,17 @@ def send(stream: IO[bytes], message: Any) -> None:
 
 def receive(stream: IO[bytes]) -> Any | None:
     """Read one message; None when the other process is gone."""
-    head = stream.read(_LENGTH.size)
+    head = _exactly(stream, _LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(head)
-    body = stream.read(length)
+    body = _exactly(stream, length)
     return json.loads(body) if len(body) == length else None
+
+
+def _exactly(stream: IO[bytes], length: int) -> bytes:
+    """So many bytes, or all that come before the end; a pipe gives them in pieces."""
+    found = bytearray()
+    while len(found) < length and (piece := stream.read(length - len(found))):
+        found += piece
+    return bytes(found)
