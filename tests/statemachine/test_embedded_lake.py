@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -128,3 +129,56 @@ def test_a_transaction_that_is_refused_changes_nothing_and_takes_back_nothing_of
         TransactItems=[{"Update": add("mine")}, {"Update": add("theirs")}]
     )
     assert [_number(dynamodb, name) for name in ("mine", "theirs")] == [2, 51]
+
+
+def test_a_query_costs_what_its_partition_key_has_and_not_the_table(server: EmbeddedS3) -> None:
+    dynamodb = _client("dynamodb", server)
+    names = ("pk", "sk", "pending")
+    keys = [[("pk", "HASH"), (name, "RANGE")] for name in names[1:]]
+    of_table, of_index = [
+        [{"AttributeName": name, "KeyType": kind} for name, kind in pairs] for pairs in keys
+    ]
+    dynamodb.create_table(
+        TableName="queried",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": one, "AttributeType": "S"} for one in names],
+        KeySchema=of_table,
+        LocalSecondaryIndexes=[
+            {"IndexName": "pending", "KeySchema": of_index, "Projection": {"ProjectionType": "ALL"}}
+        ],
+    )
+
+    def put(key: str, numbers: range) -> None:
+        items = [
+            {"pk": {"S": key}, "sk": {"S": f"{n:04}"}, "pending": {"S": f"{9_999 - n}"}}
+            for n in numbers
+        ]
+        requests = [{"PutRequest": {"Item": item}} for item in items]
+        for start in range(0, len(requests), 25):
+            dynamodb.batch_write_item(RequestItems={"queried": requests[start : start + 25]})
+
+    def queried(key: str, index: dict[str, str]) -> list[str]:
+        found = dynamodb.query(
+            TableName="queried",
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": key}},
+            **index,
+        )
+        return [one["sk"]["S"] for one in found["Items"]]
+
+    def seconds(work: Callable[[], object]) -> float:
+        began = time.perf_counter()
+        for _ in range(20):
+            work()
+        return time.perf_counter() - began
+
+    put("few", range(3))
+    put("many", range(3_000))
+    assert queried("few", {}) == ["0000", "0001", "0002"]
+    assert queried("few", {"IndexName": "pending"}) == ["0002", "0001", "0000"]
+    assert queried("none", {}) == []
+    assert len(queried("many", {})) == 3_000
+    first = {"pk": {"S": "few"}, "sk": {"S": "0000"}}
+    one = seconds(lambda: dynamodb.get_item(TableName="queried", Key=first))
+    for index in ({}, {"IndexName": "pending"}):
+        assert seconds(lambda: queried("few", index)) < 5 * one  # noqa: B023 - called at once

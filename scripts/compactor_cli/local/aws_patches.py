@@ -6,6 +6,9 @@ key (`notification content structure
 its Glue takes an ``UpdateTable`` whose ``VersionId`` is no longer the table's, which loses the
 other writer's commit, and its DynamoDB copies a whole table for each action of a transaction, to
 put the copy back when one is refused, and with it takes back what others wrote meanwhile.
+
+What it asks of everything for each one grows with the square of the number: a query of DynamoDB
+sorts the items of the whole table, and each message that SQS hands out counts those of the queue.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from compactor_cli.local.patching import replace
 
 _CREATED = "ObjectCreated:"
 _REMOVED = "ObjectRemoved:"
+# The place of an index's name among what a query is given behind the key.
+_INDEX = 6
 
 
 class _Sequencer:
@@ -41,6 +46,8 @@ def install() -> None:
     _install_sequencer()
     _install_versions()
     _install_transactions()
+    _install_queries()
+    _install_retention()
 
 
 def _install_sequencer() -> None:
@@ -107,6 +114,46 @@ def _install_transactions() -> None:
     before = replace(backend, "transact_write_items", transact_write_items)
     replace(models, "copy", _CopiesNoTable(Table))
     _install_plain_values()
+
+
+def _install_queries() -> None:
+    """Let a query look at the items of its partition key alone."""
+    from moto.dynamodb.models.table import Table  # noqa: PLC0415 - as Glue's
+
+    asked = threading.local()
+
+    def query(self: Any, hash_key: Any, *given: Any, **named: Any) -> Any:
+        conditions = dict(named.get("hash_key_conditions") or ())
+        wanted = conditions.get(self.hash_key_attr, hash_key)
+        # An index may have another partition key.
+        index = given[_INDEX] if len(given) > _INDEX else named.get("index_name")
+        others = {one.name for one in self.global_indexes or ()}
+        asked.key = None if index in others or not self.range_key_attr else wanted
+        try:
+            return before(self, hash_key, *given, **named)
+        finally:
+            asked.key = None
+
+    def all_items(self: Any) -> list[Any]:
+        key = getattr(asked, "key", None)
+        if key is None:
+            every: list[Any] = before_all(self)
+            return every
+        return list(self.items[key].values()) if key in self.items else []
+
+    before = replace(Table, "query", query)
+    before_all = replace(Table, "all_items", all_items)
+
+
+def _install_retention() -> None:
+    """Let a queue tell how long it keeps messages without a count of all that it has."""
+    from moto.sqs.models import SQSBackend  # noqa: PLC0415 - as Glue's
+
+    def is_valid(self: Any, queue_name: str, message: Any) -> bool:
+        kept = float(self.get_queue(queue_name).message_retention_period)
+        return bool(message.sent_timestamp / 1000 + kept > time.time())
+
+    replace(SQSBackend, "is_message_valid_based_on_retention_period", is_valid)
 
 
 def _install_plain_values() -> None:
