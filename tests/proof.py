@@ -24,6 +24,7 @@ from xml.etree import ElementTree as ET
 
 from compactor_cli.markers import replace_between
 from tests.simulation.event_mutations import EVENT_MUTATIONS
+from tests.simulation.keyed import KEYED_MUTATIONS
 from tests.simulation.lake import LAKE_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.tables import TABLE_MUTATIONS
@@ -35,6 +36,7 @@ _TESTS = ("simulation", "contract", "faults", "hostile", "spark/test_table_sched
 # Schedules of a lake: the name of their figures, and what they are.
 _LAKE = {
     "simulation-tables": "outputs into a table that others write to and compact",
+    "simulation-keyed": "records of keys, in any order, merged into a table",
     "simulation-events": "events that come twice, late, in any order, or never",
     "simulation-lake": "both in one story: what events tell of, into a table",
     "spark-tables": "the same on Spark, with the real Iceberg and Delta",
@@ -42,6 +44,7 @@ _LAKE = {
 _MUTATIONS: Mapping[str, Collection[str]] = {
     "mutations": MUTATIONS,
     "mutations-tables": TABLE_MUTATIONS,
+    "mutations-keyed": KEYED_MUTATIONS,
     "mutations-events": EVENT_MUTATIONS,
     "mutations-lake": LAKE_MUTATIONS,
 }

@@ -38,14 +38,12 @@ from tests.simulation.lake_world import (
 )
 from tests.simulation.ledger import Violation
 from tests.simulation.processes import Process
-from tests.simulation.tables import events_at
+from tests.simulation.tables import DisturbedCommits, events_at
 from tests.simulation.turns import Outcome, Schedule, played
 from tests.support.memory_store import Call
 from tests.support.memory_tables import TableGuard
 
 _DAY, _HOUR = 86_400.0, 3_600.0
-# While somebody is about to commit to the table.
-_AT_THE_TABLE = 0.1
 # Calls of a step that fails, before its run has failed; the state machine has some more.
 _CALLS = 3
 _LAST_STAGE = 3
@@ -89,17 +87,18 @@ class LakeMutation:
     applied: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
-class _Schedule(Schedule):
+class _Schedule(DisturbedCommits):
     TURNS = 260
     EVENT_RATE = 0.1
     SWITCH_RATE = 0.35
     MOST_PROCESSES = 5
     FAULT_RATES = (0.0, 0.005, 0.02, 0.06)
     WRITES = frozenset({"put", "create", "complete_upload", "delete_source", "table_commit"})
+    world: LakeWorld
 
     def __init__(self, world: LakeWorld, choices: Choices, outcome: Outcome, *, tell: bool) -> None:
-        self.world = world
         super().__init__(world.clock, choices, outcome, tell=tell)
+        self.world = world
         self._batches: dict[Process, list[str]] = {}
         self._runs: dict[str, _Run] = {}
         self._by_hand = 0
@@ -121,9 +120,6 @@ class _Schedule(Schedule):
 
     def _faults_of(self, call: Call) -> Sequence[Fault]:
         return possible_faults(call)
-
-    def _fault_rate_of(self, process: Process) -> float:
-        return 4 * self._fault_rate if _is_at_the_table(process) else self._fault_rate
 
     def _line(self, process: Process, call: Call, fault: Fault) -> str:
         if call.bucket not in {REGISTRY, EXECUTIONS}:
@@ -163,32 +159,8 @@ class _Schedule(Schedule):
             return [*usual, *weights]
         return [name for name in events if name not in usual]
 
-    def _next(self) -> Process:
-        self._disturb_commits()
-        return super()._next()
-
-    def _disturb_commits(self) -> None:
-        """Others come in between while somebody is about to commit to the table."""
-        world = self.world
-        if not any(_is_at_the_table(one) for one in self._processes):
-            return
-        if world.table.uuid and self._choices.chance(_AT_THE_TABLE):
-            others = (
-                self._overtake,
-                lambda: self.tell(world.append_foreign()),
-                lambda: self.tell(world.rewrite_and_expire()),
-            )
-            self._choices.one_of(others)()
-            self.outcome.faults["somebody else at the table meanwhile"] += 1
-            world.look()
-
-    def _overtake(self) -> None:
-        """Another publisher goes on until it is about to commit, too; who is first is open."""
-        if len(self._processes) < self.MOST_PROCESSES:
-            process = self.world.table_publisher("by-hand")
-            self._start(process)
-            while not process.ended and not _is_at_the_table(process):
-                self._turn(process)
+    def _another_publisher(self) -> Process:
+        return self.world.table_publisher("by-hand")
 
     def _deliver(self) -> None:
         """A batch of messages: any of them, some twice."""
@@ -395,10 +367,6 @@ class _Schedule(Schedule):
             self._advance(run)
             while self._processes:
                 self._turn(self._processes[-1])
-
-
-def _is_at_the_table(process: Process) -> bool:
-    return process.waiting is not None and process.waiting.name == "table_commit"
 
 
 #: The three guards without which the sink, and what feeds it, doubles or loses.

@@ -38,7 +38,7 @@ from tests.simulation.processes import Inline, Process, without_threads
 from tests.simulation.tables import TableWorld
 from tests.support.memory_registry import MemoryExecutions, MemoryRegistry
 from tests.support.memory_store import Call, Crashed
-from tests.support.memory_tables import ADDRESS, MemoryCatalog, TableGuard
+from tests.support.memory_tables import ADDRESS, TableGuard
 from tests.support.s3_events import notification
 
 REGISTRY, EXECUTIONS, CATALOG = "registry", "executions", "catalog"
@@ -293,7 +293,7 @@ class LakeWorld(TableWorld):
         own.hook = _Steps(process, REGISTRY)
         return own
 
-    def _catalog(self, process: Process) -> MemoryCatalog:
+    def _asks(self, process: Process) -> Callable[[str, Callable[[], object]], object]:
         def ask(name: str, request: Callable[[], object]) -> object:
             call = Call(name, CATALOG, ADDRESS)
             fault = process.ask(call)
@@ -304,7 +304,7 @@ class LakeWorld(TableWorld):
                 raise TransientStoreError(f"{fault}: {call}")
             return answer
 
-        return MemoryCatalog(self.table, ask, self._left_out)
+        return ask
 
     def done_items(self) -> list[tuple[str, str, str]]:
         """Places of those that are pending no more."""
@@ -362,11 +362,6 @@ class LakeWorld(TableWorld):
         # Of the last one it may not have been noted that it was started.
         if len(self.executions.order) - batches not in {0, 1}:
             raise Violation("a batch was started twice")
-
-    def kept(self) -> object:
-        """What a run with nothing to do leaves as it is."""
-        log = self.s3.contents(LAKE, "_compactor/compacted/table/")
-        return log, self.s3.contents(LAKE, DATA), self.table.records()
 
 
 def _all_numbers(contents: Mapping[str, bytes]) -> Counter[int]:

@@ -22,11 +22,12 @@ from compactor.errors import TransientStoreError
 from compactor.model import Partition
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
+from compactor.tables.port import TableCatalog
 from compactor.tables.publish import Publishing, record_publish
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard, faults_of
-from tests.simulation.ledger import LAKE, SOURCE, Violation, records_in
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in
 from tests.simulation.processes import Process
 from tests.simulation.turns import Outcome, Schedule, played
 from tests.support.examples import NOW, settings
@@ -40,12 +41,14 @@ from tests.support.memory_tables import (
 )
 
 _DAY = 86_400.0
-_PARTITIONS = tuple(Partition(SOURCE, f"logs/{name}/", f"{name}/") for name in "ab")
+#: Of every such schedule.
+PARTITIONS = tuple(Partition(SOURCE, f"logs/{name}/", f"{name}/") for name in "ab")
 _CALLS_TO_REST = 8
 _BATCH = 100
 _FOREIGN = 1_000_000
 _LOST = frozenset({Fault.LOST_ANSWER, Fault.TIME_OUT, Fault.TRUNCATED})
 _DEAD = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
+_AT_THE_TABLE = frozenset({"table_merge", "table_commit"})
 _DONE = _LOST | {Fault.NONE, Fault.CRASH_AFTER}
 
 
@@ -165,7 +168,11 @@ class TableWorld:
     def _client(self, process: Process) -> Client:
         return Client(self.s3, process.ask, self._without)
 
-    def _catalog(self, process: Process) -> MemoryCatalog:
+    def _catalog(self, process: Process) -> TableCatalog:
+        return MemoryCatalog(self.table, self._asks(process), self._left_out)
+
+    def _asks(self, process: Process) -> Callable[[str, Callable[[], object]], object]:
+        """What asks the process before each request to the catalog, and does what it answers."""
         dead = False
 
         def ask(name: str, request: Callable[[], object]) -> object:
@@ -182,7 +189,7 @@ class TableWorld:
                 raise TransientStoreError(f"{fault}: {call}")
             return answer
 
-        return MemoryCatalog(self.table, ask, self._left_out)
+        return ask
 
     # What must hold.
 
@@ -226,6 +233,11 @@ class TableWorld:
         if self.in_sources():
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
 
+    def kept(self) -> object:
+        """What a run and a publisher with nothing to do leave as it is."""
+        log = self.s3.contents(LAKE, "_compactor/compacted/table/")
+        return log, self.s3.contents(LAKE, DATA), self.table.records()
+
 
 def events_at(world: TableWorld, tell: Callable[[str], object]) -> dict[str, Callable[[], object]]:
     """What others may do to the table, once it is there."""
@@ -239,7 +251,53 @@ def events_at(world: TableWorld, tell: Callable[[str], object]) -> dict[str, Cal
     }
 
 
-class _Schedule(Schedule):
+class DisturbedCommits(Schedule):
+    """Whoever is about to commit to the table is likely to fail, or to find others before it."""
+
+    AT_THE_TABLE = 0.1
+    world: TableWorld
+
+    def _another_publisher(self) -> Process:
+        return self.world.publisher()
+
+    def _others_at_the_table(self) -> Sequence[Callable[[], object]]:
+        world = self.world
+        return (
+            self._overtake,
+            lambda: self.tell(world.append_foreign()),
+            lambda: self.tell(world.rewrite_and_expire()),
+        )
+
+    def _fault_rate_of(self, process: Process) -> float:
+        return 4 * self._fault_rate if _is_at_the_table(process) else self._fault_rate
+
+    def _next(self) -> Process:
+        self._disturb_commits()
+        return super()._next()
+
+    def _disturb_commits(self) -> None:
+        """Others come in between while somebody is about to commit to the table."""
+        if not any(_is_at_the_table(one) for one in self._processes):
+            return
+        if self.world.table.uuid and self._choices.chance(self.AT_THE_TABLE):
+            self._choices.one_of(self._others_at_the_table())()
+            self.outcome.faults["somebody else at the table meanwhile"] += 1
+            self.world.look()
+
+    def _overtake(self) -> None:
+        """Another publisher goes on until it is about to commit, too; who is first is open."""
+        if len(self._processes) < self.MOST_PROCESSES:
+            process = self._another_publisher()
+            self._start(process)
+            while not process.ended and not _is_at_the_table(process):
+                self._turn(process)
+
+
+def _is_at_the_table(process: Process) -> bool:
+    return process.waiting is not None and process.waiting.name in _AT_THE_TABLE
+
+
+class TableSchedule(Schedule):
     TURNS = 140
     EVENT_RATE = 0.09
     SWITCH_RATE = 0.3
@@ -273,28 +331,28 @@ class _Schedule(Schedule):
         Raises:
             Violation: it is not.
         """
-        self.tell("no more faults from here on")
-        while self._processes:
-            self._turn(self._processes[-1])
-        for partition in _PARTITIONS:
-            self._to_rest(partition)
-        self._finish(self.world.publisher())
+        self._bring_in()
         self._choices.one_of((self._nothing, self.world.rewrite_and_expire))()
         self.world.look()
         self.world.clock.advance(2 * _DAY)
-        for partition in _PARTITIONS:
+        for partition in PARTITIONS:
             self._finish(self.world.cleaner(partition))
         self.world.must_be_at_rest()
-        before = self._kept()
-        for partition in _PARTITIONS:
+        before = self.world.kept()
+        for partition in PARTITIONS:
             self._finish(self.world.worker(partition))
         self._finish(self.world.publisher())
-        if self._kept() != before:
+        if self.world.kept() != before:
             raise Violation("a run and a publisher with nothing to do changed something")
 
-    def _kept(self) -> object:
-        log = self.world.s3.contents(LAKE, "_compactor/compacted/table/")
-        return log, self.world.s3.contents(LAKE, "compacted/"), self.world.table.records()
+    def _bring_in(self) -> None:
+        """No more faults: everything is compacted, and in the table."""
+        self.tell("no more faults from here on")
+        while self._processes:
+            self._turn(self._processes[-1])
+        for partition in PARTITIONS:
+            self._to_rest(partition)
+        self._finish(self.world.publisher())
 
     def _to_rest(self, partition: Partition) -> None:
         for _ in range(_CALLS_TO_REST):
@@ -309,16 +367,16 @@ class _Schedule(Schedule):
     # Events.
 
     def _arrive(self) -> None:
-        self.tell(self.world.arrive(self._choices.one_of(_PARTITIONS)))
+        self.tell(self.world.arrive(self._choices.one_of(PARTITIONS)))
 
     def _start_worker(self) -> None:
-        self._start(self.world.worker(self._choices.one_of(_PARTITIONS)))
+        self._start(self.world.worker(self._choices.one_of(PARTITIONS)))
 
     def _start_publisher(self) -> None:
         self._start(self.world.publisher())
 
     def _start_cleaner(self) -> None:
-        self._start(self.world.cleaner(self._choices.one_of(_PARTITIONS)))
+        self._start(self.world.cleaner(self._choices.one_of(PARTITIONS)))
 
     def _events(self) -> dict[str, Callable[[], object]]:
         world = self.world
@@ -402,9 +460,9 @@ def play_table(
     """Play one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
 
-    def make(outcome: Outcome) -> _Schedule:
+    def make(outcome: Outcome) -> TableSchedule:
         world = TableWorld(choices, mutation.without, mutation.left_out)
-        return _Schedule(world, choices, outcome, tell=tell)
+        return TableSchedule(world, choices, outcome, tell=tell)
 
     return played(choices, make)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from compactor.errors import TableConflict, TransientStoreError
 from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
@@ -47,13 +48,13 @@ class MemoryTable:
 
     Attributes:
         uuid: of the table that stands there; empty where none does.
-        own: records of the table's own files.
+        own: rows of the table's own files; of a table without a key, numbers of records.
     """
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
         self.s3 = s3
         self.uuid = ""
-        self.own: dict[str, tuple[int, ...]] = {}
+        self.own: dict[str, tuple[Any, ...]] = {}
         self._read = read
         self._names = itertools.count(1)
 
@@ -61,12 +62,13 @@ class MemoryTable:
     def files(self) -> Files:
         raise NotImplementedError
 
-    def records(self) -> Counter[int]:
-        """Every record that a query finds, and how often."""
-        return self._records_of(self.files)
+    def records(self) -> Counter[Any]:
+        """Every row that a query finds, and how often."""
+        return self.records_of(self.files)
 
-    def _records_of(self, files: Files) -> Counter[int]:
-        found: Counter[int] = Counter()
+    def records_of(self, files: Files) -> Counter[Any]:
+        """The rows of one state of the table."""
+        found: Counter[Any] = Counter()
         for bucket, key in files.outputs:
             body = self.s3.contents(bucket).get(key)
             assert body is not None, f"the table names {key}, which is gone"
@@ -75,7 +77,7 @@ class MemoryTable:
             found.update(self.own[name])
         return found
 
-    def written(self, records: Sequence[int]) -> str:
+    def written(self, records: Sequence[Any]) -> str:
         """A new file of the table's own."""
         name = f"own-{next(self._names)}"
         self.own[name] = tuple(records)
@@ -92,6 +94,7 @@ class MemoryTable:
         self.given &= kept.outputs
 
     given: set[tuple[str, str]]
+    properties: dict[str, str]
 
 
 class IcebergTable(MemoryTable):
@@ -108,7 +111,7 @@ class IcebergTable(MemoryTable):
         self.snapshots: dict[int, _Node] = {}
         self.current: int | None = None
         self.sequence = 0
-        self.properties: dict[str, str] = {}
+        self.properties = {}
         self.given = set()
 
     def create(self) -> None:
@@ -133,7 +136,7 @@ class IcebergTable(MemoryTable):
 
     # What others do.
 
-    def append_foreign(self, records: Sequence[int]) -> None:
+    def append_foreign(self, records: Sequence[Any]) -> None:
         files = self.files
         name = self.written(records)
         self.commit(self.current, replace(files, own=files.own | {name}), {})
@@ -169,6 +172,7 @@ class DeltaTable(MemoryTable):
         self.versions: list[Files] = []
         self.transactions: dict[str, tuple[int, int]] = {}
         self.restores: list[Restored] = []
+        self.properties = {}
         self.given = set()
 
     def create(self) -> None:
@@ -188,7 +192,7 @@ class DeltaTable(MemoryTable):
         self.transactions |= {app: (number, version) for app, number in transactions.items()}
         self.given |= files.outputs
 
-    def append_foreign(self, records: Sequence[int]) -> None:
+    def append_foreign(self, records: Sequence[Any]) -> None:
         files = self.files
         name = self.written(records)
         self.commit(len(self.versions), replace(files, own=files.own | {name}), {})
@@ -197,17 +201,86 @@ class DeltaTable(MemoryTable):
         self.commit(len(self.versions), self.rewritten(), {})
 
     def expire(self) -> None:
-        """VACUUM without retention."""
+        """VACUUM of all that only earlier versions name."""
         self.forget(self.files)
+        earlier = {name for version in self.versions for name in version.own}
+        for name in earlier - self.files.own:
+            self.own.pop(name, None)
 
     def go_back(self) -> bool:
         """RESTORE the version before; False where there is none, or its files are gone."""
-        if len(self.versions) < 2 or self.versions[-2].outputs - self.given:
+        if len(self.versions) < 2:
+            return False
+        wanted = self.versions[-2]
+        if wanted.outputs - self.given or wanted.own - self.own.keys():
             return False
         to = len(self.versions) - 2
         self.restores.append(Restored(len(self.versions), to))
         self.versions.append(self.versions[to])
         return True
+
+
+def state_of(table: IcebergTable | DeltaTable, log_id: str) -> TableState | None:
+    """The table as it is now, and the number that it says for this log; None where none stands."""
+    if not table.uuid:
+        return None
+    found = _iceberg_state if isinstance(table, IcebergTable) else _delta_state
+    return found(table, log_id)  # type: ignore[arg-type] # each is given its own kind
+
+
+def _iceberg_state(table: IcebergTable, log_id: str) -> TableState:
+    last = int(table.properties.get(f"{log_id}.last", "0"))
+    fault = ""
+    if last:
+        ours = int(table.properties[f"{log_id}.snapshot"])
+        sequence = int(table.properties[f"{log_id}.sequence"])
+        snapshots = {name: node.snapshot for name, node in table.snapshots.items()}
+        fault = rolled_back(snapshots, table.current, ours, sequence)
+    return _state(table, last, str(table.current), fault, table.current)
+
+
+def _delta_state(table: DeltaTable, log_id: str) -> TableState:
+    last, version = table.transactions.get(log_id, (0, 0))
+    fault = restored_before(table.restores, version) if last else ""
+    now = len(table.versions) - 1
+    return _state(table, last, str(now), fault, now)
+
+
+def _state(
+    table: MemoryTable, last: int, version: str, fault: str, handle: int | None
+) -> TableState:
+    rows = table.records().total()
+    properties = dict(table.properties)
+    return TableState(table.uuid, "s3://tables/t", last, version, rows, fault, handle, properties)
+
+
+def commit_with_number(
+    table: IcebergTable | DeltaTable, at: int | None, files: Files, log_id: str, number: int
+) -> object:
+    """A commit on what was read at a snapshot, or version, that says how far the table is.
+
+    Returns:
+        The snapshot, or the version, that it made.
+
+    Raises:
+        TableConflict: the table is at another one.
+    """
+    if isinstance(table, IcebergTable):
+        made = table.commit(at, files, {})
+        table.properties |= {
+            f"{log_id}.last": str(number),
+            f"{log_id}.snapshot": str(made),
+            f"{log_id}.sequence": str(table.sequence),
+        }
+        return made
+    assert at is not None
+    table.commit(at + 1, files, {log_id: number})
+    return at + 1
+
+
+def now_at(table: IcebergTable | DeltaTable) -> int | None:
+    """The snapshot, or the version, that the table is at."""
+    return table.current if isinstance(table, IcebergTable) else len(table.versions) - 1
 
 
 @dataclass
@@ -262,37 +335,11 @@ class MemoryCatalog:
         return str(done)
 
     def _load(self) -> TableState | None:
-        if not self.table.uuid:
-            return None
-        found = self._load_iceberg() if isinstance(self.table, IcebergTable) else self._load_delta()
-        if TableGuard.NUMBER in self.without:
+        found = state_of(self.table, self.log_id)
+        if found is not None and TableGuard.NUMBER in self.without:
             self.believed = found.last if self.believed is None else self.believed
             found = replace(found, last=self.believed)
         return found
-
-    def _load_iceberg(self) -> TableState:
-        table = self.table
-        assert isinstance(table, IcebergTable)
-        last = int(table.properties.get(f"{self.log_id}.last", "0"))
-        fault = ""
-        if last:
-            ours = int(table.properties[f"{self.log_id}.snapshot"])
-            sequence = int(table.properties[f"{self.log_id}.sequence"])
-            snapshots = {name: node.snapshot for name, node in table.snapshots.items()}
-            fault = rolled_back(snapshots, table.current, ours, sequence)
-        rows = table.records().total()
-        return TableState(
-            table.uuid, "s3://tables/t", last, str(table.current), rows, fault, table.current
-        )
-
-    def _load_delta(self) -> TableState:
-        table = self.table
-        assert isinstance(table, DeltaTable)
-        last, version = table.transactions.get(self.log_id, (0, 0))
-        fault = restored_before(table.restores, version) if last else ""
-        now = len(table.versions) - 1
-        rows = table.records().total()
-        return TableState(table.uuid, "s3://tables/t", last, str(now), rows, fault, now)
 
     def _append(self, table: TableState, files: Sequence[TableFile], number: int) -> object:
         there = self.table
@@ -304,22 +351,12 @@ class MemoryCatalog:
         twice = [place for place in added if place in before.outputs]
         own = before.own | {self._copy(place) for place in twice}
         after = Files(before.outputs | added.keys(), own)
-        if isinstance(there, IcebergTable):
-            base = table.handle if self._conditional else there.current
-            made = there.commit(base, after, {})  # type: ignore[arg-type] # a handle of ours
-            there.properties |= {
-                f"{self.log_id}.last": str(number),
-                f"{self.log_id}.snapshot": str(made),
-                f"{self.log_id}.sequence": str(there.sequence),
-            }
-            return made
-        assert isinstance(table.handle, int)
-        version = table.handle + 1 if self._conditional else len(there.versions)
-        there.commit(version, after, {self.log_id: number})
-        return version
+        at = table.handle if self._conditional else now_at(there)
+        assert at is None or isinstance(at, int)
+        return commit_with_number(there, at, after, self.log_id, number)
 
     def _copy(self, place: tuple[str, str]) -> str:
-        records = self.table._records_of(Files(outputs=frozenset({place})))
+        records = self.table.records_of(Files(outputs=frozenset({place})))
         return self.table.written(list(records.elements()))
 
     @property

@@ -191,6 +191,24 @@ def test_a_table_with_a_key_has_what_both_of_its_tables_have(
     assert bool(fault) == bool(found.fault)
 
 
+def test_the_first_merge_of_all_may_come_in_between_two_looks() -> None:
+    tables: dict[str, TableState | None] = {"rows": said(0), "keys": None}
+
+    class Looked:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def load(self, log_id: str) -> TableState | None:
+            found = tables[self._name]
+            if self._name == "keys":
+                tables.update(rows=said(1), keys=said(1, keys_of="uuid"))
+            return found
+
+    found = KeyedCatalog(Looked("rows"), Looked("keys")).load("log")  # type: ignore[arg-type] # they only load
+    assert found is not None
+    assert (found.last, found.fault) == (1, "")
+
+
 def test_a_table_with_a_key_is_written_by_spark_alone() -> None:
     catalog = KeyedCatalog(Told(None), Told(said(1)))  # type: ignore[arg-type] # they only load
     assert catalog.load("log") is None

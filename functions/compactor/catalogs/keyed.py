@@ -37,6 +37,10 @@ class KeyedCatalog:
         # Keys first: whatever is merged between both looks makes them lag behind, which is right.
         keys = self._keys.load(log_id)
         rows = self._rows.load(log_id)
+        if keys is None and rows is not None and rows.last:
+            # The first merge of all may have come in between.
+            keys = self._keys.load(log_id)
+            rows = self._rows.load(log_id)
         if rows is None:
             return None
         last = None if keys is None else keys.last

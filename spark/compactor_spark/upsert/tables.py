@@ -189,6 +189,10 @@ class SparkUpserts:
         # Keys first: whatever is merged between both looks makes them lag behind, which is right.
         keys = self._engine.see(self._keys_name, log_id)
         rows = self._engine.see(self._name, log_id)
+        if keys is None and rows is not None and rows.last:
+            # The first merge of all may have come in between.
+            keys = self._engine.see(self._keys_name, log_id)
+            rows = self._engine.see(self._name, log_id)
         return None if rows is None else _Both(log_id, rows, keys)
 
     def _require_same_key(self, both: _Both) -> None:
@@ -214,8 +218,10 @@ class SparkUpserts:
             self._engine.create(self._keys_name, schema, properties)
         if added or both.keys is None:
             seen = self._see(both.log_id)
-            if seen is None or seen.fault:
-                raise IntegrityError(f"{self._address}: {seen.fault if seen else 'it is gone'}")
+            if seen is None or seen.keys is None or seen.fault:
+                gone = f"{self._name if seen is None else self._keys_name} is gone"
+                fault = seen.fault if seen is not None else ""
+                raise IntegrityError(f"{self._address}: {fault or gone}")
             return replace(seen, rows=replace(seen.rows, version=both.rows.version))
         return both
 

@@ -1,0 +1,76 @@
+"""Schedules with a table that has a key, and whether a missing guard would be noticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.faults import Fault
+from tests.simulation.keyed import (
+    KEYED_MUTATIONS,
+    KEYED_NOTICED,
+    explore_keyed,
+    explore_many_keyed,
+    play_keyed,
+)
+from tests.support.proof_figures import leave, note_mutation
+from tests.support.sample import sample
+
+# 0.1 s each on one processor; `make proof` plays all of them, `make test` some.
+SCHEDULES = 5_000
+SAMPLE = 80
+MOST_FOR_A_GUARD = 500
+EVENTS = {
+    "a table that was taken back is refused",
+    "another publisher",
+    "another worker",
+    "clean-up",
+    "late arrival",
+    "late, older records",
+    "retention passes",
+    "snapshots expired",
+    "somebody else at the table meanwhile",
+    "somebody looks at the merge",
+    "table appended to by others",
+    "table compacted",
+    "table compacted and expired",
+    "table of keys compacted and expired",
+    "taken back by others",
+}
+# Those of which a schedule has few possible moments.
+SELDOM = {Fault.TRUNCATED, Fault.CONFLICT}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_each_key_has_its_last_record_in_thousands_of_schedules(proof_directory):
+    count = SCHEDULES if proof_directory else SAMPLE
+    first = 0 if proof_directory else sample() * SAMPLE
+    found = explore_many_keyed(first, count)
+    assert found.violations == []
+    assert found.schedules == count
+    wanted = EVENTS | (set(Fault) - SELDOM - {Fault.NONE, Fault.FLIPPED})
+    assert wanted <= set(found.faults)
+    if proof_directory:
+        faults = {str(kind): many for kind, many in found.faults.most_common()}
+        figures = {"schedules": count, "requests": found.turns, "violations": 0, "faults": faults}
+        leave(proof_directory, "simulation-keyed", figures)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", KEYED_MUTATIONS)
+def test_the_schedules_notice_when_a_guard_of_the_merges_is_removed(name, proof_directory):
+    found = explore_keyed(KEYED_NOTICED[name], 1, name)
+    if proof_directory or not found.violations:
+        found = explore_keyed(0, MOST_FOR_A_GUARD, name)
+    assert found.violations, f"{found.schedules} schedules did not notice"
+    assert "no error of ours" not in found.violations[0][1], "the mutation itself is broken"
+    if proof_directory:
+        note_mutation(proof_directory, "keyed", name, found.schedules)
+
+
+def test_a_schedule_of_merges_is_told_line_by_line():
+    told = play_keyed(3, tell=True)
+    assert told.violation == ""
+    for who in ("producer", "worker", "driver", "clean-up", "table_merge"):
+        assert any(who in line for line in told.story), who
+    assert play_keyed(0, replay=told.recorded).faults == told.faults
