@@ -138,9 +138,16 @@ class ObjectStore(Protocol):
         ...
 
     def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix in UTF-8 key order."""
+        """Pages of all objects below a prefix in UTF-8 key order.
+
+        Args:
+            bucket: of the objects.
+            prefix: of their keys.
+            start_after: only keys behind this one, which need not exist.
+            until: only keys up to this one, likewise; empty for all.
+        """
         ...
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:

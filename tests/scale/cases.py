@@ -45,6 +45,7 @@ class Case:
     Attributes:
         sampled: partitions that are really worked on.
         share: of a partition only one object in so many is really there.
+        worked: false where discovery is all that is simulated.
         runs: title of each run, and the objects that each partition has got since the run before.
         given: of the run's input, beside the places.
     """
@@ -55,6 +56,7 @@ class Case:
     runs: Sequence[tuple[str, int]]
     given: dict[str, Any] = field(default_factory=dict)
     share: int = 1
+    worked: bool = True
 
     @property
     def input(self) -> dict[str, Any]:
@@ -85,6 +87,15 @@ CASES = (
     ),
     Case(1, 10_000_000, 1, (("one of 10,000,000, first run", 0),), _BY_LAMBDA, 100),
     Case(100_000, 10, 80, (("100,000 x 10, first run", 0),)),
+    Case(
+        1,
+        100_000_000,
+        1,
+        (("one of 100,000,000, discovery alone", 0),),
+        _BY_LAMBDA,
+        1_000,
+        worked=False,
+    ),
 )
 
 
@@ -118,6 +129,9 @@ class _Run:
     def carry_out(self) -> Figures:
         """As the state machine does."""
         found = self._discover()
+        if not self._case.worked:
+            self._figures.wall["compact"] = 0.0
+            return self._figures
         self._compact(found)
         self._plan_clean_up(found)
         self._report(found)
@@ -127,24 +141,32 @@ class _Run:
         """As often as it says that there is more, and by as many as it says; what it found."""
         event = {"input": self._case.input, "run_id": self._run_id, "started_at": "2026-01-04"}
         answers: list[dict[str, Any]] = []
-        stretches: list[int] = []
-        with counts_skipped(self._counts(event)):
+        shared: list[list[int]] = []
+        with counts_skipped(self._counts(event)), self._all_there():
             while not answers or answers[-1]["status"] != "done":
                 one = self._here.call("discover", event)
                 self._figures.add(one)
                 self._add_wall("discover", one.seconds)
                 answers.append(one.answer)
                 if one.answer["status"] == "shared":
-                    stretches += self._count_stretches(event, one.answer["stretches"])
-        self._figures.started("discover", max(1, len(stretches)))
+                    shared.append(self._count_stretches(event, one.answer["stretches"]))
+        self._figures.started("discover", max(1, *map(len, shared), 1))
         self._add_wall("discover", self._here.services.functions.start_seconds)
         statuses = [one["status"] for one in answers]
         works = bool(self._items)
-        self._figures.parent = workflow.parent(statuses, stretches, works=works)
+        self._figures.parent = workflow.parent(statuses, *shared, works=works)
         items = list(self._whole.items()) if works else []
         self._figures.list_bytes = len(to_items_json(items))
         assert answers[-1]["item_count"] == len(items), "discovery found others"
         return answers[-1]
+
+    @contextmanager
+    def _all_there(self) -> Iterator[None]:
+        """What is asked of sources in between is asked of all of them."""
+        wire = self._here.wire
+        sample, wire.keys = wire.keys, self._whole
+        yield
+        wire.keys = sample
 
     def _counts(self, event: dict[str, Any]) -> SkippedCounts:
         """What a discovery of the sample takes; of that, no trace is left but the item list."""
@@ -163,7 +185,9 @@ class _Run:
         weight = case.share / case.sampled
         pages = here.services.s3.page_keys
         each = self._of_one(resting)
-        return SkippedCounts(lambda: here.meter, self._whole, pages, one.sample, weight, each)
+        return SkippedCounts(
+            lambda: here.meter, self._whole, pages, one.sample, weight, case.share, each
+        )
 
     def _of_one(self, resting: Resting) -> Resting:
         """One of the partitions that were found at rest, whole."""

@@ -15,7 +15,8 @@ from functools import partial
 from unittest import mock
 
 from compactor.discovery.counting import Tally
-from compactor.log.at_rest import Resting
+from compactor.discovery.watch import Watch
+from compactor.log.at_rest import NOBODY, Resting
 from compactor.model import Partition
 from tests.scale.keys import Keys
 from tests.scale.meter import Meter, Used
@@ -36,6 +37,7 @@ class SkippedCounts:
         page_keys: keys in a page of a listing.
         sample: what the partitions of the sample took together.
         weight: how often this is what one partition takes.
+        share: one object in so many is in the sample.
         resting: what was found of a partition of the sample at rest; nothing where they are not.
     """
 
@@ -46,6 +48,7 @@ class SkippedCounts:
         page_keys: int,
         sample: Used,
         weight: float,
+        share: int,
         resting: Resting,
     ) -> None:
         self._resting = resting
@@ -53,37 +56,50 @@ class SkippedCounts:
         self._keys = keys
         self._page_keys = page_keys
         self._pages = max(1, math.ceil(keys.in_each / page_keys))
-        lanes = FUNCTIONS["discover"].lanes
-        waits = lanes / min(lanes, _RANGES * keys.partitions)
         of_page = weight / self._pages
         self._computed = sample.computed * of_page
-        self._waited = (sample.alone + sample.beside) * of_page * waits
-        self._requests = {kind: number * of_page for kind, number in sample.requests.items()}
+        self._waited = (sample.alone + sample.beside) * of_page
+        # Of a share of a partition, what is asked once of it is asked once of the whole.
+        once = of_page / share
+        self._requests = {
+            kind: number * (of_page if kind == "LIST source" else once)
+            for kind, number in sample.requests.items()
+        }
         self._done = 0
         self._lock = threading.Lock()
 
     def __call__(self, *given: object, **_: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
-        """A count; the last of what a real one is given tells when to stop."""
-        stop = given[-1]
-        assert callable(stop)
-        return partial(self._count, stop)
+        """A count; the last of what a real one is given tells when to stop, and when to leave."""
+        watch = given[-1]
+        assert isinstance(watch, Watch)
+        return partial(self._count, watch)
 
-    def _count(self, stop: Callable[[], bool], asked: _Asked) -> tuple[Partition, Tally]:
+    def _count(self, watch: Watch, asked: _Asked) -> tuple[Partition, Tally]:
         partition, tally = asked[0], asked[1] or Tally()
-        if tally.complete or stop():
+        if tally.ended or watch():
             return partition, tally
-        for page in range(tally.objects // self._page_keys, self._pages):
-            self._list_page()
-            tally.objects = min(self._keys.in_each, (page + 1) * self._page_keys)
+        number = self._keys.number_of(partition.prefix)
+        start = self._keys.behind(number, tally.after)
+        end = self._keys.behind(number, tally.until) if tally.until else self._keys.in_each
+        # Where nothing is, that is told by a page, too.
+        for at in range(start, max(end, start + 1), self._page_keys):
+            self._list_page(watch.waiting)
+            objects = min(end - at, self._page_keys)
+            tally.objects, tally.pages = tally.objects + objects, tally.pages + 1
             tally.size = tally.objects * self._keys.size
-            if page + 1 < self._pages and stop():
-                number = self._keys.number_of(partition.prefix)
-                tally.after = partition.prefix + self._keys.name(number, tally.objects - 1)
+            if at + objects == end:
+                break
+            stops = watch()
+            if stops or watch.leaves():
+                tally.left = not stops
+                tally.after = partition.prefix + self._keys.name(number, at + objects - 1)
                 return partition, tally
-        tally.complete, tally.resting = True, self._resting
+        tally.complete = True
+        tally.resting = NOBODY if tally.is_range else self._resting
         return partition, tally
 
-    def _list_page(self) -> None:
+    def _list_page(self, waiting: int) -> None:
+        lanes = FUNCTIONS["discover"].lanes
         with self._lock:
             # In the sum they are whole requests, as many as there would be.
             before, self._done = self._done, self._done + 1
@@ -95,11 +111,12 @@ class SkippedCounts:
             )
         meter = self._meter()
         if meter is not None:
-            meter.counted(Used(self._computed, beside=self._waited, requests=requests))
+            waited = self._waited * lanes / min(lanes, _RANGES * max(1, waiting))
+            meter.counted(Used(self._computed, beside=waited, requests=requests))
 
 
 @contextmanager
 def counts_skipped(counts: SkippedCounts) -> Iterator[None]:
     """Let discovery list no partition."""
-    with mock.patch("compactor.discovery.divided.Count", counts):
+    with mock.patch("compactor.discovery.stretches.Count", counts):
         yield

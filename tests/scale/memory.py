@@ -68,11 +68,15 @@ def of_run(case: Case, services: Services) -> dict[str, float]:
     few = min(case.sampled, _SMALL)
     found = _peaks(replace(case, partitions=few, sampled=few, runs=case.runs[:1]), services)
     # Each lane holds the pages of the partition that it counts.
-    found["discover"] *= max(1.0, min(FUNCTIONS["discover"].lanes, case.partitions) / few)
+    lanes = FUNCTIONS["discover"].lanes
+    # Of one that is counted alone, ranges are.
+    found["discover"] *= max(1.0, (min(lanes, case.partitions) if case.worked else lanes) / few)
     # Beyond so many, a report holds no more receipts.
     shown = max(0, min(case.partitions, gathered.SHOWN_PARTITIONS) - few)
-    for name, mb in _growth(services).items():
+    for name, mb in _growth(services).items() if case.worked else ():
         found[name] += mb * (shown if name == "report" else case.partitions - few)
+    if not case.worked:
+        return {name: mb + at_start() for name, mb in found.items()}
     found["report"] += _growth_of_a_full_report(services) * (case.partitions - few - shown)
     found["compact_partition"] += Settings.from_input(case.input).memory_budget_bytes / MIB
     return {name: mb + at_start() for name, mb in found.items()}

@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 
-from compactor.discovery import divided, parallel
-from compactor.discovery.divided import STRETCH_SECONDS
+from compactor.discovery import parallel, watch
+from compactor.discovery.watch import STRETCH_SECONDS
 from compactor.discovery.work import Discovery, write_work
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
@@ -180,7 +180,7 @@ def test_a_discovery_that_takes_long_is_shared_as_in_reality() -> None:
 def test_a_discovery_that_may_not_be_shared_goes_on_in_the_next_invocation() -> None:
     # 1,250 s of pages; the first one stops after 30 s, the others 60 s before their end.
     services = Services(s3=S3Service(list_seconds=1.0), functions=LambdaService(seconds=400.0))
-    with mock.patch.object(divided, "MOST_AT_ONCE", 1):
+    with mock.patch.object(watch, "MOST_AT_ONCE", 1):
         (one,) = _of_many_pages(services)
     assert one.invocations["discover"] == 1 + math.ceil((1_250 - 30) / (400 - 60))
     assert one.longest["discover"] < 400
@@ -265,3 +265,14 @@ def test_no_more_workers_run_than_the_account_allows() -> None:
     started = side_by_side(1_000, [2.0], Services(), 1_000)
     assert started.seconds == pytest.approx(1_000 / 100 + 2.0, rel=0.01)
     assert started.most == pytest.approx(200, abs=1)
+
+
+def test_one_level_of_many_keys_is_counted_by_several_invocations_at_once() -> None:
+    case = Case(1, 50_000_000, 1, (("flat", 0),), cases._BY_LAMBDA, 1_000, worked=False)
+    (one,) = simulated(case, Services())
+    assert one.objects == 50_000_000
+    # Of 50,000 pages three or four at once take half an hour.
+    assert one.wall_seconds < 600
+    assert one.longest["discover"] < 300
+    assert one.invocations["discover"] >= 4
+    assert 50_000 <= one.requests["LIST source"] <= 55_000

@@ -24,6 +24,8 @@ _USUAL = {
 }
 _MOST_STATES = 100_000
 _Ways = dict[str, list[str]]
+# Of the states that go through some, each time that they are come to.
+_Inline = Mapping[str, list[list[_Ways]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +43,22 @@ class Walked:
 NOWHERE = Walked(0, 0)
 
 
-def parent(
-    discoveries: Sequence[str], stretches: Sequence[int] = (), *, works: bool = True
-) -> Walked:
+def parent(discoveries: Sequence[str], *shared: Sequence[int], works: bool = True) -> Walked:
     """The execution of a run.
 
     Args:
         discoveries: the status that each call of discovery told, before the stretches and behind.
-        stretches: how many calls each of them took.
+        shared: how many calls each stretch took, each time that it was shared.
         works: there is a partition to be worked on.
     """
     ways = {"more": "Discover", "shared": "CountStretches", "done": "IsThereWork"}
     chosen = {"IsDiscovered": [ways[status] for status in discoveries]}
     if not works:
         chosen["IsThereWork"] = ["NothingToDo"]
-    counted = [_calls("IsStretchCounted", "CountStretch", "StretchCounted", n) for n in stretches]
+    counted = [
+        [_calls("IsStretchCounted", "CountStretch", "StretchCounted", n) for n in stretches]
+        for stretches in shared
+    ]
     return _walk(_definition(), chosen, {"CountStretches": counted})
 
 
@@ -81,16 +84,12 @@ def _child() -> dict[str, Any]:
     raise KeyError("CompactPartitions")
 
 
-def _walk(
-    machine: dict[str, Any], chosen: _Ways, inline: Mapping[str, Sequence[_Ways]] | None = None
-) -> Walked:
+def _walk(machine: dict[str, Any], chosen: _Ways, inline: _Inline | None = None) -> Walked:
     inside = _states(machine, {name: list(ways) for name, ways in chosen.items()}, inline or {})
     return Walked(1 + inside.transitions, 2 + inside.events)
 
 
-def _states(
-    machine: dict[str, Any], chosen: _Ways, inline: Mapping[str, Sequence[_Ways]]
-) -> Walked:
+def _states(machine: dict[str, Any], chosen: _Ways, inline: _Inline) -> Walked:
     walked = NOWHERE
     name = machine["StartAt"]
     while name:
@@ -98,7 +97,7 @@ def _states(
         walked = walked.plus(Walked(1, _EVENTS[state["Type"]]))
         for branch in state.get("Branches", ()):
             walked = walked.plus(_states(branch, chosen, inline))
-        for ways in inline.get(name, ()):
+        for ways in inline[name].pop(0) if name in inline else ():
             within = _states(state["ItemProcessor"], ways, {})
             walked = walked.plus(within).plus(_ITERATION)
         name = _next(name, state, chosen)

@@ -141,13 +141,16 @@ class Client:
         raise Crashed(f"{fault}: {call}")
 
     def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         after = start_after
         while True:
             page = self._request(
                 "list_objects", bucket, prefix, partial(self._page, bucket, prefix, after)
             )
+            if until and page and page[-1].key > until:
+                yield [one for one in page if one.key <= until]
+                return
             yield page
             if len(page) < PAGE_SIZE:
                 return

@@ -45,6 +45,7 @@ from compactor.model import (
 from compactor.probe.records import ProbeRecord
 from compactor.report.left import DiscoveryLine
 from compactor.report.report import RunReport
+from compactor.runs.place import Own, Place
 from compactor.runs.receipts import Counts, Receipt
 from compactor.tables.entries import (
     NamedOutput,
@@ -100,6 +101,8 @@ OBJECTS: dict[str, Any] = {
     "DueWork": DueWork,
     "Receipt": Receipt,
     "Counts": Counts,
+    "Place": Place,
+    "Own": Own,
     "CleanUpReceipt": CleanUpReceipt,
     "CleanUpCounts": CleanUpCounts,
     "Undeleted": Undeleted,

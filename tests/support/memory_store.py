@@ -53,13 +53,16 @@ class MemoryStore(MemoryBase):
         return self
 
     def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         after = start_after
         while True:
             with self._request("list_objects", bucket, prefix) as there:
                 page, more = there.page(prefix, after, self.page_size)
             if Condition.LIST in self.ignores:
+                return
+            if until and page and page[-1].key > until:
+                yield [one for one in page if one.key <= until]
                 return
             yield page
             if not more:

@@ -151,7 +151,7 @@ def test_what_was_counted_is_kept_when_the_time_is_too_short_for_the_next_page()
     store, _ = a_store(35)
     pages = 0
 
-    def failing(bucket: str, prefix: str, *, start_after: str = "") -> Any:
+    def failing(bucket: str, prefix: str, *, start_after: str = "", until: str = "") -> Any:
         nonlocal pages
         for page in MemoryStore.list_objects(store, bucket, prefix, start_after=start_after):
             pages += 1

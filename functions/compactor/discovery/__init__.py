@@ -4,6 +4,8 @@ discover  the verb
 search    which prefixes are partitions
 counting  how much one partition holds
 parallel  threads that work ahead
+divided   the verb in several invocations; watch: when each of them stops; stretches, pieces: what
+          it counts, and leaves on S3; ranges, survey: one partition, divided; joined: the lists
 work      WorkItem: what was found of one partition; and the lists of them on S3
 forecast  what a run would do to a partition now, without doing it
 places    whether source, destination and state are what they are taken for

@@ -2,13 +2,14 @@
 
 A partition is listed once. What its commits name does not count towards what one worker may take,
 but its log is read only when it holds more than that; so the identities of what was counted are
-kept where there is a log at all. A count can be left between two pages, and gone on with.
+kept where there is a log at all. A count can be left between two pages, and gone on with: behind
+the last key, or in ranges of keys that are counted beside each other.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Sequence, Sized
+from collections.abc import Callable, Container, Iterator, Sequence, Sized
 from functools import partial
 
 import msgspec
@@ -50,6 +51,10 @@ class Tally(msgspec.Struct, omit_defaults=True):
         lost: sources in levels below the partition that name a column.
         examples: keys of what is left alone.
         resting: the partition, where it was found at rest.
+        since: of a range of the partition, the key behind which it begins; empty for the first.
+        until: likewise, its last key; empty for the last range.
+        pages: that were listed for it.
+        left: not complete, and what is behind ``after`` is to be divided into ranges.
     """
 
     objects: int = 0
@@ -63,6 +68,24 @@ class Tally(msgspec.Struct, omit_defaults=True):
     lost: NamedLevels = NamedLevels()
     examples: tuple[str, ...] = ()
     resting: Resting = NOBODY
+    since: str = ""
+    until: str = ""
+    pages: int = 0
+    left: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Nothing more is to be counted in it, here."""
+        return self.complete or self.left
+
+    @property
+    def is_range(self) -> bool:
+        """It is about a range of a partition's keys alone."""
+        return bool(self.since or self.until)
+
+    def anew(self) -> Tally:
+        """The same from its begin, against the log."""
+        return Tally(against_log=True, after=self.since, since=self.since, until=self.until)
 
     @property
     def begun(self) -> bool:
@@ -90,6 +113,8 @@ class Count:
         fleet: the workers.
         stop: true when a count is to be left between two pages.
         rests: tells which partitions are at rest; None where none can be.
+        leaves: true when what is left of a count is to be divided. Of a partition with a record
+            of rest that is not asked: only a count from its first key to its last can confirm it.
     """
 
     def __init__(
@@ -101,6 +126,7 @@ class Count:
         stop: Callable[[], bool] = lambda: False,
         *,
         rests: Rests | None = None,
+        leaves: Callable[[], bool] = lambda: False,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -108,25 +134,30 @@ class Count:
         self.processors = fleet.processors
         self.stop = stop
         self.rests = rests
+        self.leaves = leaves
         self._longest_path = layout.longest_path(settings)
 
     def __call__(self, asked: tuple[Partition, Tally | None]) -> tuple[Partition, Tally]:
         """Count a partition, or go on with it."""
         partition, tally = asked
         tally = tally or Tally()
-        if tally.complete or self.stop():
+        if tally.ended or self.stop():
             return partition, tally
         if len(partition.path.encode()) > self._longest_path:
             return partition, _LeftAlone(self, partition, tally).count()
         counting = _Counting(self, partition, tally)
         while not counting.count():
-            counting = _Counting(self, partition, Tally(against_log=True))
+            counting = _Counting(self, partition, tally.anew())
         if counting.tally.complete:
             counting.tally.resting = counting.resting()
-        if self.settings.columnar and counting.tally.complete:
-            # Rows are written by Spark alone, however few they are.
-            counting.tally.oversized = True
+            if not counting.tally.is_range:
+                self.judge(counting.tally)
         return partition, counting.tally
+
+    def judge(self, tally: Tally) -> None:
+        """Of a partition that is counted: more than one worker may take, or nothing for one."""
+        # Rows are written by Spark alone, however few they are.
+        tally.oversized |= self.settings.columnar or self.is_oversized(tally)
 
     def is_oversized(self, tally: Tally) -> bool:
         """More than one worker may take."""
@@ -175,36 +206,39 @@ class _Counting:
         # What an earlier invocation counted is known by its sum alone.
         self._seen = _Seen(partial(_has_log, count, partition), forgotten=bool(tally.after))
         # So is what it listed: a count that was left is never one of a partition at rest.
-        rests = None if tally.after else count.rests
+        rests = None if tally.after or tally.is_range else count.rests
         self._record = rests.record(partition) if rests else None
         self._listed = Fingerprint() if self._record else None
         self.tally = tally
 
     def count(self) -> bool:
         """List on, as far as it takes; false when the count must begin anew, against the log."""
-        tally, partition = self.tally, self._partition
         try:
             with blaming("s3_source_uri", self._count.settings):
-                for page in self._count.store.list_objects(
-                    partition.bucket, partition.prefix, start_after=tally.after
-                ):
+                for page in self._pages():
                     self._add(page)
-                    if self._count.is_oversized(tally):
+                    if self._count.is_oversized(self.tally):
                         if not self._counts_fresh():
                             return False
-                        if self._count.is_oversized(tally):
-                            tally.oversized = tally.complete = True
+                        if self._count.is_oversized(self.tally):
+                            self.tally.oversized = self.tally.complete = True
                             return True
                     # Behind the last key comes an empty page, after which nothing is left.
-                    if page and self._count.stop():
+                    if page and (self._count.stop() or self._leaves()):
                         return True
         except TransientStoreError:
             # What was counted so far is not lost for the last page that the time was too short for.
             if not self._count.stop():
                 raise
             return True
-        tally.complete = True
+        self.tally.complete = True
         return True
+
+    def _pages(self) -> Iterator[Sequence[SourceObject]]:
+        tally, partition = self.tally, self._partition
+        return self._count.store.list_objects(
+            partition.bucket, partition.prefix, start_after=tally.after, until=tally.until
+        )
 
     def resting(self) -> Resting:
         """The partition, where all of it was counted here, and it is at rest."""
@@ -213,10 +247,21 @@ class _Counting:
             return NOBODY
         return rests.confirmed(record, self._partition, listed.seen) or NOBODY
 
+    def _leaves(self) -> bool:
+        """Leave what is left to be counted in ranges, all of them by the log, or without."""
+        count, partition = self._count, self._partition
+        if self._record is not None or not count.leaves():
+            return False
+        if self._known is None and _has_log(count, partition) and not self._counts_fresh():
+            self.tally = self.tally.anew()
+        self.tally.left = True
+        return True
+
     def _add(self, page: Sequence[SourceObject]) -> None:
         if not page:
             return
         tally = self.tally
+        tally.pages += 1
         if self._listed is not None:
             self._listed.add(page)
         counted = page

@@ -3,6 +3,10 @@
     discovery/division.json                       into how many stretches the partitions are divided
     discovery/<name>/000001.json                  a stretch: its partitions' prefixes
     discovery/<name>/000001-000000.json           a piece: what one invocation found in it
+    discovery/<name>/ranges.json                  likewise of the partitions that were left in it
+
+What is left of a partition is divided into ranges of its keys, in a division of its own, and what
+is left of these in one more.
 
 Pieces and the division are created, never overwritten: of two invocations that do the same, the
 first one counts. Nothing is a work list before the last piece of the last stretch is there.
@@ -11,7 +15,7 @@ first one counts. Nothing is a work list before the last piece of the last stret
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -42,20 +46,22 @@ class Division(msgspec.Struct):
         partitions: in all.
         stretches: after stretch 0, which is what the first invocation found.
         shared: the stretches are counted at the same time.
+        ranges: they are ranges of the keys of partitions.
     """
 
     name: str
     partitions: int
     stretches: int
     shared: bool
+    ranges: bool = False
 
 
 class Stretch(msgspec.Struct):
-    """Consecutive partitions.
+    """Consecutive partitions, or ranges of some.
 
     Attributes:
-        prefixes: of their sources.
-        open: counts that were begun, by the partition's number in the stretch.
+        prefixes: of their sources; of ranges, those of their partitions.
+        open: counts that were begun, by the partition's number in the stretch; of ranges all.
     """
 
     prefixes: list[str]
@@ -73,6 +79,7 @@ class Piece(msgspec.Struct):
         unpartitioned: objects that no partition holds.
         open: counts behind ``end`` that were begun.
         resting: its partitions that are at rest, which are no items.
+        counts: of its ranges, which are no items either.
     """
 
     start: int
@@ -85,6 +92,7 @@ class Piece(msgspec.Struct):
     open: dict[int, Tally]
     # Pieces of earlier versions have none.
     resting: Resting = NOBODY
+    counts: list[Tally] = []
 
 
 _decode_division = decoder(Division)
@@ -106,6 +114,12 @@ class Pieces:
             return self._read(_DIVISION_NAME, _decode_division)
         return None
 
+    def ranges(self, division: Division) -> Division | None:
+        """How the partitions that were left in a division are divided; None while they are not."""
+        with suppress(ObjectMissing):
+            return self._read(_ranges_name(division), _decode_division)
+        return None
+
     def divide(self, first: Piece, stretches: Sequence[Stretch], *, shared: bool) -> Division:
         """Write what was found, the stretches that are left, and the division: now it counts.
 
@@ -113,17 +127,31 @@ class Pieces:
             The division that counts: another one where another invocation was here before.
         """
         documents = [msgspec.json.encode(numbered(one, RUN_VERSION)) for one in stretches]
-        digest = hashlib.blake2b(digest_size=8)
-        for body in (msgspec.json.encode(first), *documents):
-            digest.update(body)
+        name = _digest([msgspec.json.encode(first), *documents])
         partitions = first.end + sum(len(one.prefixes) for one in stretches)
-        division = Division(digest.hexdigest(), partitions, len(stretches), shared)
+        division = Division(name, partitions, len(stretches), shared)
+        self._put_stretches(division, documents)
+        self.add(division, 0, 0, first)
+        return self._first_of(_DIVISION_NAME, division)
+
+    def divide_further(
+        self, division: Division, stretches: Sequence[Stretch], *, shared: bool
+    ) -> Division:
+        """The same of the ranges of what was left in a division."""
+        documents = [msgspec.json.encode(numbered(one, RUN_VERSION)) for one in stretches]
+        count = sum(len(one.prefixes) for one in stretches)
+        further = Division(_digest(documents), count, len(stretches), shared, ranges=True)
+        self._put_stretches(further, documents)
+        return self._first_of(_ranges_name(division), further)
+
+    def _put_stretches(self, division: Division, documents: Sequence[bytes]) -> None:
         for number, body in enumerate(documents, 1):
             self._put(f"{_PREFIX}{division.name}/{number:06}.json", body)
-        self.add(division, 0, 0, first)
+
+    def _first_of(self, name: str, division: Division) -> Division:
         with suppress(AlreadyExists):
-            self._create(_DIVISION_NAME, division)
-        return self._read(_DIVISION_NAME, _decode_division)
+            self._create(name, division)
+        return self._read(name, _decode_division)
 
     def stretch(self, division: Division, number: int) -> Stretch:
         """One stretch, from 1."""
@@ -184,6 +212,17 @@ class Pieces:
     def _put(self, name: str, body: bytes) -> None:
         place = run_key(self.settings, self.run_id, name)
         self.store.put(*place, body, content_type="application/json")
+
+
+def _digest(bodies: Iterable[bytes]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for body in bodies:
+        digest.update(body)
+    return digest.hexdigest()
+
+
+def _ranges_name(division: Division) -> str:
+    return f"{_PREFIX}{division.name}/ranges.json"
 
 
 def _pieces_prefix(division: Division, stretch: int) -> str:

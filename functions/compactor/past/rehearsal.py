@@ -33,10 +33,10 @@ class Rehearsal:
         return getattr(self._store, name)
 
     def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         """Pages of what was there."""
-        for page in self._store.list_objects(bucket, prefix, start_after=start_after):
+        for page in self._store.list_objects(bucket, prefix, start_after=start_after, until=until):
             yield [one for one in page if one.last_modified <= self._at]
 
     def create_upload(self, *_: object, **__: object) -> str:

@@ -81,11 +81,22 @@ class ListedStore:
         return getattr(self._store, name)
 
     def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         """Pages of all objects below a prefix; of the source from its listing."""
-        lists = self._listing if self._listing.covers(bucket, prefix) else self._store
-        return lists.list_objects(bucket, prefix, start_after=start_after)
+        if not self._listing.covers(bucket, prefix):
+            place = {"start_after": start_after, "until": until}
+            return self._store.list_objects(bucket, prefix, **place)
+        return _up_to(until, self._listing.list_objects(bucket, prefix, start_after=start_after))
+
+
+def _up_to(until: str, pages: Iterator[Sequence[SourceObject]]) -> Iterator[Sequence[SourceObject]]:
+    """Pages as far as a key; all of them where it is empty."""
+    for page in pages:
+        if until and page and page[-1].key > until:
+            yield [one for one in page if one.key <= until]
+            return
+        yield page
 
 
 class Onward:

@@ -10,10 +10,10 @@ from compactor.destination import Destination
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.seen import SeenState
-from compactor.log.state import RunTotals
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.runs.place import BEGIN, Own, Place
 from compactor.settings.settings import Settings
 
 
@@ -56,15 +56,15 @@ class PartitionResult:
         if more.objects:
             self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(more)
 
-    def leave_out(self, own: RunTotals) -> None:
+    def leave_out(self, own: Own) -> None:
         """Count no source as skipped that earlier calls of this very run dealt with."""
-        for reason, objects, size in (
-            (SkipReason.COMMITTED, own.sources, own.source_bytes),
-            (SkipReason.COMMITTED, own.again.objects, own.again.bytes),
-            (SkipReason.QUARANTINED, own.quarantined, own.quarantined_bytes),
+        for reason, dealt_with in (
+            (SkipReason.COMMITTED, own.committed),
+            (SkipReason.COMMITTED, own.again),
+            (SkipReason.QUARANTINED, own.quarantined),
         ):
             if reason in self.skipped:
-                left = self.skipped.pop(reason).less(Skipped(objects, size))
+                left = self.skipped.pop(reason).less(dealt_with)
                 if left.objects > 0:
                     self.skipped[reason] = left
 
@@ -80,6 +80,7 @@ class PartitionRun:
         seen: what the partitions before, in this very process, have shown of the state.
         listing: what was listed before, until a source shows that it is out of date; None to ask
             the store.
+        place: how far earlier calls of this run came.
     """
 
     partition: Partition
@@ -92,6 +93,7 @@ class PartitionRun:
     on_group: Callable[[Commit], None] = lambda commit: None
     seen: SeenState = field(default_factory=SeenState)
     listing: EarlierListing | None = None
+    place: Place = BEGIN
 
     @property
     def listed_at(self) -> float:

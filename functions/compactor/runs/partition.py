@@ -7,6 +7,8 @@ load the log -> publish what an earlier run left -> list -> plan
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compactor.errors import (
     CommitConflict,
     IntegrityError,
@@ -18,8 +20,9 @@ from compactor.errors import (
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.place import Place
 from compactor.runs.progress import PartitionProgress
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.receipts import Counts, Receipt, read
 from compactor.runs.recorder import Recorder
 from compactor.runs.window import Window
 
@@ -45,7 +48,7 @@ def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
 
 
 def _run(progress: PartitionProgress) -> PartitionResult:
-    window: Window | None = Window()
+    window: Window | None = Window(progress.run.place.after)
     try:
         while window is not None:
             if not _do_window(progress, window):
@@ -67,11 +70,13 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         IntegrityError: groups were withheld; all others are done.
         Exception: whatever ended it, after the receipt says so.
     """
+    run = replace(run, place=_place(run, earlier))
     recorder = Recorder(run, earlier)
     state: LogState | None = None
     try:
         state = run.log.load()
         progress = PartitionProgress(run, state)
+        recorder.follow(progress.passing)
         result = _run(progress)
         ended = _ended(run, result, earlier)
         recorder.did(result)
@@ -88,6 +93,17 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     if ended and result.withheld:
         raise IntegrityError(result.fault)
     return recorder.receipt
+
+
+def _place(run: PartitionRun, earlier: Counts) -> Place:
+    """Where this call may begin.
+
+    What was listed before the run costs no LIST, and events tell of what is pending alone.
+    """
+    if not earlier.calls or run.listing is not None:
+        return run.place
+    before = read(run.settings, run.run_id, run.partition, run.store)
+    return before.place if before is not None and before.place is not None else run.place
 
 
 def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
@@ -114,7 +130,7 @@ def _do_window(progress: PartitionProgress, window: Window) -> bool:
         decision = progress.plan_window(window)
         lessons = progress.lessons
         if _run_groups(progress, decision) and progress.lessons == lessons:
-            progress.rest.ended(window, progress.state)
+            progress.ended(window)
             return True
     return False
 

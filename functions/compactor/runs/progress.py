@@ -50,6 +50,7 @@ from compactor.planning.plan import Knowledge, plan
 from compactor.runs import rebuilding
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
+from compactor.runs.place import Own, Passing
 from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
 from compactor.runs.registered import NamedBy, settle_registered
 from compactor.runs.resting import RestNotes
@@ -92,7 +93,9 @@ class PartitionProgress:
         self.rest = RestNotes(run)
         self._no_outputs: set[bytes] = set()
         self._unlike = Unlike()
-        self._earlier_calls = replace(state.totals(run.run_id))
+        self.passing = Passing(run.place, Own.of(state.totals(run.run_id)))
+        for reason, one in run.place.skipped.items():
+            self.result.skip(SkipReason(reason), one)
 
     def settle(self) -> bool:
         """Publish every commit in the log that is not yet; False when time ran out.
@@ -142,6 +145,13 @@ class PartitionProgress:
         held = self.state.contents.held_by
         unlike = self._unlike.at(self.state.last)
         return replace(decision, groups=tuple(held(one, unlike) for one in decision.groups))
+
+    def ended(self, window: Window) -> None:
+        """Nothing is left of a window that is planned no more."""
+        self.rest.ended(window, self.state)
+        result, dealt_with = self.result, Own.of(self.state.totals(self.run.run_id))
+        in_full = not (result.withheld or result.unread)
+        self.passing.ended(window.until, result.skipped, dealt_with, in_full=in_full)
 
     def pause(self) -> None:
         """No window is planned for a while: hold nothing for the next one."""
@@ -303,7 +313,7 @@ class PartitionProgress:
         # Commits of other runs may have come in on the way.
         self.result.done = self.settle()
         # What earlier calls of this very run did, it did not skip.
-        self.result.leave_out(self._earlier_calls)
+        self.result.leave_out(self.passing.own)
         require_readable(self.result.unread.values(), self.state)
         if self.result.done:
             self.result.marked = settle_registered(self.run, self.state, self.named).compacted

@@ -15,11 +15,13 @@ import msgspec
 
 from compactor import layout
 from compactor.decoding import decoder, numbered, require_version
+from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone
 from compactor.log.state import LogState, QuarantineLine
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
+from compactor.runs.place import Place
 from compactor.settings.settings import Settings
 
 RECEIPT_VERSION = 1
@@ -64,6 +66,7 @@ class Receipt:
         left_alone: what the quarantined sources are, by reason.
         skipped: objects not compacted, by reason, as the last plan saw them.
         overwritten: of what was compacted, the objects at whose key there was other content before.
+        place: where the next call begins, while there is one to come; None for the first key.
     """
 
     path: str
@@ -76,6 +79,7 @@ class Receipt:
     error: str = ""
     cause: str = ""
     overwritten: Skipped = NOTHING
+    place: Place | None = None
 
 
 _decode = decoder(Receipt)
@@ -107,6 +111,21 @@ def write(receipt: Receipt, settings: Settings, partition: Partition, store: Obj
     bucket, key = layout.receipt_key(settings, receipt.run_id, partition)
     body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
     store.put(bucket, key, body, content_type="application/json")
+
+
+def read(
+    settings: Settings, run_id: str, partition: Partition, store: ObjectStore
+) -> Receipt | None:
+    """What the call before wrote; None where none came so far.
+
+    Raises:
+        IntegrityError: see :func:`decode`.
+    """
+    bucket, key = layout.receipt_key(settings, run_id, partition)
+    try:
+        return decode(store.get(bucket, key), f"s3://{bucket}/{key}")
+    except ObjectMissing:
+        return None
 
 
 def decode(body: bytes, where: str = "a receipt") -> Receipt:

@@ -10,6 +10,7 @@ from compactor.log.left_alone import LeftAlone
 from compactor.log.state import SHOWN_QUARANTINED, LogState, QuarantineLine
 from compactor.model import SkipReason
 from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.place import Passing
 from compactor.runs.receipts import Counts, Receipt, add_requests, count_commits, write
 
 
@@ -37,8 +38,13 @@ class Recorder:
         self._run = run
         self._unread: list[QuarantineLine] = []
         self._left_unread: dict[str, LeftAlone] = {}
+        self._passing: Passing | None = None
         self._started = run.clock.now()
         self._requests_before = Counter(run.store.requests.snapshot())
+
+    def follow(self, passing: Passing) -> None:
+        """How far the call comes is written down, too."""
+        self._passing = passing
 
     def did(self, result: PartitionResult) -> None:
         """The call came to its end, of its time or of its work."""
@@ -83,6 +89,8 @@ class Recorder:
         else:
             counts.seconds += elsewhere.seconds
             made += elsewhere.requests
+        if self.receipt.status != "done" and run.listing is None:
+            self.receipt.place = self._passing.place if self._passing else run.place
         counts.calls += 1
         add_requests(counts, made)
         write(self.receipt, run.settings, run.partition, run.store)

@@ -36,7 +36,8 @@ class RestNotes:
     def __init__(self, run: PartitionRun) -> None:
         self._run = run
         self.listed: Listing | None = None
-        self._restless = run.listing is not None
+        # What is before the place is not listed by this call.
+        self._restless = run.listing is not None or bool(run.place.after)
         self._left: list[SourceObject] = []
         self._objects = self._bytes = 0
         self._newest = self._newest_committed = 0.0

@@ -60,7 +60,9 @@ class _Page:
 class S3Listing(S3Base):
     """The listing part of :class:`compactor.ports.ObjectStore`."""
 
-    def list_objects(self, bucket: str, prefix: str, *, start_after: str = "") -> Iterator[Objects]:
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
+    ) -> Iterator[Objects]:
         stopped, wants_restores = threading.Event(), threading.Event()
 
         def list_page(place: _Place) -> tuple[Objects, str]:
@@ -73,10 +75,13 @@ class S3Listing(S3Base):
             return page.objects, page.token
 
         objects, token = list_page(_Place(start_after))
+        if until and objects and objects[-1].key > until:
+            yield [one for one in objects if one.key <= until]
+            return
         yield objects
         if token:
             ranges = _Ranges(list_page, fixed=len(prefix), stopped=stopped)
-            yield from ranges.behind(objects, token)
+            yield from ranges.behind(objects, token, until or None)
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         arguments = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
@@ -230,15 +235,16 @@ class _Ranges:
         self._lists = self._objects = 0
         self._full_page = 1
 
-    def behind(self, first: Objects, token: str) -> Iterator[Objects]:
+    def behind(self, first: Objects, token: str, until: str | None = None) -> Iterator[Objects]:
         """Pages in key order, each key once.
 
         Args:
             first: the first page, perhaps empty.
             token: what it ended with.
+            until: the last key wanted; None for all.
         """
         self._learn([first])
-        ranges = deque([_Range(_Place(self._sample[1], token), None)])
+        ranges = deque([_Range(_Place(self._sample[1], token), until)])
         pool = ThreadPoolExecutor(MOST_RANGES, thread_name_prefix="list")
         try:
             while ranges:

@@ -1,0 +1,183 @@
+"""Further calls of a run begin where the call before came to, and lose nothing by it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from compactor import layout
+from compactor.errors import IntegrityError, RecordsDiffer
+from compactor.limits import WorkerLimits
+from compactor.model import ObjectGroup, Skipped
+from compactor.runs import progress as progress_module
+from compactor.runs import receipts
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.place import BEGIN, Own
+from compactor.runs.receipts import Counts, Receipt
+from tests.support.examples import PARTITION
+from tests.support.world import World
+from tests.unit.test_receipts import Groups, call, carried, comparable
+
+WINDOW = 10
+LIMITS = WorkerLimits(window_objects=WINDOW, group_sources=4)
+
+
+def many(objects: int, limits: WorkerLimits = LIMITS) -> World:
+    world = World(limits=limits, exclude=["*.tmp"])
+    world.store.page_size = 5
+    for number in range(objects):
+        name = f"{number:04}.json"
+        if number % 7 == 3:
+            world.put(f"{number:04}.tmp", b"x")
+        else:
+            world.add(name, '{{"id": "{}"}}')
+    return world
+
+
+def to_its_end(world: World, groups: int = 12, run_id: str = "calls-1") -> list[Receipt]:
+    made = [Receipt("", "", "more")]
+    while made[-1].status == "more":
+        made.append(call(world, carried(made[-1].counts), groups, run_id))
+        assert len(made) < 100, "it does not get on"
+    return made[1:]
+
+
+def listed(world: World) -> int:
+    return world.store.count("list_objects", bucket="source", prefix=PARTITION.prefix)
+
+
+def test_calls_of_one_run_list_what_is_left_and_not_what_is_done() -> None:
+    world = many(200)
+    made = to_its_end(world)
+    assert len(made) > 5
+    # A page has five keys, and each window is listed twice: by its plan, and by that which finds
+    # nothing left. Each call lists the window in which the one before stopped once more.
+    assert listed(world) <= 2 * (200 / 5) + len(made) * 3 * (WINDOW / 5)
+    again = many(200)
+    with (
+        patch.object(receipts, "read", return_value=None),
+        patch("compactor.runs.partition.read", return_value=None),
+    ):
+        to_its_end(again)
+    assert listed(world) < listed(again) / 2
+    world.must_be_finished()
+
+
+def told(receipt: Receipt) -> dict[str, Any]:
+    document = comparable(receipt)
+    # Where a call ends amid a window, the next one cuts its groups otherwise.
+    document["counts"].pop("objects_out")
+    for one in document["skipped"].values():
+        one.pop("examples")
+    return document
+
+
+@pytest.mark.parametrize("groups", [1, 3, 8, 12, 20])
+def test_the_receipt_of_many_calls_says_what_that_of_one_says(groups: int) -> None:
+    whole = call(many(120), Counts(), None, "calls-1")
+    last = to_its_end(many(120), groups)[-1]
+    assert last.status == "done"
+    assert last.place is None
+    assert told(last) == told(whole)
+    assert whole.skipped["excluded"].objects == 17
+
+
+def test_a_receipt_tells_how_far_a_call_came() -> None:
+    world = many(60)
+    places = [one.place for one in to_its_end(world)]
+    assert places[-1] is None
+    after = [one.after for one in places[:-1] if one is not None]
+    assert after == sorted(after)
+    assert after[-1] > f"{PARTITION.prefix}0020"
+
+
+def test_what_comes_before_the_place_of_a_run_is_found_by_the_next_one() -> None:
+    world = many(100)
+    made = Receipt("", "", "more")
+    late: list[str] = []
+    while made.status == "more":
+        made = call(world, carried(made.counts), 12, "calls-1")
+        if made.place is not None and made.place.after and len(late) < 4:
+            name = f"{len(late):04}-late.json"
+            late.append(name)
+            world.add(name, '{{"id": "{}"}}')
+    assert len(late) == 4
+    committed = made.counts.objects_in
+    world.clock.advance(7_200)
+    found = call(world, Counts(), None, "calls-2")
+    assert found.counts.objects_in == len(late)
+    assert committed + len(late) == len(world.records) / 3
+    world.must_be_finished()
+
+
+def test_a_partition_that_took_several_calls_is_not_said_to_be_at_rest() -> None:
+    world = many(60)
+    to_its_end(world)
+    place = layout.rest_key(world.settings, PARTITION)
+    assert place[1] not in world.store.contents("lake")
+    # By the next run it is, which lists all of it.
+    call(world, Counts(), None, "calls-2")
+    assert place[1] in world.store.contents("lake")
+
+
+def test_a_group_that_is_withheld_is_met_by_every_call_and_told_by_the_last() -> None:
+    world = many(60)
+    store_group = progress_module.store_group
+    bad = f"{PARTITION.prefix}0001.json"
+
+    def differs(group: ObjectGroup, *given: Any) -> Any:
+        if any(one.key == bad for one in group.sources):
+            raise RecordsDiffer(bad)
+        return store_group(group, *given)
+
+    counts = Counts()
+    with (
+        patch.object(progress_module, "store_group", differs),
+        pytest.raises(IntegrityError, match="0001"),
+    ):
+        for _ in range(100):
+            made = call(world, counts, 12, "calls-1")
+            assert made.place == BEGIN
+            counts = carried(made.counts)
+    assert counts.calls > 1
+
+
+def test_another_run_begins_at_the_first_key() -> None:
+    world = many(60)
+    call(world, Counts(), 12, "calls-1")
+    other = PartitionRun(
+        PARTITION, world.settings, world.store, world.clock, Groups(world.store, 99), "calls-2"
+    )
+    assert record_partition(other, replace(Counts(), calls=1)).status == "done"
+    world.must_be_finished()
+
+
+def test_whatever_comes_goes_and_dies_between_calls_nothing_is_lost_or_doubled() -> None:
+    for seed in range(30):
+        chance = random.Random(seed)
+        window, sources = chance.choice([3, 10]), chance.choice([1, 4])
+        world = many(60, WorkerLimits(window_objects=window, group_sources=sources))
+        made = Receipt("", "", "more")
+        for number in range(60):
+            counts = carried(made.counts)
+            made = call(world, counts, chance.choice([1, 5, 12]), "calls-1")
+            if made.status == "done":
+                break
+            if chance.random() < 0.3:
+                world.add(f"{chance.randrange(60):04}-{number}.json", '{{"id": "{}"}}')
+            if chance.random() < 0.2:
+                # Its answer is lost, and what was counted before is given once more.
+                made = replace(made, counts=counts)
+        assert made.status == "done"
+        world.clock.advance(7_200)
+        call(world, Counts(), None, "calls-2")
+        world.must_be_finished()
+
+
+def test_what_a_run_dealt_with_is_added_and_taken_away_part_by_part() -> None:
+    one = Own(Skipped(5, 50), Skipped(2, 20), Skipped(1, 10))
+    assert one.plus(one).less(one) == one
