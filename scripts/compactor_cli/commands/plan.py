@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from compactor.catalogs.opening import open_inventory
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.inventory.listing import InventoriedStore, InventoryListing
@@ -105,7 +106,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
     if settings.listing != "inventory":
         return None
     with progress("reading the inventory"):
-        return take_inventory(settings, store, DirectoryShelf(directory))
+        return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
 
 
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
