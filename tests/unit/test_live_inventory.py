@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,12 @@ from compactor.inventory.taking import take_inventory, take_on
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.begin import begin
+from compactor.whole.begin import Begun, begin
+from compactor.whole.reconcile import Reconciliation
+from compactor_cli.commands import main
+from compactor_cli.commands import plan as plan_command
+from compactor_cli.commands import reconcile as reconcile_command
+from tests.support.event_world import EventWorld
 from tests.support.examples import NOW
 from tests.support.examples import settings as settings_of
 from tests.support.live_inventory import BUCKET, SCHEMA, LiveTable, live_row, marker
@@ -37,6 +44,8 @@ from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.moto_server import moto_server
 
 AWS = "s3tables:arn:aws:s3tables:us-east-1:111122223333:bucket/aws-s3#b_my-logs.inventory"
+# pyiceberg commits snapshots at the time of this machine.
+LONG_AGO = 1_700_000_000.0
 ODD = ("a b", "ü+&%41", 'x"y,z', "..", "a//b", "~", "\U0001f600", "a'b", "%2F", "tab\tkey", "*")
 
 
@@ -44,7 +53,7 @@ class Live:
     """A store with a bucket of sources, and a live inventory table of it."""
 
     def __init__(self, directory: Path, schema: Schema = SCHEMA) -> None:
-        self.clock = ManualClock(NOW)
+        self.clock = ManualClock(LONG_AGO)
         self.store = MemoryStore(self.clock)
         for bucket in ("source", "lake", BUCKET):
             self.store.add_bucket(bucket)
@@ -121,8 +130,7 @@ def current_by_duckdb(live: Live) -> list[tuple[str, str, int]]:
     for number, (key, body) in enumerate(files.items()):
         if key.endswith(".parquet"):
             (place / f"{number}.parquet").write_bytes(body)
-    rows = duckdb.sql(
-        f"""
+    query = f"""
         SELECT key, e_tag, size FROM (
             SELECT *, row_number() OVER (
                 PARTITION BY key ORDER BY last_modified_date DESC, sequence_number DESC) AS place
@@ -130,13 +138,14 @@ def current_by_duckdb(live: Live) -> list[tuple[str, str, int]]:
         WHERE place = 1 AND NOT is_delete_marker
             AND e_tag IS NOT NULL AND last_modified_date IS NOT NULL
         """  # noqa: S608 - a directory of this test
-    ).fetchall()
+    with duckdb.connect() as connection:
+        rows = connection.execute(query).fetchall()
     return sorted(rows, key=lambda row: row[0].encode())
 
 
 def test_a_version_that_was_tagged_later_does_not_come_before_the_current_one(live: Live) -> None:
     (new,) = live.put("a")
-    old = replace(new, etag="0" * 32, last_modified=NOW - 3_600)
+    old = replace(new, etag="0" * 32, last_modified=LONG_AGO - 3_600)
     live.table.add([live_row(old, 9, version_id="1"), live_row(new, 5, version_id="2")])
     assert sources_in(live.take()) == [new]
 
@@ -256,9 +265,54 @@ def test_a_run_begins_with_what_the_table_lists_and_asks_no_list_of_the_source(l
     live.clock.advance(7_200)
     before = len(live.store.calls)
     begun = begin(replace(live.settings, depth=0), "run-1", live.store, live.clock.now())
+    assert isinstance(begun, Begun)
     assert [item.objects for item in begun.in_full().items] == [2]
     calls = live.store.calls[before:]
     assert not any(one.bucket == "source" and one.name.startswith("list") for one in calls)
+
+
+def test_a_plan_of_a_live_inventory_writes_nothing_and_tells_what_it_saves_and_costs(
+    live: Live, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live.table.add([live_row(one) for one in live.put("a.json", "b.json")])
+    live.put("later.json")
+    monkeypatch.setattr(plan_command, "open_store", lambda *_: live.store)
+    before = {bucket: live.store.contents(bucket) for bucket in ("source", "lake", BUCKET)}
+    words = ["plan", "s3://source/logs/", "s3://lake/compacted/", "--listing", "inventory"]
+    words += ["--inventory-table", live.table.address]
+
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["totals"]["objects"] == 2
+    assert before == {bucket: live.store.contents(bucket) for bucket in before}
+    assert main(words) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "the live inventory table saves 2 LISTs" in told
+    assert "less than $0.01 once for 2 objects, $0.30 for a million changes" in told
+
+
+def test_reconciling_by_a_live_inventory_registers_what_no_event_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = EventWorld()
+    world.store.add_bucket(BUCKET)
+    for name in ("a/1.json", "b/1.json"):
+        world.put(name)
+    table = LiveTable(world.store, tmp_path)
+    table.make()
+    listed = [one for page in world.store.list_objects("source", "") for one in page]
+    table.add([live_row(one) for one in listed])
+    monkeypatch.setattr(reconcile_command, "open_store", lambda *_: world.store)
+    at = partial(Reconciliation, at=world.table, grace_seconds=-1e9)
+    monkeypatch.setattr(reconcile_command, "Reconciliation", at)
+    words = ["reconcile", "s3://source/logs/", "s3://lake/compacted/", "--registry", "pending/logs"]
+    given = ["--depth", "1", "--settle-seconds", "0", "--open-partition-seconds", "0"]
+    world.store.calls.clear()
+
+    assert main([*words, *given, "--inventory", table.address, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["objects"], told["registered"], told["complete"]) == (2, 2, True)
+    assert world.lists_of_the_source() == 0
+    assert len(world.open_items()) == 2
 
 
 # In a table bucket.

@@ -148,21 +148,6 @@ def reconcile(given: Reconciliation) -> Reconciled:
     return total
 
 
-def inventoried(settings: Settings, inventory: str) -> Settings:
-    """Of a run that takes an inventory of the same source.
-
-    Args:
-        settings: of a run of the stream.
-        inventory: as ``inventory_manifest_uri`` or ``inventory_table`` names one.
-
-    Raises:
-        InvalidInput: it is neither.
-    """
-    field = "inventory_manifest_uri" if inventory.startswith("s3://") else "inventory_table"
-    given = {**settings.to_dict(), "listing": "inventory", "registry": None}
-    return Settings.from_input({**given, field: inventory})
-
-
 def _units(given: Reconciliation) -> Iterator[str | None]:
     """Prefixes in the order of keys, and None where they are not gone through to the end."""
     for prefix in _prefixes(given):

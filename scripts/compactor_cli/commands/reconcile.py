@@ -17,9 +17,9 @@ from compactor.catalogs.opening import open_inventory
 from compactor.errors import InvalidInput
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
-from compactor.registry.streams import parse_streams, table_and_stream
+from compactor.registry.streams import inventoried, parse_streams, table_and_stream
 from compactor.settings.settings import Settings
-from compactor.whole.reconcile import Reconciled, Reconciliation, inventoried, reconcile
+from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from compactor_cli.commands import options
 from compactor_cli.commands.deployment import add_stack, find_deployment
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inventory",
         metavar="URI",
-        help="take this inventory instead of LIST: a manifest.json of an S3 Inventory, or the prefix"
-        " that inventories are delivered to, of which the newest is taken, or a live inventory table"
-        " as inventory_table names it; what arrived since is left to the next time",
+        help="take this inventory instead of LIST: a manifest.json of an S3 Inventory, or the"
+        " prefix that inventories are delivered to, of which the newest is taken, or a live"
+        " inventory table as inventory_table names it; what arrived since is left to the next time",
     )
     parser.add_argument(
         "--start-after",
