@@ -13,6 +13,7 @@ from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
+from compactor.settings.tables import S3TABLES, TableAddress, parse_inventory_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 
@@ -69,6 +70,7 @@ class Config:
     events_seconds: int
     sweep_minutes: int
     reconcile_hours: int
+    reconcile_inventory: str | None
     switch_on_notifications: bool
     table_location_uri: str | None
     table_kms_key_arn: str | None
@@ -105,6 +107,7 @@ class Config:
         config = cls(run=_run(given, values), **values)
         _check_lifecycle(config, given)
         _check_buckets(config, given)
+        _check_inventory(config)
         _check_spark(config, given)
         _check_worker(config)
         _check_alarm(config)
@@ -120,6 +123,20 @@ class Config:
     def events(self) -> bool:
         """True when S3 tells of objects, and runs start by what waits."""
         return self.ingest == "events"
+
+    @property
+    def inventory_uri(self) -> str | None:
+        """What S3 delivers the inventory to that something here takes; None where none does."""
+        uri = self.run.inventory_manifest_uri or self.reconcile_inventory
+        return uri if uri is not None and uri.startswith("s3://") else None
+
+    @property
+    def inventory_table(self) -> TableAddress | None:
+        """The live inventory table that something here takes; None where none does."""
+        if self.run.inventory_table is not None:
+            return self.run.inventory_table_address
+        given = self.reconcile_inventory
+        return None if given is None or self.inventory_uri else parse_inventory_table(given)
 
     @property
     def table_location(self) -> S3Uri | None:
@@ -255,15 +272,29 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
         if made and not _NEW_BUCKET.fullmatch(bucket):
             accepted = "a bucket name of 3 to 63 small letters, digits and hyphens, when it is made"
             raise InvalidInput(name, getattr(run, name), accepted)
-    if config.inventory_kms_key_arn is not None and run.inventory_manifest_uri is None:
-        accepted = "nothing without inventory_manifest_uri: no inventory is taken"
-        raise InvalidInput("inventory_kms_key_arn", config.inventory_kms_key_arn, accepted)
     if config.made_destination or config.made_source:
         return
     for name in ("access_logs_uri", "versioned"):
         if given.get(name):
             accepted = "nothing when the stack makes no bucket: set it where the bucket is made"
             raise InvalidInput(name, given[name], accepted)
+
+
+def _check_inventory(config: Config) -> None:
+    key, given = config.inventory_kms_key_arn, config.reconcile_inventory
+    taken = (config.run.inventory_manifest_uri, config.run.inventory_table, given)
+    if key is not None and not any(taken):
+        accepted = "nothing without inventory_manifest_uri: no inventory is taken"
+        raise InvalidInput("inventory_kms_key_arn", key, accepted)
+    if given is not None and not config.events:
+        raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
+    address = config.run.inventory_table_address
+    if address is not None and address.kind != S3TABLES:
+        accepted = (
+            "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives rights to such"
+            " tables alone; others are for compactor run"
+        )
+        raise InvalidInput("inventory_table", address.text, accepted)
 
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:

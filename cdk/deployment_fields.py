@@ -18,6 +18,7 @@ from cdk.readers import (
     KMS_KEY,
     LOCATION,
     LOG_DAYS,
+    RECONCILED_BY,
     SCHEDULE,
     TIME_ZONE,
     or_null,
@@ -84,9 +85,9 @@ _DEPLOYMENT = (
         _BUCKETS,
         None,
         KMS_KEY,
-        "The key that encrypts the inventory at inventory_manifest_uri, where that has one of its"
-        " own: the role that takes it may decrypt. By default that of its bucket, if source or"
-        " destination lie there.",
+        "The key that encrypts the inventory at inventory_manifest_uri, inventory_table or"
+        " reconcile_inventory, where that has one of its own: the role that takes it may decrypt."
+        " By default that of its bucket, if source or destination lie there.",
     ),
     FieldSpec(
         "access_logs_uri",
@@ -205,6 +206,14 @@ _DEPLOYMENT = (
         24,
         whole(1, 168),
         "How often the source is listed for objects of which no event told.",
+    ),
+    FieldSpec(
+        "reconcile_inventory",
+        _EVENTS,
+        None,
+        RECONCILED_BY,
+        "What lists the source then, instead of LIST: the prefix that S3 delivers inventories to,"
+        " of which the newest is taken each time, or a live inventory table of S3 Metadata.",
     ),
     FieldSpec(
         "switch_on_notifications",

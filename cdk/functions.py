@@ -25,13 +25,14 @@ from cdk.grants import (
     may_mark,
     may_note_discovery,
     may_read,
+    may_read_inventory_table,
     may_register,
     may_write,
     own_role,
 )
 from cdk.storage import Storage
 from cdk.tables import Table, may_ask_table, may_publish, table_of
-from compactor.layout import RECONCILE
+from compactor.layout import RECONCILE, ROUND, RUNS
 from compactor.log.identity import marker_keys, states_around, states_of_source
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -90,7 +91,8 @@ class Functions(Construct):
         self._code = self._bundled()
         self._table = table_of(Stack.of(self), config, storage)
         # What knows the table has libraries that are five times as large as all others.
-        self._table_code = self._bundled(table=True) if self._table else self._code
+        knows = self._table is not None or config.inventory_table is not None
+        self._table_code = self._bundled(table=True) if knows else self._code
         if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
             Annotations.of(self).add_info(
                 f"Accounts that are new or little used may not have functions above"
@@ -124,7 +126,7 @@ class Functions(Construct):
             self._add_sweep()
 
     def _add_discover(self) -> None:
-        role = self._add("discover", _DISCOVER_MB)
+        role = self._add("discover", _DISCOVER_MB, knows_table=self._takes_table("discover"))
         run = self._config.run
         spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
         self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
@@ -140,12 +142,26 @@ class Functions(Construct):
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
-        self._may_take_inventory(role)
+        self._may_take_inventory("discover", role)
         may_note_discovery(role, self._storage.registry)
 
-    def _may_take_inventory(self, role: iam.Role) -> None:
+    def _takes_inventory(self, name: str) -> bool:
+        """The one function that takes the inventory, where there is one."""
+        if self._config.events:
+            return name == "sweep" and self._config.reconcile_inventory is not None
+        return name in {"discover", "standalone"} and self._config.run.listing == "inventory"
+
+    def _takes_table(self, name: str) -> bool:
+        return self._takes_inventory(name) and self._config.inventory_table is not None
+
+    def _may_take_inventory(self, name: str, role: iam.Role) -> None:
+        if not self._takes_inventory(name):
+            return
         if self._storage.inventory is not None:
             may_read(role, self._storage.inventory)
+        if self._config.inventory_table is not None:
+            table, key = self._config.inventory_table, self._storage.inventory_key
+            may_read_inventory_table(role, table, key)
 
     def _add_compact_partition(self) -> None:
         role = self._add(
@@ -190,12 +206,13 @@ class Functions(Construct):
             "standalone",
             self._config.worker_memory_mb,
             reserved=self._config.worker_reserved_concurrency,
+            knows_table=self._takes_table("standalone"),
         )
         may_compact(role, self._storage)
         may_look_around(role, self._storage)
         self._may_clean_up(role)
         self._may_drop_old_state(role)
-        self._may_take_inventory(role)
+        self._may_take_inventory("standalone", role)
 
     def _may_drop_old_state(self, role: iam.Role) -> None:
         if self._config.deletes:
@@ -219,13 +236,20 @@ class Functions(Construct):
         may_register(role, self._storage.registry)
 
     def _add_sweep(self) -> None:
-        role = self._add("sweep", _SWEEP_MB)
+        takes = self._takes_inventory("sweep")
+        memory_mb = _DISCOVER_MB if takes else _SWEEP_MB
+        role = self._add("sweep", memory_mb, knows_table=self._takes_table("sweep"))
         may_register(role, self._storage.registry)
         # It looks for what no event told of, and in the log whether that is compacted already.
-        may_list(role, self._storage.source)
         may_read(role, self._storage.state)
         # How far it is.
         may_write(role, self._storage.state, f"{RECONCILE}*.json")
+        if takes:
+            self._may_take_inventory("sweep", role)
+            # What it took of it; a stream is called as the deployment is.
+            may_write(role, self._storage.state, f"{RUNS}{ROUND}{self._config.name}-*/listing/*")
+        else:
+            may_list(role, self._storage.source)
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.name}-{name.replace('_', '-')}"

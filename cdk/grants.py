@@ -7,11 +7,13 @@ from typing import Any
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk.checks import acknowledge_wildcard
 from cdk.registry import Registry
 from cdk.storage import Place
+from compactor.settings.tables import TableAddress
 
 _UNKNOWN_KEYS = "Which keys there will be is known when a run lists them; the prefix bounds them."
 Role = iam.Role | iam.Policy | iam.ManagedPolicy
@@ -61,6 +63,33 @@ def may_read(role: Role, place: Place) -> None:
     may_list(role, place)
     allow(role, ["s3:GetObject"], [place.objects()], wildcard=_UNKNOWN_KEYS)
     _may_use_key(role, place, ["kms:Decrypt"])
+
+
+def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | None) -> None:
+    """Read one table of S3 Tables: where its metadata lies, and its files as objects.
+
+    Two of the three rights of the Amazon S3 User Guide's "Permissions for querying metadata
+    tables": GetTable is not called. Both know these conditions (Service Authorization Reference).
+
+    Args:
+        role: whose.
+        table: in a table bucket.
+        key: that encrypts it; None for that of S3.
+    """
+    allow(
+        role,
+        ["s3tables:GetTableMetadataLocation", "s3tables:GetTableData"],
+        [f"{table.uri}/table/*"],
+        conditions={
+            "StringEquals": {
+                "s3tables:namespace": ".".join(table.name[:-1]),
+                "s3tables:tableName": table.name[-1],
+            }
+        },
+        wildcard="A table's ARN has an id that S3 draws; the conditions name the one table.",
+    )
+    if key is not None:
+        allow(role, ["kms:Decrypt"], [key.key_arn])
 
 
 def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:

@@ -104,6 +104,8 @@ class Ingest(Construct):
             "bytes": config.events_bytes,
             "seconds": config.events_seconds,
         }
+        if config.reconcile_inventory is not None:
+            stream["inventory"] = config.reconcile_inventory
         length = len(json.dumps([stream]))
         if length > _STREAMS_CHARACTERS:
             accepted = (

@@ -7,6 +7,7 @@ import re
 from zoneinfo import available_timezones
 
 from compactor.settings.specs import FieldSpec, Reader, matching, whole
+from compactor.settings.tables import S3TABLES, parse_inventory_table
 from compactor.settings.uris import URI_ACCEPTED, parse_location
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
@@ -65,6 +66,18 @@ def _log_days(value: object) -> int:
     raise ValueError
 
 
+def _reconciled_by(value: object) -> str:
+    if isinstance(value, str) and value.startswith("s3://"):
+        if not value.endswith("/"):
+            # A manifest.json is that of one day.
+            raise ValueError
+        return parse_location(value).uri
+    found = parse_inventory_table(value)
+    if found.kind != S3TABLES:
+        raise ValueError
+    return found.text
+
+
 def or_null(reader: Reader) -> Reader:
     """The same, and null, for keys whose default is something else."""
 
@@ -79,6 +92,11 @@ LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)
 TIME_ZONE = Reader("a name of the IANA time zone database, such as Europe/Berlin", _time_zone)
 E_MAIL = Reader("an e-mail address", _e_mail)
+RECONCILED_BY = Reader(
+    "the prefix of an S3 Inventory, ending in the name of its configuration and /, or"
+    " s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE",
+    _reconciled_by,
+)
 LOG_DAYS = Reader(f"one of {', '.join(map(str, _LOG_DAYS))}", _log_days)
 
 

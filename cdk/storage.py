@@ -53,7 +53,8 @@ class Storage(Construct):
         config: says which buckets are made; the others are there already.
 
     Attributes:
-        inventory: where S3 delivers the inventories of the source; None where runs take LIST.
+        inventory: where S3 delivers the inventories of the source; None where none is taken.
+        inventory_key: that encrypts the inventory, where that has one of its own.
         registry: what waits, where S3 tells of objects by events; else None.
         table: where the metadata of the table lies that outputs are published to; None without.
     """
@@ -83,14 +84,15 @@ class Storage(Construct):
         )
         self.state = self._place(run.state, "State", source_key if in_source else key)
         self.inventory = self._inventory()
+        self.inventory_key = self._keys.get("InventoryKey")
         self.table = self._table()
         self.registry = Registry(self, self._keys.get("Key")) if config.events else None
         if config.events and config.made_source:
             _tell_event_bridge(self.source.bucket)
 
     def _inventory(self) -> Place | None:
-        """Where S3 delivers the inventories of the source; None where runs take LIST."""
-        uri = self._config.run.inventory_manifest_uri
+        """Where S3 delivers the inventories of the source; None where none is taken."""
+        uri = self._config.inventory_uri
         if uri is None:
             return None
         delivered = S3Uri.parse("inventory_manifest_uri", configuration_of(uri))

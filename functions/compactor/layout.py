@@ -18,6 +18,8 @@ PARTITIONS = "partitions/"
 RUNS = "runs/"
 TABLE = "table/"
 RECONCILE = "reconcile/"
+#: Before the name of a stream, in :func:`round_id`.
+ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
 # What every state has, also one of a version before it had an identity.
 FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
@@ -219,6 +221,16 @@ def table_receipt_key(settings: Settings, run_id: str) -> tuple[str, str]:
 def reconcile_key(settings: Settings, stream: str) -> tuple[str, str]:
     """How far reconciling a stream is."""
     return _state(settings, f"{RECONCILE}{stream}.json")
+
+
+def round_id(stream: str, begun_at: float) -> str:
+    """What a round of reconciling takes of an inventory lies where that of a run of this id does.
+
+    Args:
+        stream: name.
+        begun_at: the round, UNIX seconds.
+    """
+    return f"{ROUND}{stream}-{int(begun_at)}"
 
 
 def staging_prefix(settings: Settings, run_id: str, name: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What it costs to learn which objects there are: by LIST, and by an S3 Inventory."""
+"""What it costs to learn which objects there are: by LIST, an S3 Inventory, or S3 Metadata."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from compactor.discovery.discover import Discovery
 # us-east-1, Amazon S3 pricing: 1,000 LIST requests, and a million objects listed by an inventory.
 LIST_DOLLARS = 0.005 / 1_000
 INVENTORY_DOLLARS = 0.0025 / 1_000_000
+# The same page, example of S3 Metadata (US West (Oregon)): what is there already, once; each
+# change, as a journal belongs to every live inventory; a month of a bucket of more than a billion.
+BACKFILL_DOLLARS = 0.30 / 1_000_000
+CHANGE_DOLLARS = 0.30 / 1_000_000
+MONTH_DOLLARS = 0.10 / 1_000_000
+_FREE_OBJECTS = 1_000_000_000
 _KEYS_PER_LIST = 1_000
 # Discovery lists a partition, and so does the worker that compacts it.
 _PASSES = 2
@@ -19,15 +25,17 @@ _CENT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ListingPrices:
-    """Both prices of one run, in dollars.
+    """All prices of one run, in dollars.
 
     Attributes:
         objects: of the source, as far as discovery counted them.
         list_requests: the least there can be; a page may hold less than 1,000 keys.
+        by_table: the run takes a live inventory table.
     """
 
     objects: int
     list_requests: int
+    by_table: bool = False
 
     @property
     def list_dollars(self) -> float:
@@ -39,6 +47,16 @@ class ListingPrices:
         """By one inventory of these objects; S3 bills one of a whole bucket for all of its."""
         return self.objects * INVENTORY_DOLLARS
 
+    @property
+    def backfill_dollars(self) -> float:
+        """To begin a live inventory table of these objects; S3 bills all of the bucket's, once."""
+        return self.objects * BACKFILL_DOLLARS
+
+    @property
+    def table_month_dollars(self) -> float:
+        """A month of it, changes apart: nothing up to a billion objects of a bucket."""
+        return self.objects * MONTH_DOLLARS if self.objects > _FREE_OBJECTS else 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -46,24 +64,42 @@ class ListingPrices:
             "list_requests": self.list_requests,
             "list_dollars": round(self.list_dollars, 6),
             "inventory_dollars": round(self.inventory_dollars, 6),
+            "table_backfill_dollars": round(self.backfill_dollars, 6),
+            "table_month_dollars": round(self.table_month_dollars, 6),
+            "table_change_dollars": CHANGE_DOLLARS,
         }
 
     @property
     def line(self) -> str:
         """For a person."""
+        if self.by_table:
+            return (
+                f"the live inventory table saves {self.list_requests:,} LISTs,"
+                f" {_dollars(self.list_dollars)} a run; it costs"
+                f" {_dollars(self.backfill_dollars)} once for {self.objects:,} objects,"
+                f" ${CHANGE_DOLLARS * 1_000_000:.2f} for a million changes, and"
+                f" {_dollars(self.table_month_dollars)} a month (US West (Oregon), without its"
+                " storage and requests)"
+            )
         return (
             f"to list {self.objects:,} objects costs {_dollars(self.list_dollars)} by LIST, and"
             f" {_dollars(self.inventory_dollars)} by an S3 Inventory of them (us-east-1)"
         )
 
 
-def prices_of(found: Discovery) -> ListingPrices:
-    """What listing costs a run over what discovery found."""
+def prices_of(found: Discovery, *, by_table: bool = False) -> ListingPrices:
+    """What listing costs a run over what discovery found.
+
+    Args:
+        found: by discovery.
+        by_table: the run takes a live inventory table.
+    """
     counts = [item.objects for item in (*found.items, *found.oversized)]
     resting = found.resting
     # Discovery alone lists what is at rest.
     once = max(resting.partitions, -(-resting.objects // _KEYS_PER_LIST))
-    return ListingPrices(sum(counts) + resting.objects, _PASSES * _requests(counts) + once)
+    requests = _PASSES * _requests(counts) + once
+    return ListingPrices(sum(counts) + resting.objects, requests, by_table)
 
 
 def _requests(counts: Iterable[int]) -> int:
@@ -71,4 +107,6 @@ def _requests(counts: Iterable[int]) -> int:
 
 
 def _dollars(value: float) -> str:
+    if not value:
+        return "nothing"
     return f"${value:,.2f}" if value >= _CENT else "less than $0.01"

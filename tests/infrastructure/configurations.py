@@ -9,6 +9,10 @@ _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555
 _SOURCE_KEY = "arn:aws:kms:us-east-1:123456789012:key/66666666-7777-8888-9999-000000000000"
 _INVENTORY_KEY = "arn:aws:kms:us-east-1:123456789012:key/aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 _TABLE_KEY = "arn:aws:kms:us-east-1:123456789012:key/33333333-2222-3333-4444-555555555555"
+#: A table of S3 Metadata, as a run or a stream names it.
+LIVE_INVENTORY = (
+    "s3tables:arn:aws:s3tables:us-east-1:123456789012:bucket/aws-s3#b_app-logs.inventory"
+)
 _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -65,6 +69,27 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "reconcile_hours": 168,
         "spark_engine": "emr",
         "emr_cluster_id": "j-2AXXXXXXGAPLF",
+    },
+    "events, reconciled by an inventory": {
+        **_IMPORTED,
+        "ingest": "events",
+        "switch_on_notifications": False,
+        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "reconcile_inventory": "s3://inventories/daily/app-logs/all/",
+    },
+    "events, reconciled by a live inventory": {
+        **_IMPORTED,
+        "ingest": "events",
+        "switch_on_notifications": False,
+        "spark_engine": "none",
+        "reconcile_inventory": LIVE_INVENTORY,
+    },
+    "live inventory, KMS": {
+        **_IMPORTED,
+        "listing": "inventory",
+        "inventory_table": LIVE_INVENTORY,
+        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "spark_engine": "none",
     },
     "table in Glue": {"table": "glue:lake.events", "format": "json_lines"},
     "table in Glue, KMS, imported buckets": {
@@ -131,12 +156,13 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",
         "inventory_manifest_uri": "",
+        "reconcile_inventory": "",
         "table_location_uri": "",
     }
     return {
         context[uri].split("/")[2]
         for uri, created in names.items()
-        if uri in context and not context.get(created)
+        if context.get(uri, "").startswith("s3://") and not context.get(created)
     }
 
 

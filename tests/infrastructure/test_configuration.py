@@ -44,6 +44,22 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
     ({"kms_key_arn": "alias/lake"}, "kms_key_arn", "ARN of a KMS key"),
     ({"inventory_kms_key_arn": _KEY}, "inventory_kms_key_arn", "no inventory is taken"),
+    ({"reconcile_inventory": "s3://inv/all/"}, "reconcile_inventory", 'unless ingest is "events"'),
+    (
+        {"ingest": "events", "reconcile_inventory": "s3://inv/all/2027-01-15T01-00Z/manifest.json"},
+        "reconcile_inventory",
+        "the prefix of an S3 Inventory",
+    ),
+    (
+        {"ingest": "events", "reconcile_inventory": "sql:sqlite:////c.db#a.inventory"},
+        "reconcile_inventory",
+        "s3tables:TABLE_BUCKET_ARN",
+    ),
+    (
+        {"listing": "inventory", "inventory_table": "rest:https://catalog#a.inventory"},
+        "inventory_table",
+        "others are for compactor run",
+    ),
     ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
     ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
     # Names.

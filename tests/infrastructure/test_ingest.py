@@ -316,11 +316,19 @@ def test_the_sweep_may_look_for_what_no_event_told_of(with_events: str, deployed
     bucket, _, prefix = given["s3_source_uri"].removeprefix("s3://").partition("/")
     state, _, below = found.outputs["StateUri"].removeprefix("s3://").partition("/")
 
-    for where, place in ((bucket, prefix), (state, below)):
+    by_inventory = "reconcile_inventory" in CONFIGURATIONS[with_events]
+    for where, place, may in ((bucket, prefix, not by_inventory), (state, below, True)):
         listing = Call("s3:ListBucket", f"arn:aws:s3:::{where}", (("s3:prefix", place),))
-        assert policies.allow(listing)
+        assert policies.allow(listing) is may
     assert policies.allow(Call("s3:GetObject", f"arn:aws:s3:::{state}/{below}partitions/a"))
-    # It reads no source, and writes nothing but how far it is.
+    # It reads no source, and writes nothing but how far it is, and what it took of an inventory.
+    name = f"runs/reconcile-{found.assembly.name}-1800000000"
+    for one in (f"{name}/listing/index.json", f"{name}/listing/pages/a/00000000.json.gz"):
+        put = Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}{one}")
+        assert policies.allow(put) is by_inventory
+    assert not policies.allow(
+        Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}{name}/report.json")
+    )
     assert policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}reconcile/logs.json"))
     assert not policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}runs/a.json"))
     assert not policies.allow(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{prefix}a"))
@@ -376,6 +384,9 @@ def test_the_functions_are_told_the_stream_whose_runs_are_those_of_the_schedule(
         # A clean-up goes through all commit logs: the schedule's runs do it.
         scheduled = json.loads(found.outputs["DefaultInput"])
         assert stream.settings == Settings.from_input({**scheduled, "clean_up": "keep"})
+        given = stream.inventoried
+        taken = None if given is None else given.inventory_manifest_uri or given.inventory_table
+        assert taken == context.get("reconcile_inventory")
         assert (stream.objects, stream.bytes, stream.seconds) == (
             context.get("events_objects", 10_000),
             context.get("events_bytes", 1024**3),

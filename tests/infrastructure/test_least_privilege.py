@@ -173,7 +173,9 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
     given = _given(found)
     named = (given[name] for name in ("s3_source_uri", "s3_destination_uri"))
     table = CONFIGURATIONS[configuration].get("table_location_uri")
-    others = (found.outputs["StateUri"], given.get("inventory_manifest_uri"), table)
+    reconciled = CONFIGURATIONS[configuration].get("reconcile_inventory", "")
+    delivered = reconciled if reconciled.startswith("s3://") else None
+    others = (found.outputs["StateUri"], given.get("inventory_manifest_uri"), delivered, table)
     buckets = {uri.split("/")[2] for uri in (*named, *others) if uri}
 
     for name, policies in _roles(found):
@@ -185,13 +187,21 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
                 # Any key, but only for what encrypts the CDK's assets.
                 assets = service == "kms" and _of_the_assets(one)
                 known = {"elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
-                rest = assets or service in known
+                # A table whose id nobody knows, by its name.
+                by_name = service == "s3tables" and _of_one_table(one)
+                rest = assets or by_name or service in known
                 assert ours or rest, (name, resource)
                 # Below whole buckets nothing is allowed.
                 assert not (service == "s3" and owner.split("/")[1].startswith("*")), (
                     name,
                     resource,
                 )
+
+
+def _of_one_table(statement: Statement) -> bool:
+    bounds = {key: values for operator, key, values in statement.conditions}
+    keys = {"s3tables:namespace", "s3tables:tableName"}
+    return keys == bounds.keys() and all(len(one) == 1 for one in bounds.values())
 
 
 def _of_the_assets(statement: Statement) -> bool:
@@ -385,18 +395,26 @@ def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deploye
     assert _refused(policies, calls) == []
 
 
-def test_only_discovery_may_read_the_inventories_that_runs_take(
-    configuration: str, deployed: Deployed
-) -> None:
+def test_only_who_takes_an_inventory_may_read_it(configuration: str, deployed: Deployed) -> None:
     found = deployed(configuration)
-    discovery = _role_of(found, "discover") or _role_of(found, "standalone")
-    assert discovery is not None
-    takes = CONFIGURATIONS[configuration].get("listing") == "inventory"
+    context = CONFIGURATIONS[configuration]
+    names = ("sweep",) if context.get("ingest") == "events" else ("discover", "standalone")
+    (taker,) = [one for one in (_role_of(found, name) for name in names) if one is not None]
+    own = [taker.role.rpartition("/")[2]]
+    given = ("inventory_manifest_uri", "inventory_table", "reconcile_inventory")
+    taken = next((context[name] for name in given if name in context), "")
     place = "arn:aws:s3:::inventories/daily/app-logs/all"
     for name in ("2027-01-15T01-00Z/manifest.json", "data/1.csv.gz"):
         read = Call("s3:GetObject", f"{place}/{name}")
-        may = [role for role, policies in _roles(found) if policies.allow(read)]
-        assert may == ([discovery.role.rpartition("/")[2]] if takes else []), name
+        assert _who_may(found, read) == (own if taken.startswith("s3://") else []), name
+    table = "arn:aws:s3tables:us-east-1:123456789012:bucket/aws-s3/table/0f01234c-fe7a"
+    told = {"s3tables:namespace": "b_app-logs", "s3tables:tableName": "inventory"}
+    for action in ("s3tables:GetTableMetadataLocation", "s3tables:GetTableData"):
+        read = Call(action, table, tuple(told.items()))
+        assert _who_may(found, read) == (own if taken.startswith("s3tables:") else []), action
+        for name in told:
+            another = Call(action, table, tuple({**told, name: "other"}.items()))
+            assert _who_may(found, another) == [], (action, name)
     decrypt = Call("kms:Decrypt", KMS_KEYS["inventories"])
     # The key's own policy, which leaves it to IAM, is not of this stack.
     may = [
@@ -404,6 +422,10 @@ def test_only_discovery_may_read_the_inventories_that_runs_take(
         for role, policies in _roles(found)
         if any(one.covers(decrypt) for one in policies.identity)
     ]
-    assert may == ([discovery.role.rpartition("/")[2]] if takes else []), "its key"
+    assert may == (own if "inventory_kms_key_arn" in context else []), "its key"
     other = Call("s3:GetObject", "arn:aws:s3:::inventories/daily/other/all/manifest.json")
-    assert not any(policies.allow(other) for _, policies in _roles(found))
+    assert _who_may(found, other) == []
+
+
+def _who_may(found: Deployment, call: Call) -> list[str]:
+    return [role for role, policies in _roles(found) if policies.allow(call)]

@@ -319,7 +319,7 @@ def test_a_page_that_is_gone_damaged_or_another_is_told(tmp_path: Path) -> None:
     listing = taken(inventory_of(sources_of("a"), NOW), tmp_path)
     path = tmp_path / pages.page_name(listing.index.manifest_md5, 0)
     # Whatever was listed twice would be in an output twice.
-    twice = [Row(f"logs/{name}", NOW, "etag", 1, "STANDARD") for name in "aa"]
+    twice = [Row(f"logs/{name}", NOW, "", "etag", 1, "STANDARD") for name in "aa"]
     for body in (b"not a page", pages.encode_page(twice)):
         path.write_bytes(body)
         with pytest.raises(IntegrityError, match="damaged"):
@@ -478,7 +478,7 @@ def test_the_pages_lie_below_the_run_and_expire_with_it() -> None:
         f"pages/{md5}/00000000.json.gz",
     ]
     assert set(json.loads(index)) == set(table_of("InventoryIndex"))
-    assert set(json.loads(gzip.decompress(page))) == set(table_of("ListedPage"))
+    assert set(json.loads(gzip.decompress(page))) == set(table_of("ListedPage")) - {"sequence"}
     assert set(json.loads(index)["pages"][0]) == set(table_of("PageLine"))
 
 
@@ -504,6 +504,9 @@ def test_a_plan_of_an_inventory_writes_nothing_and_tells_both_prices(
         "list_requests": 2,
         "list_dollars": 0.00001,
         "inventory_dollars": 0.0,
+        "table_backfill_dollars": 0.000001,
+        "table_month_dollars": 0.0,
+        "table_change_dollars": 0.0000003,
     }
     assert world.lists_of_the_source() == 0
     assert before == {bucket: world.store.contents(bucket) for bucket in before}
@@ -519,6 +522,20 @@ def test_a_hundred_million_objects_cost_half_as_much_and_less_by_an_inventory() 
     assert (prices.list_requests, round(prices.list_dollars, 2)) == (200_000, 1.0)
     assert round(prices.inventory_dollars, 2) == 0.25
     assert "100,000,000 objects costs $1.00 by LIST, and $0.25 by an S3 Inventory" in prices.line
+
+
+def test_a_live_inventory_saves_lists_and_is_paid_once_by_change_and_above_a_billion() -> None:
+    def line(objects: int) -> str:
+        items = tuple(WorkItem(f"{n}/", "source", f"logs/{n}/", objects, 1) for n in range(10_000))
+        return prices_of(Discovery(items), by_table=True).line
+
+    # The example of the page: 200 million objects for $60.
+    assert "saves 400,000 LISTs, $2.00 a run; it costs $60.00 once" in line(20_000)
+    assert "for 200,000,000 objects, $0.30 for a million changes, and nothing a month" in (
+        line(20_000)
+    )
+    assert "and $200.00 a month" in line(200_000)
+    assert "and nothing a month" in line(100_000)
 
 
 def test_a_run_without_its_pages_takes_list() -> None:

@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from compactor import layout
-from compactor.errors import IntegrityError, TransientStoreError
-from compactor.inventory.pages import DirectoryShelf
-from compactor.inventory.taking import take_inventory
+from compactor.clock import NoDeadline
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.inventory.listing import InventoryListing
+from compactor.inventory.pages import DirectoryShelf, RunShelf
+from compactor.inventory.taking import take_inventory, take_on
+from compactor.registry.streams import inventoried as inventoried_as
 from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from compactor.whole.rounds import Round, go_on, read_round
 from tests.support.document_tables import table_of
 from tests.support.event_world import EventWorld
-from tests.support.inventory import BUCKET, URI, inventory_of
+from tests.support.inventory import BUCKET, PLACE, URI, inventory_of
 
 # Of one batch of objects, after which the time is looked at.
 BATCH = 10
@@ -231,3 +234,98 @@ def test_an_inventory_brings_back_what_was_put_again_behind_a_deletion(tmp_path:
     world.put("a/1.json")
     world.clock.advance(3_600)
     assert inventoried(world, tmp_path)().registered == 1
+
+
+class Daily:
+    """Rounds by the newest inventory that is delivered, as the sweep has them."""
+
+    def __init__(self, world: EventWorld) -> None:
+        self.world = world
+        world.store.add_bucket(BUCKET)
+        self.days = 0
+        self.time: Any = NoDeadline()
+
+    def deliver(self) -> None:
+        """What is there now."""
+        self.days += 1
+        listed = [one for page in self.world.store.list_objects("source", "") for one in page]
+        made = inventory_of(listed, self.world.clock.now())
+        made.deliver(self.world.store, f"2027-01-{self.days:02}T01-00Z")
+
+    def go_on(self, *, begin: bool = False, **more: Any) -> Reconciled | None:
+        asked = inventoried_as(self.world.settings, f"s3://{BUCKET}/{PLACE}")
+
+        def take(run_id: str) -> InventoryListing | None:
+            shelf = RunShelf(asked, run_id, self.world.store)
+            return take_on(asked, self.world.store, shelf, self.time)
+
+        return go_on(given(self.world, **more), 60, begin=begin, take=take)
+
+
+class Once:
+    """Time for one thing."""
+
+    def remaining_seconds(self) -> float:
+        return 1.0
+
+
+def test_each_round_takes_the_newest_inventory_and_all_its_calls_the_same(
+    world: EventWorld,
+) -> None:
+    daily = Daily(world)
+    daily.deliver()
+    world.store.calls.clear()
+    found = daily.go_on(begin=True, stop=lambda: True)
+    assert found is not None
+    assert (found.complete, found.registered) == (False, 2)
+    # One that is delivered amid a round is for the next.
+    world.put("a/0.json")
+    world.clock.advance(3_600)
+    daily.deliver()
+    counts = [found.registered]
+    while (found := daily.go_on(stop=lambda: True)) is not None:
+        counts.append(found.registered)
+    assert sum(counts) == BATCH + 9
+    world.store.calls.clear()
+    found = daily.go_on(begin=True)
+    assert found == Reconciled(objects=BATCH + 10, known=BATCH + 9, registered=1)
+    assert world.lists_of_the_source() == 0
+    runs = world.store.contents("lake", "_compactor/compacted/runs/")
+    assert len({key.split("/")[3] for key in runs}) == 2
+
+
+def test_an_inventory_may_take_several_calls_before_anything_is_compared(
+    world: EventWorld,
+) -> None:
+    daily = Daily(world)
+    daily.deliver()
+    daily.time = Once()
+    found = daily.go_on(begin=True)
+    assert found == Reconciled(complete=False)
+    calls = 1
+    while (found := daily.go_on()) is not None:
+        calls += 1
+        if found.complete:
+            break
+    assert found == Reconciled(objects=BATCH + 9, registered=BATCH + 9)
+    assert calls > 1
+    assert daily.go_on() is None
+
+
+def test_a_round_whose_inventory_cannot_be_taken_begins_anew_the_next_day(
+    world: EventWorld,
+) -> None:
+    daily = Daily(world)
+    with pytest.raises(InvalidInput, match="delivered"):
+        daily.go_on(begin=True)
+    one = read_round(world.settings, world.store)
+    assert one is not None
+    assert one.cause.startswith("InvalidInput")
+    assert daily.go_on() is None
+    world.clock.advance(86_400)
+    daily.deliver()
+    found = daily.go_on(begin=True)
+    assert found == Reconciled(objects=BATCH + 9, registered=BATCH + 9)
+    one = read_round(world.settings, world.store)
+    assert one is not None
+    assert one.begun_at == world.clock.now()

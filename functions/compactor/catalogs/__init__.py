@@ -3,6 +3,7 @@
 opening     opens the table that settings name; file_io: pyiceberg's files on the run's own store
 iceberg     Iceberg tables in Glue, behind REST, or in a catalog of this machine
 partitions  how an Iceberg table that is made is divided, and in which partition an output lies
+live_inventory  S3 Metadata's table of all objects of a bucket, as an inventory
 delta       Delta tables by their location
 keyed       a table whose rows have a key, by both of its tables, for whoever has no Spark
 parquet     what the footers of outputs say: columns, and what a table keeps of them

@@ -28,8 +28,21 @@ _LATER = frozenset(
     }
 )
 _DENIED = frozenset({"ForbiddenError", "UnauthorizedError", "AuthorizationExpiredError"})
-_DENIED_CODES = ("AccessDenied", "UnauthorizedOperation", "ExpiredToken", "InvalidSignature")
-_LATER_CODES = ("Throttl", "InternalService", "OperationTimeout", "ServiceUnavailable", "TooMany")
+_DENIED_CODES = (
+    "AccessDenied",
+    "Forbidden",
+    "UnauthorizedOperation",
+    "ExpiredToken",
+    "InvalidSignature",
+)
+_LATER_CODES = (
+    "Throttl",
+    "InternalService",
+    "InternalServer",
+    "OperationTimeout",
+    "ServiceUnavailable",
+    "TooMany",
+)
 
 
 @contextmanager
@@ -54,7 +67,7 @@ def translated(table: str) -> Iterator[None]:
 
 def _judged(error: Exception, table: str) -> CompactorError | None:
     names = {kind.__name__ for kind in type(error).__mro__}
-    code = _code(error)
+    code = error_code(error)
     told = visible(" ".join(str(error).split()))
     if names & _DENIED or code.startswith(_DENIED_CODES):
         return InvalidInput("permission", f"{table}: {told}", "a role that may use this table")
@@ -65,7 +78,7 @@ def _judged(error: Exception, table: str) -> CompactorError | None:
     return None
 
 
-def _code(error: Exception) -> str:
+def error_code(error: Exception) -> str:
     """What AWS calls it; empty where it is no answer of AWS."""
     response = getattr(error, "response", None)
     found = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""

@@ -62,17 +62,17 @@ class _Input(InputFile):
         self._store = store
 
     def __len__(self) -> int:
-        head = self._store.head(*_place(self.location))
+        head = self._store.head(*place_of(self.location))
         if head is None:
             raise FileNotFoundError(self.location)
         return head.size
 
     def exists(self) -> bool:
-        return self._store.head(*_place(self.location)) is not None
+        return self._store.head(*place_of(self.location)) is not None
 
     def open(self, seekable: bool = True) -> InputStream:
         try:
-            return io.BytesIO(self._store.get(*_place(self.location)))
+            return io.BytesIO(self._store.get(*place_of(self.location)))
         except ObjectMissing:
             raise FileNotFoundError(self.location) from None
 
@@ -89,7 +89,7 @@ class _Output(OutputFile):
         return self._written
 
     def exists(self) -> bool:
-        return self._store.head(*_place(self.location)) is not None
+        return self._store.head(*place_of(self.location)) is not None
 
     def to_input_file(self) -> InputFile:
         return _Input(self.location, self._store)
@@ -99,7 +99,7 @@ class _Output(OutputFile):
 
     def store(self, body: bytes, *, overwrite: bool) -> None:
         """Write it, once it is whole."""
-        place = _place(self.location)
+        place = place_of(self.location)
         if overwrite:
             self._store.put(*place, body)
         else:
@@ -140,7 +140,12 @@ class _Pending(io.BytesIO):
         self._failed = True
 
 
-def _place(location: str) -> tuple[str, str]:
+def place_of(location: str) -> tuple[str, str]:
+    """Bucket and key of a file of a table.
+
+    Raises:
+        InvalidInput: it is not on S3.
+    """
     scheme, _, rest = location.partition("://")
     bucket, _, key = rest.partition("/")
     if scheme not in {"s3", "s3a", "s3n"} or not key:

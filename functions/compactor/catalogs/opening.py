@@ -5,12 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from compactor.errors import InvalidInput
+from compactor.inventory.source import Inventory, open_delivered
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import DELTA, TableAddress
 from compactor.tables.port import TableCatalog
 
 _MODULES = {"iceberg": "pyiceberg", "delta": "deltalake"}
+_READS_TABLES = ("pyiceberg", "pyarrow")
 
 
 def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
@@ -32,6 +34,33 @@ def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
     from compactor.catalogs.keyed import KeyedCatalog  # noqa: PLC0415 - few tables have a key
 
     return KeyedCatalog(rows, _open(address.keys, settings, store))
+
+
+def open_inventory(settings: Settings, store: ObjectStore, begun: str) -> Inventory:
+    """The inventory that settings name, delivered as files or kept as a table.
+
+    Args:
+        settings: of a run that takes one.
+        store: where it is.
+        begun: the ``uri`` of what an earlier call began to take; empty for the newest.
+
+    Raises:
+        InvalidInput: there is none, it is no inventory of the source's bucket, or what it takes to
+            read it is not installed.
+        IntegrityError: a checksum of it does not fit.
+        TransientStoreError: the catalog did not answer.
+    """
+    if settings.inventory_table is None:
+        return open_delivered(settings, store, begun)
+    if any(find_spec(name) is None for name in _READS_TABLES):
+        accepted = (
+            "inventory_manifest_uri instead, or more than the base install: pip install"
+            " 's3-compactor[iceberg]'; in a deployment, one that was made with inventory_table"
+        )
+        raise InvalidInput("inventory_table", settings.inventory_table, accepted)
+    from compactor.catalogs.live_inventory import open_live  # noqa: PLC0415 - an extra
+
+    return open_live(settings, store, begun)
 
 
 def _open(address: TableAddress, settings: Settings, store: ObjectStore) -> TableCatalog:

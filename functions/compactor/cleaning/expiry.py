@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from compactor import layout
 from compactor.cleaning.decide import earlier_clock
+from compactor.decoding import require_version
 from compactor.discovery.work import DISCOVERY_NAME, require_known_run
 from compactor.errors import CompactorError, IntegrityError, ObjectMissing
+from compactor.inventory.pages import LISTING_VERSION
 from compactor.log.stored import replaced_checkpoints
 from compactor.model import SourceObject
 from compactor.ports import Deadline, ObjectStore
@@ -22,6 +24,8 @@ from compactor.settings.settings import CleanUpMode, Settings
 
 _DAY_SECONDS = 86_400
 _REPORT_NAME = "report.json"
+_TELLING = (DISCOVERY_NAME, _REPORT_NAME)
+_LISTED = ("listing/index.json", "listing/taken/000000.json")
 # All that a run writes below its own prefix; what else somebody has put there stays.
 _WRITTEN = re.compile(
     r"(?:settings|items|oversized|discovery|clean-up|table|report|report-so-far|spark-result"
@@ -130,11 +134,28 @@ def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discove
     """Its documents say so, in a version that is known here."""
     bucket = settings.state.bucket
     with suppress(ObjectMissing, IntegrityError, ValueError):
+        if _is_of_a_round(prefix) and _has_taken(prefix, bucket, store):
+            return True
         if discovered:
             return "unpartitioned" in _document(require_known_run(bucket, prefix, store))
         # Of a run whose discovery failed nothing is there but the report.
         told = _document(store.get(bucket, prefix + _REPORT_NAME)).get("run_id")
         return told == prefix.rsplit("/", 2)[1]
+    return False
+
+
+def _is_of_a_round(prefix: str) -> bool:
+    """By its name it is what a round of reconciling took of an inventory."""
+    return prefix.rsplit("/", 2)[1].startswith(layout.ROUND)
+
+
+def _has_taken(prefix: str, bucket: str, store: ObjectStore) -> bool:
+    """A listing is there, or a part of one."""
+    for name in _LISTED:
+        with suppress(ObjectMissing):
+            body = store.get(bucket, prefix + name)
+            require_version(prefix + name, body, LISTING_VERSION)
+            return "manifest_md5" in _document(body)
     return False
 
 
@@ -147,17 +168,14 @@ def _files(
     prefix: str, settings: Settings, store: ObjectStore, before: float
 ) -> Iterator[list[SourceObject]]:
     """The files of a run that is over; last what tells that they are one's, and their version."""
+    telling = (*_TELLING, *_LISTED) if _is_of_a_round(prefix) else _TELLING
     last: list[SourceObject] = []
     for page in store.list_objects(settings.state.bucket, prefix):
         written = list(_written(page, prefix, before))
-        last += [one for one in written if _tells(one, prefix)]
-        yield [one for one in written if not _tells(one, prefix)]
+        last += [one for one in written if one.key[len(prefix) :] in telling]
+        yield [one for one in written if one.key[len(prefix) :] not in telling]
     for one in sorted(last, key=lambda one: one.key, reverse=True):
         yield [one]
-
-
-def _tells(one: SourceObject, prefix: str) -> bool:
-    return one.key[len(prefix) :] in {DISCOVERY_NAME, _REPORT_NAME}
 
 
 def _written(page: Iterable[SourceObject], prefix: str, before: float) -> Iterator[SourceObject]:

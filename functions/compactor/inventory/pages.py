@@ -60,14 +60,19 @@ class InventoryIndex:
         return sum(page.objects for page in self.pages)
 
 
-class ListedPage(msgspec.Struct):
-    """Objects in the order of their keys, column by column."""
+class ListedPage(msgspec.Struct, omit_defaults=True):
+    """Objects in the order of their keys, column by column.
+
+    Attributes:
+        sequence: only in sorted parts, where the inventory has several rows of a key.
+    """
 
     key: list[str]
     etag: list[str]
     size: list[int]
     last_modified: list[float]
     storage_class: list[str]
+    sequence: list[str] = []
 
 
 _decode_index, _decode_page = decoder(InventoryIndex), decoder(ListedPage)
@@ -155,9 +160,9 @@ def sorted_name(md5: str, part: str, number: int) -> str:
 
 
 def encode_page(rows: Sequence[Row]) -> bytes:
-    """One page."""
-    keys, times, etags, sizes, classes = map(list, zip(*rows, strict=True))
-    page = ListedPage(keys, etags, sizes, times, classes)
+    """One page of a sorted part, or, with no sequences, of the listing."""
+    keys, times, sequences, etags, sizes, classes = map(list, zip(*rows, strict=True))
+    page = ListedPage(keys, etags, sizes, times, classes, sequences if any(sequences) else [])
     return gzip.compress(msgspec.json.encode(page), 1, mtime=0)
 
 
@@ -169,8 +174,9 @@ def read_page(shelf: Shelf, name: str) -> list[Row]:
     """
     try:
         page = _decode_page(gzip.decompress(shelf.get(name)))
-        columns = (page.key, page.last_modified, page.etag, page.size, page.storage_class)
-        rows = list(starmap(Row, zip(*columns, strict=True)))
+        sequences = page.sequence or [""] * len(page.key)
+        columns = (page.key, page.last_modified, sequences, page.etag, page.size)
+        rows = list(starmap(Row, zip(*columns, page.storage_class, strict=True)))
     except ObjectMissing as error:
         raise IntegrityError(f"{error} is gone: discover again, under another run id") from None
     except _DAMAGE as error:

@@ -13,6 +13,7 @@ import io
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -37,11 +38,21 @@ _DAMAGE = (
 )
 
 
+#: The size of a row that tells of a key what keeps it out of the listing.
+UNLISTED = -1
+
+
 class Row(NamedTuple):
-    """One object; rows sort by key, and then by time."""
+    """One object; rows sort by key, and then by time.
+
+    Attributes:
+        sequence: tells of rows of one key and second which is the later; empty where the inventory
+            has only current objects.
+    """
 
     key: str
     last_modified: float
+    sequence: str
     etag: str
     size: int
     storage_class: str
@@ -101,7 +112,8 @@ def _columnar_rows(
 def _rows_of_columns(batch: Mapping[str, list[Any]]) -> Iterator[Row]:
     keys = batch["Key"]
     classes = batch.get("StorageClass") or [""] * len(keys)
-    return map(Row, keys, batch["LastModifiedDate"], batch["ETag"], batch["Size"], classes)
+    times = batch["LastModifiedDate"]
+    return map(Row, keys, times, repeat(""), batch["ETag"], batch["Size"], classes)
 
 
 def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> Iterator[Row]:
@@ -118,6 +130,7 @@ def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> It
             yield Row(
                 key,
                 _seconds(line[time_at]),
+                "",
                 line[etag_at].strip('"'),
                 int(line[size_at]),
                 (line[class_at] if class_at is not None else "") or "STANDARD",

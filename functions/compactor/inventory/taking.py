@@ -16,15 +16,8 @@ from itertools import islice
 from math import inf
 
 from compactor.clock import NoDeadline
-from compactor.errors import IntegrityError, InvalidInput
+from compactor.errors import IntegrityError
 from compactor.inventory.listing import InventoryListing
-from compactor.inventory.manifest import (
-    FIELD,
-    InventoryFile,
-    Manifest,
-    manifest_uri,
-    read_manifest,
-)
 from compactor.inventory.pages import (
     InventoryIndex,
     PageLine,
@@ -37,11 +30,12 @@ from compactor.inventory.pages import (
     write_index,
 )
 from compactor.inventory.pieces import SortedPart, TakenPiece, add_piece, read_pieces
-from compactor.inventory.rows import Row, rows_of
+from compactor.inventory.rows import UNLISTED, Row
+from compactor.inventory.source import Inventory, Opens, open_delivered
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import Settings
 
-#: Some 300 bytes each.
+#: Some 300 bytes each, and 150 more where rows have a sequence.
 HELD_ROWS = 500_000
 #: Of a listing, and of a sorted part: when merged, a page of each part is held.
 PAGE_ROWS, SORTED_ROWS = 10_000, 5_000
@@ -50,10 +44,15 @@ RESERVE_SECONDS = 60.0
 
 
 def take_inventory(
-    settings: Settings, store: ObjectStore, shelf: Shelf, *, held_rows: int = HELD_ROWS
+    settings: Settings,
+    store: ObjectStore,
+    shelf: Shelf,
+    *,
+    opens: Opens = open_delivered,
+    held_rows: int = HELD_ROWS,
 ) -> InventoryListing:
     """The listing of a source as its inventory has it, in one go; as :func:`take_on` otherwise."""
-    listing = take_on(settings, store, shelf, NoDeadline(), held_rows=held_rows)
+    listing = take_on(settings, store, shelf, NoDeadline(), opens=opens, held_rows=held_rows)
     if listing is None:
         raise AssertionError("a deadline that never comes has come")
     return listing
@@ -65,6 +64,7 @@ def take_on(
     shelf: Shelf,
     deadline: Deadline,
     *,
+    opens: Opens = open_delivered,
     held_rows: int = HELD_ROWS,
 ) -> InventoryListing | None:
     """Take an inventory as far as the deadline allows. Safe to run again, and at once.
@@ -77,6 +77,7 @@ def take_on(
         store: where it is.
         shelf: where the pages go.
         deadline: of this call, which reads one file or writes one page in any case.
+        opens: finds the inventory.
         held_rows: how many rows are held at once.
 
     Returns:
@@ -93,32 +94,19 @@ def take_on(
     if known is not None:
         return InventoryListing(known, shelf)
     pieces = read_pieces(shelf)
-    manifest = _manifest(settings, store, pieces)
+    inventory = opens(settings, store, pieces[0].manifest_uri if pieces else "")
+    if pieces and inventory.md5 != pieces[0].manifest_md5:
+        raise IntegrityError(f"{inventory.uri} is not what it was when this run began to take it")
     time = _Time(deadline)
-    taking = _Taking(manifest, store, shelf, root.prefix, held_rows, time, pieces)
+    taking = _Taking(inventory, shelf, root.prefix, held_rows, time, pieces)
     if not (taking.read() and taking.merge()):
         taking.leave()
         return None
     index = InventoryIndex(
-        manifest.uri, manifest.md5, manifest.created_at, root.bucket, root.prefix, taking.pages
+        inventory.uri, inventory.md5, inventory.created_at, root.bucket, root.prefix, taking.pages
     )
     write_index(shelf, index)
     return InventoryListing(index, shelf)
-
-
-def _manifest(settings: Settings, store: ObjectStore, pieces: list[TakenPiece]) -> Manifest:
-    bucket = settings.source.root.bucket
-    if pieces:
-        uri = pieces[0].manifest_uri
-    else:
-        uri = manifest_uri(settings.inventory_manifest_uri or "", store)
-    manifest = read_manifest(uri, store)
-    if manifest.source_bucket != bucket:
-        accepted = f"an inventory of the source's bucket {bucket}"
-        raise InvalidInput(FIELD, uri, f"{accepted}; this one is of {manifest.source_bucket}")
-    if pieces and manifest.md5 != pieces[0].manifest_md5:
-        raise IntegrityError(f"{uri} is not what it was when this run began to take it")
-    return manifest
 
 
 class _Time:
@@ -152,8 +140,7 @@ class _Taking:
         pages: of the listing, as far as it is written.
     """
 
-    manifest: Manifest
-    store: ObjectStore
+    inventory: Inventory
     shelf: Shelf
     prefix: str
     held_rows: int
@@ -173,11 +160,11 @@ class _Taking:
     def read(self) -> bool:
         """Read the files that are left; False when time ran out."""
         longest = 0.0
-        for file in self.manifest.files[self.files :]:
+        for number in range(self.files, self.inventory.files):
             if self.time.is_up(1.5 * longest):
                 return False
             before = self.time.left()
-            self._read(file)
+            self._read(number)
             self.files += 1
             self.time.worked()
             if before < inf:
@@ -193,7 +180,7 @@ class _Taking:
             if self.time.is_up():
                 return False
             number = len(self.pages)
-            self.shelf.put(page_name(self.manifest.md5, number), encode_page(page))
+            self.shelf.put(page_name(self.inventory.md5, number), encode_page(page))
             self.pages.append(PageLine(number, page[0].key, page[-1].key, len(page)))
             self.time.worked()
         return True
@@ -205,11 +192,11 @@ class _Taking:
             self._lay_aside(f"-{self.files:06d}")
         parts = self.parts[sum(len(piece.parts) for piece in self.before) :]
         pages = self.pages[sum(len(piece.pages) for piece in self.before) :]
-        piece = TakenPiece(self.manifest.uri, self.manifest.md5, self.files, parts, pages)
+        piece = TakenPiece(self.inventory.uri, self.inventory.md5, self.files, parts, pages)
         add_piece(self.shelf, len(self.before), piece)
 
-    def _read(self, file: InventoryFile) -> None:
-        rows = rows_of(file, self.manifest, self.store, self.prefix)
+    def _read(self, file: int) -> None:
+        rows = self.inventory.rows(file, self.prefix)
         for row in rows:
             if len(self.held) == self.held_rows:
                 self._lay_aside()
@@ -220,7 +207,7 @@ class _Taking:
         self.held.sort()
         part = SortedPart(f"{len(self.before):05d}-{len(self.parts):05d}{behind}", [])
         for number, page in enumerate(_batches(self.held, SORTED_ROWS)):
-            name = sorted_name(self.manifest.md5, part.name, number)
+            name = sorted_name(self.inventory.md5, part.name, number)
             self.shelf.put(name, encode_page(page))
             part.last.append(page[-1].key)
         self.parts.append(part)
@@ -229,19 +216,22 @@ class _Taking:
     def _rows(self, part: SortedPart, after: str) -> Iterator[Row]:
         """Those of a part behind a key."""
         for number in range(bisect_right(part.last, after), len(part.last)):
-            page = read_page(self.shelf, sorted_name(self.manifest.md5, part.name, number))
+            page = read_page(self.shelf, sorted_name(self.inventory.md5, part.name, number))
             yield from page[bisect_right(page, after, key=lambda row: row.key) :]
 
 
 def _newest(rows: Iterable[Row]) -> Iterator[Row]:
-    """Of each key the last: an object that was written over meanwhile may be listed twice."""
+    """Of each key the last, unless it tells that there is nothing to list.
+
+    An object that was written over meanwhile may be listed twice.
+    """
     last: Row | None = None
     for row in rows:
-        if last is not None and last.key != row.key:
-            yield last
+        if last is not None and last.key != row.key and last.size != UNLISTED:
+            yield last._replace(sequence="") if last.sequence else last
         last = row
-    if last is not None:
-        yield last
+    if last is not None and last.size != UNLISTED:
+        yield last._replace(sequence="") if last.sequence else last
 
 
 def _batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

@@ -28,7 +28,7 @@ _THRESHOLDS: Mapping[str, tuple[int, int]] = {
     "bytes": (1024**3, 1024**5),
     "seconds": (900, 366 * 86_400),
 }
-_FIELDS = ("name", "input", *_THRESHOLDS)
+_FIELDS = ("name", "input", *_THRESHOLDS, "inventory")
 _DIRECTIVES = {"Y": r"(?P<Y>\d{4})", "m": r"(?P<m>\d\d)", "d": r"(?P<d>\d\d)"} | {
     "H": r"(?P<H>\d\d)",
     "j": r"(?P<j>\d{3})",
@@ -121,6 +121,8 @@ class Stream:
         settings: of its runs.
         objects, bytes, seconds: so many registered objects, or of so many bytes, start a run; or
             one that has waited so long.
+        inventoried: of a run that takes the inventory that the source is reconciled by; None where
+            that is done by LIST.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Stream:
     objects: int = _THRESHOLDS["objects"][0]
     bytes: int = _THRESHOLDS["bytes"][0]
     seconds: int = _THRESHOLDS["seconds"][0]
+    inventoried: Settings | None = None
 
     @cached_property
     def scheme(self) -> PartitionScheme:
@@ -173,11 +176,27 @@ def table_and_stream(settings: Settings) -> tuple[str, str]:
     return table, stream
 
 
+def inventoried(settings: Settings, inventory: object) -> Settings:
+    """Of a run that takes an inventory of the same source.
+
+    Args:
+        settings: of a run of the stream.
+        inventory: as ``inventory_manifest_uri`` or ``inventory_table`` names one.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    delivered = isinstance(inventory, str) and inventory.startswith("s3://")
+    field = "inventory_manifest_uri" if delivered else "inventory_table"
+    given = {**settings.to_dict(), "listing": "inventory", "registry": None}
+    return Settings.from_input({**given, field: inventory})
+
+
 def parse_streams(text: str, table: str) -> tuple[Stream, ...]:
     """Streams out of the JSON list that a deployment gives its functions.
 
     Args:
-        text: ``[{"name", "input", "objects"?, "bytes"?, "seconds"?}]``.
+        text: ``[{"name", "input", "objects"?, "bytes"?, "seconds"?, "inventory"?}]``.
         table: name of the DynamoDB table.
 
     Raises:
@@ -205,12 +224,15 @@ def _stream(given: object, table: str) -> Stream:
     name = given.get("name")
     if not isinstance(name, str) or not re.fullmatch(NAME, name):
         raise InvalidInput("STREAMS.name", name, NAME_ACCEPTED)
-    thresholds = {field: _threshold(given, field) for field in _THRESHOLDS}
+    thresholds: dict[str, Any] = {field: _threshold(given, field) for field in _THRESHOLDS}
     document = given.get("input")
     if not isinstance(document, Mapping):
         raise InvalidInput("STREAMS.input", document, "the input of a run")
     filled: dict[str, Any] = {**document, "listing": "events", "registry": f"{table}/{name}"}
-    return Stream(name, Settings.from_input(filled), **thresholds)
+    settings = Settings.from_input(filled)
+    inventory = given.get("inventory")
+    by = None if inventory is None else inventoried(settings, inventory)
+    return Stream(name, settings, **thresholds, inventoried=by)
 
 
 def _threshold(given: Mapping[str, object], field: str) -> int:

@@ -30,7 +30,12 @@ from compactor.settings.specs import (
     values_by_name,
     whole,
 )
-from compactor.settings.tables import TABLE_ACCEPTED, parse_table
+from compactor.settings.tables import (
+    INVENTORY_TABLE_ACCEPTED,
+    TABLE_ACCEPTED,
+    parse_inventory_table,
+    parse_table,
+)
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -48,6 +53,7 @@ _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
+_INVENTORY_TABLE = Reader(INVENTORY_TABLE_ACCEPTED, lambda value: parse_inventory_table(value).text)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
@@ -163,10 +169,10 @@ class RunFields:
             _WHICH,
             "list",
             one_of("list", "inventory", "events"),
-            "Where the run learns which objects there are: LIST; the S3 Inventory that"
-            " inventory_manifest_uri names, and then what is newer than that is left for a later"
-            " run, and ages are counted back from it; or the events that registry names, and then"
-            " all is taken that is pending, without a window.",
+            "Where the run learns which objects there are: LIST; the inventory that"
+            " inventory_manifest_uri or inventory_table names, and then what is newer than that is"
+            " left for a later run, and ages are counted back from it; or the events that registry"
+            " names, and then all is taken that is pending, without a window.",
         ),
     ]
     inventory_manifest_uri: Annotated[
@@ -179,6 +185,16 @@ class RunFields:
             " configuration is delivered to (ending in the configuration's name and /), for the"
             " newest there. In CSV (ORC and Parquet where pyarrow is installed), with Size,"
             " LastModifiedDate and ETag; it has to cover the whole source.",
+        ),
+    ]
+    inventory_table: Annotated[
+        str | None,
+        Declared(
+            _WHICH,
+            None,
+            _INVENTORY_TABLE,
+            "The live inventory table that S3 Metadata keeps of the source's bucket, instead of"
+            " inventory_manifest_uri: the newest snapshot of it. Read by pyiceberg.",
         ),
     ]
     registry: Annotated[

@@ -16,7 +16,7 @@ from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
-from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -114,6 +114,12 @@ class Settings(RunFields):
     def state(self) -> S3Uri:
         """Where the commit log and the run's own records go."""
         return _uri("s3_state_uri", self.s3_state_uri)
+
+    @property
+    def inventory_table_address(self) -> TableAddress | None:
+        """Where the live inventory table is; None without one."""
+        table = self.inventory_table
+        return None if table is None else parse_inventory_table(table)
 
     @property
     def table_address(self) -> TableAddress | None:
@@ -278,13 +284,15 @@ def _check_sizes(settings: Settings) -> None:
 
 
 def _check_listing(settings: Settings) -> None:
-    uri = settings.inventory_manifest_uri
-    if settings.listing == "inventory" and uri is None:
-        accepted = "the URI of a manifest.json when listing is inventory"
+    uri, table = settings.inventory_manifest_uri, settings.inventory_table
+    if settings.listing == "inventory" and uri is None and table is None:
+        accepted = "the URI of a manifest.json when listing is inventory, or inventory_table"
         raise InvalidInput("inventory_manifest_uri", uri, accepted)
-    if settings.listing != "inventory" and uri is not None:
-        accepted = 'null unless listing is "inventory"'
-        raise InvalidInput("inventory_manifest_uri", uri, accepted)
+    for name, value in (("inventory_manifest_uri", uri), ("inventory_table", table)):
+        if settings.listing != "inventory" and value is not None:
+            raise InvalidInput(name, value, 'null unless listing is "inventory"')
+    if uri is not None and table is not None:
+        raise InvalidInput("inventory_table", table, "null beside inventory_manifest_uri")
     if uri is not None:
         S3Uri.parse("inventory_manifest_uri", uri.removesuffix("manifest.json"))
 

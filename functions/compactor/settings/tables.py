@@ -11,12 +11,21 @@ TABLE_ACCEPTED = (
     "glue:DATABASE.TABLE, rest:URI#NAMESPACE.TABLE, sql:URI#NAMESPACE.TABLE or"
     " delta:s3://bucket/prefix/"
 )
+INVENTORY_TABLE_ACCEPTED = (
+    "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE, rest:URI#NAMESPACE.TABLE or sql:URI#NAMESPACE.TABLE"
+)
 DELTA = "delta"
+S3TABLES = "s3tables"
 #: What the table of keys is called, behind the name of the table of rows.
 KEYS_SUFFIX = "__keys"
 ICEBERG_CATALOGS = ("glue", "rest", "sql")
+# A namespace, and a table in it.
+_PAIR = 2
 # Names are parts of keys, and of identifiers in every engine.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
+_TABLE_BUCKET = re.compile(
+    r"arn:aws[a-z-]*:s3tables:[a-z0-9-]+:[0-9]{12}:bucket/[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]"
+)
 _WITHOUT = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 
 
@@ -25,8 +34,9 @@ class TableAddress:
     """Where a table is.
 
     Attributes:
-        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables) or ``delta``.
-        uri: of the catalog; empty for Glue. Of a Delta table, its location.
+        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``.
+        uri: of the catalog; empty for Glue. Of a Delta table, its location; of one of S3 Tables,
+            the ARN of the table bucket.
         name: namespace and table of an Iceberg table, from the outside in; else empty.
     """
 
@@ -69,11 +79,37 @@ def parse_table(text: object) -> TableAddress:
         if not location.prefix:
             raise ValueError(f"{TABLE_ACCEPTED}; a whole bucket is no table")
         return TableAddress(DELTA, location.uri)
+    if kind not in ICEBERG_CATALOGS or not colon:
+        raise ValueError(TABLE_ACCEPTED)
+    return _iceberg(kind, rest, TABLE_ACCEPTED)
+
+
+def parse_inventory_table(text: object) -> TableAddress:
+    """Read the address of a live inventory table.
+
+    Not in Glue: there a table of S3 Metadata is in a catalog of its own, behind Lake Formation.
+
+    Raises:
+        ValueError: it is none; the message says what is accepted.
+    """
+    if not isinstance(text, str) or _WITHOUT.search(text):
+        raise ValueError(INVENTORY_TABLE_ACCEPTED)
+    kind, colon, rest = text.partition(":")
+    if kind not in (S3TABLES, "rest", "sql") or not colon:
+        raise ValueError(INVENTORY_TABLE_ACCEPTED)
+    found = _iceberg(kind, rest, INVENTORY_TABLE_ACCEPTED)
+    if kind == S3TABLES and (not _TABLE_BUCKET.fullmatch(found.uri) or len(found.name) != _PAIR):
+        accepted = "such as s3tables:arn:aws:s3tables:REGION:ACCOUNT:bucket/aws-s3#b_NAME.inventory"
+        raise ValueError(f"{INVENTORY_TABLE_ACCEPTED}; {accepted}")
+    return found
+
+
+def _iceberg(kind: str, rest: str, accepted: str) -> TableAddress:
     uri, _, name = rest.rpartition("#")
     names = tuple(name.split("."))
-    fits = len(names) == 2 if kind == "glue" else len(names) >= 2
-    if kind not in ICEBERG_CATALOGS or not colon or bool(uri) == (kind == "glue") or not fits:
-        raise ValueError(TABLE_ACCEPTED)
+    fits = len(names) == _PAIR if kind == "glue" else len(names) >= _PAIR
+    if bool(uri) == (kind == "glue") or not fits:
+        raise ValueError(accepted)
     if not all(_NAME.fullmatch(one) for one in names):
-        raise ValueError(f"{TABLE_ACCEPTED}; names have letters, digits, _ and -")
+        raise ValueError(f"{accepted}; names have letters, digits, _ and -")
     return TableAddress(kind, uri, names)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
+from compactor.catalogs.opening import open_inventory
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import count_known, discover
@@ -99,7 +100,8 @@ def begin(
     if settings.listing == "inventory":
         # Before the first pages are written.
         store, warnings = asked_store(settings, store, now)
-        listing = take_on(settings, store, RunShelf(settings, run_id, store), until)
+        shelf = RunShelf(settings, run_id, store)
+        listing = take_on(settings, store, shelf, until, opens=open_inventory)
         found = Part(0, 0) if listing is None else discover_on(_as_listed(ask, store, listing))
     elif settings.listing == "events":
         store, warnings = asked_store(settings, store, now)

@@ -7,10 +7,14 @@ How far a round is lies beside the other state of the stream, ``reconcile/<strea
 
 The place is only ever moved on by who went through everything before it, from the place that an
 earlier call left: two calls at once go through some keys twice, and none is passed over.
+
+A round by an inventory takes that first, below ``runs/reconcile-<stream>-<begun>/``, as a run does;
+all its calls compare the same one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -18,12 +22,16 @@ import msgspec
 from compactor import layout
 from compactor.decoding import decoder, numbered, require_version
 from compactor.errors import IntegrityError, ObjectMissing
+from compactor.inventory.listing import InventoryListing
 from compactor.ports import ObjectStore
 from compactor.registry.streams import table_and_stream
 from compactor.settings.settings import Settings
 from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 
 ROUND_VERSION = 1
+#: Goes on with taking the inventory of a round, by the id of a run that its listing lies below;
+#: None where time ran out before there was a listing.
+Take = Callable[[str], InventoryListing | None]
 
 
 class Round(msgspec.Struct, kw_only=True):
@@ -64,7 +72,9 @@ class Round(msgspec.Struct, kw_only=True):
 _decode = decoder(Round)
 
 
-def go_on(given: Reconciliation, busy_seconds: float, *, begin: bool) -> Reconciled | None:
+def go_on(
+    given: Reconciliation, busy_seconds: float, *, begin: bool, take: Take | None = None
+) -> Reconciled | None:
     """Go on with the round of a stream, or begin one.
 
     Args:
@@ -72,12 +82,13 @@ def go_on(given: Reconciliation, busy_seconds: float, *, begin: bool) -> Reconci
         busy_seconds: how long this call may take.
         begin: a round, where the last one has ended or failed; otherwise only one that is under way
             is gone on with.
+        take: of a round by an inventory.
 
     Returns:
         What this call found; None where there was nothing to do.
 
     Raises:
-        IntegrityError: the state of the round is damaged; and as :func:`reconcile`.
+        IntegrityError: the state of the round is damaged; and as :func:`reconcile` and ``take``.
     """
     one = read_round(given.settings, given.store)
     if one is not None and one.busy_until > given.now:
@@ -85,12 +96,13 @@ def go_on(given: Reconciliation, busy_seconds: float, *, begin: bool) -> Reconci
     if one is None or one.ended_at or one.cause:
         if not begin:
             return None
-        if one is None or one.ended_at:
+        # One that failed before it compared anything takes what there is by now.
+        if one is None or one.ended_at or not one.start_after:
             one = Round(begun_at=given.now)
     one.busy_until, one.calls, one.cause = given.now + busy_seconds, one.calls + 1, ""
     _write(one, given)
     try:
-        found = reconcile(replace(given, start_after=one.start_after))
+        found = _compared(one, given, take)
     except Exception as error:
         one.busy_until, one.cause = 0.0, f"{type(error).__name__}: {error}"
         _write(one, given)
@@ -100,6 +112,17 @@ def go_on(given: Reconciliation, busy_seconds: float, *, begin: bool) -> Reconci
     one.ended_at = given.now if found.complete else 0.0
     _write(one, given)
     return found
+
+
+def _compared(one: Round, given: Reconciliation, take: Take | None) -> Reconciled:
+    given = replace(given, start_after=one.start_after)
+    if take is None:
+        return reconcile(given)
+    _, stream = table_and_stream(given.settings)
+    listing = take(layout.round_id(stream, one.begun_at))
+    if listing is None:
+        return Reconciled(complete=False, start_after=one.start_after)
+    return reconcile(replace(given, inventory=listing))
 
 
 def read_round(settings: Settings, store: ObjectStore) -> Round | None:

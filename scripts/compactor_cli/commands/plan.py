@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from compactor.catalogs.opening import open_inventory
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.inventory.listing import InventoriedStore, InventoryListing
@@ -32,7 +33,7 @@ from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
-from compactor_cli.listing_prices import prices_of
+from compactor_cli.listing_prices import ListingPrices, prices_of
 
 _READERS = 8
 _SHOWN_ROWS = 50
@@ -92,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_document(settings, found, forecasts), indent=2))
     else:
-        _show(found, forecasts, priced=settings.listing != "events")
+        # Of what events told, nobody lists the rest.
+        prices = None if settings.listing == "events" else _prices(settings, found)
+        _show(found, forecasts, prices)
     return 0
 
 
@@ -105,7 +108,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
     if settings.listing != "inventory":
         return None
     with progress("reading the inventory"):
-        return take_inventory(settings, store, DirectoryShelf(directory))
+        return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
 
 
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
@@ -165,18 +168,21 @@ def _document(
         "oversized": [item.to_dict() for item in found.oversized],
         "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
-        "listing": prices_of(found).to_dict(),
+        "listing": _prices(settings, found).to_dict(),
     }
 
 
-def _show(found: Discovery, forecasts: Sequence[Forecast], *, priced: bool) -> None:
+def _prices(settings: Settings, found: Discovery) -> ListingPrices:
+    return prices_of(found, by_table=settings.inventory_table is not None)
+
+
+def _show(found: Discovery, forecasts: Sequence[Forecast], prices: ListingPrices | None) -> None:
     if not (forecasts or found.oversized or found.resting.partitions):
         print_line("no partition holds an object")
     else:
         _show_partitions(found, forecasts)
-        # Of what events told, nobody lists the rest.
-        if priced:
-            print_line(prices_of(found).line)
+        if prices is not None:
+            print_line(prices.line)
     outside = found.unpartitioned
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""

@@ -13,10 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
+from compactor.catalogs.opening import open_inventory
 from compactor.errors import InvalidInput
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
-from compactor.registry.streams import parse_streams, table_and_stream
+from compactor.registry.streams import inventoried, parse_streams, table_and_stream
 from compactor.settings.settings import Settings
 from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from compactor_cli.commands import options
@@ -32,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inventory",
         metavar="URI",
-        help="take this S3 Inventory instead of LIST: a manifest.json, or the prefix that"
-        " inventories are delivered to, of which the newest is taken; what arrived since is left"
-        " to the next time",
+        help="take this inventory instead of LIST: a manifest.json of an S3 Inventory, or the"
+        " prefix that inventories are delivered to, of which the newest is taken, or a live"
+        " inventory table as inventory_table names it; what arrived since is left to the next time",
     )
     parser.add_argument(
         "--start-after",
@@ -86,7 +87,10 @@ def _reconciled(
         if args.inventory is not None:
             with progress("reading the inventory"):
                 inventory = take_inventory(
-                    _inventoried(settings, args.inventory), store, DirectoryShelf(Path(directory))
+                    inventoried(settings, args.inventory),
+                    store,
+                    DirectoryShelf(Path(directory)),
+                    opens=open_inventory,
                 )
         with progress(f"reconciling {name}") as bar:
             return reconcile(
@@ -114,12 +118,6 @@ class _Counter:
         with self._lock:
             self._objects += count
             self._bar.show(self._objects, text=counted(self._objects, "object"))
-
-
-def _inventoried(settings: Settings, uri: str) -> Settings:
-    """Of a run that takes the inventory."""
-    given = {**settings.to_dict(), "listing": "inventory", "registry": None}
-    return Settings.from_input({**given, "inventory_manifest_uri": uri})
 
 
 def _stop(args: argparse.Namespace) -> Callable[[], bool]:

@@ -1,0 +1,318 @@
+"""S3 Metadata's live inventory table as an inventory: one snapshot of it, read by pyiceberg.
+
+The table has a row for each version of each object of a bucket, delete markers among them, and lags
+by up to an hour (Amazon S3 User Guide, "S3 Metadata live inventory tables schema"). Its data files
+are in no order of keys.
+
+No column says which version is the current one. Of the rows of a key the one with the latest
+``last_modified_date`` is taken for it, and among those of one second the one with the largest
+``sequence_number``. Not the sequence alone: it also grows when an old version is tagged or moved to
+another storage class. Whichever is taken, a GET pinned to its ETag tells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, StartsWith
+from pyiceberg.io.pyarrow import _read_deletes
+from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.table import FileScanTask, StaticTable, Table
+from pyiceberg.table.snapshots import Snapshot
+
+from compactor.catalogs.answers import error_code, translated
+from compactor.catalogs.file_io import place_of, properties_of
+from compactor.catalogs.iceberg import CATALOG_NAME
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
+from compactor.inventory.rows import UNLISTED, Row
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.tables import S3TABLES, TableAddress
+from compactor.stores.table_bucket import metadata_location
+
+FIELD = "inventory_table"
+#: Of the documented schema, what is read here.
+COLUMNS = (
+    "bucket",
+    "key",
+    "sequence_number",
+    "is_delete_marker",
+    "size",
+    "last_modified_date",
+    "e_tag",
+    "storage_class",
+)
+# A journal has the same columns, and a row for each event.
+_OF_A_JOURNAL = "record_type"
+_BATCH_ROWS = 65_536
+_FIELD_ID = b"PARQUET:field_id"
+# The row of a version that was gone when S3 Metadata looked has no time: any other row is later.
+_NO_TIME = 0.0
+
+
+class LiveInventory:
+    """One snapshot of a live inventory table; an inventory of :mod:`compactor.inventory`.
+
+    Args:
+        table: as it is now.
+        snapshot: of it, that is read.
+        address: of the table.
+        settings: of the run, whose source it lists.
+        store: where the table's files are.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        snapshot: Snapshot,
+        address: TableAddress,
+        settings: Settings,
+        store: ObjectStore,
+    ) -> None:
+        root = settings.source.root
+        self._table, self._store, self._bucket = table, store, root.bucket
+        self.uri = f"{address.text}@{snapshot.snapshot_id}"
+        named = f"{table.metadata.table_uuid}@{snapshot.snapshot_id}"
+        self.md5 = hashlib.md5(named.encode(), usedforsecurity=False).hexdigest()
+        #: When S3 committed the snapshot.
+        self.created_at = snapshot.timestamp_ms / 1000
+        scan = table.scan(
+            _below(root.prefix),
+            selected_fields=COLUMNS,
+            snapshot_id=snapshot.snapshot_id,
+        )
+        schema = scan.projection()
+        self._ids = {name: schema.find_field(name).field_id for name in COLUMNS}
+        with _reading(self.uri):
+            # The same order in every call.
+            self._tasks = sorted(scan.plan_files(), key=lambda one: one.file.file_path)
+
+    @property
+    def files(self) -> int:
+        """How many data files may have keys of the source."""
+        return len(self._tasks)
+
+    def rows(self, number: int, prefix: str) -> Iterator[Row]:
+        """All rows of a data file below a prefix that are not deleted from the table.
+
+        Raises:
+            InvalidInput: the table is of another bucket, or the snapshot is gone.
+            IntegrityError: the file is no Parquet with these columns.
+        """
+        task = self._tasks[number]
+        where = task.file.file_path
+        with _reading(self.uri):
+            try:
+                yield from self._rows(task, prefix)
+            except (pa.ArrowException, OSError, KeyError, TypeError) as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                raise IntegrityError(f"{where} is no data file of {self.uri}: {error}") from error
+
+    def _rows(self, task: FileScanTask, prefix: str) -> Iterator[Row]:
+        deleted = _deleted(self._table, task)
+        offset = 0
+        with pq.ParquetFile(_Ranges(self._store, task.file), pre_buffer=False) as file:
+            names = _names_in(file, self._ids)
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(names.values())):
+                kept = batch if deleted is None else _without(batch, deleted, offset)
+                offset += batch.num_rows
+                columns = {
+                    name: kept.column(names[name]) if name in names else pa.nulls(kept.num_rows)
+                    for name in COLUMNS
+                }
+                self._require_bucket(columns["bucket"])
+                yield from _rows_of(columns, prefix)
+
+    def _require_bucket(self, column: Any) -> None:
+        others = sorted(set(pc.unique(column).to_pylist()) - {self._bucket}, key=str)
+        if others:
+            accepted = f"an inventory of the source's bucket {self._bucket}"
+            raise InvalidInput(FIELD, self.uri, f"{accepted}; this one is of {others[0]}")
+
+
+def _below(prefix: str) -> BooleanExpression:
+    if not prefix:
+        return AlwaysTrue()
+    return StartsWith("key", prefix)  # type: ignore[call-arg,arg-type] # its own __init__ takes them
+
+
+def open_live(settings: Settings, store: ObjectStore, begun: str) -> LiveInventory:
+    """The inventory that ``inventory_table`` names.
+
+    Args:
+        settings: of the run.
+        store: where the table's files are.
+        begun: the ``uri`` of what an earlier call began to take, whose snapshot is taken again;
+            empty for the current one.
+
+    Raises:
+        InvalidInput: there is no such table, it is no live inventory, or the snapshot expired.
+        TransientStoreError: the catalog or the store did not answer.
+    """
+    address = settings.inventory_table_address
+    if address is None:
+        raise InvalidInput(FIELD, None, "the address of a table")
+    table = _loaded(address, store)
+    _require_columns(table, address)
+    snapshot = table.metadata.current_snapshot()
+    if begun:
+        snapshot = table.metadata.snapshot_by_id(int(begun.rpartition("@")[2]))
+        if snapshot is None:
+            raise _expired(begun)
+    if snapshot is None:
+        accepted = "a live inventory table that has a snapshot: S3 has not filled this one yet"
+        raise InvalidInput(FIELD, address.text, accepted)
+    return LiveInventory(table, snapshot, address, settings, store)
+
+
+def _loaded(address: TableAddress, store: ObjectStore) -> Table:
+    properties = properties_of(store)
+    try:
+        with translated(address.text):
+            if address.kind == S3TABLES:
+                namespace = ".".join(address.name[:-1])
+                location = metadata_location(address.uri, namespace, address.name[-1])
+                return StaticTable.from_metadata(location, properties)
+            catalog = load_catalog(CATALOG_NAME, type=address.kind, uri=address.uri, **properties)
+            return catalog.load_table(address.name)
+    except (NoSuchIcebergTableError, NoSuchTableError, NoSuchNamespaceError):
+        raise _no_table(address) from None
+    except Exception as error:
+        if error_code(error) == "NotFoundException":
+            raise _no_table(address) from None
+        raise
+
+
+def _no_table(address: TableAddress) -> InvalidInput:
+    accepted = "a live inventory table: there is none of this name"
+    return InvalidInput(FIELD, address.text, accepted)
+
+
+def _require_columns(table: Table, address: TableAddress) -> None:
+    known = {one.name for one in table.schema().fields}
+    missing = [name for name in COLUMNS if name not in known]
+    if missing or _OF_A_JOURNAL in known:
+        why = f"it has no column {missing[0]}" if missing else "it is a journal"
+        accepted = f"a live inventory table of S3 Metadata; this one is none: {why}"
+        raise InvalidInput(FIELD, address.text, accepted)
+
+
+@contextmanager
+def _reading(uri: str) -> Iterator[None]:
+    """Files that are gone mean that the snapshot expired."""
+    try:
+        yield
+    except (FileNotFoundError, ObjectMissing) as error:
+        raise _expired(uri) from error
+    except ValueError as error:
+        if "equality deletes" not in str(error):
+            raise
+        accepted = "a table without equality deletes, which pyiceberg does not read"
+        raise InvalidInput(FIELD, uri, accepted) from error
+
+
+def _expired(uri: str) -> InvalidInput:
+    accepted = (
+        "a snapshot that the table still has: it expired while this run took it (S3 keeps them for"
+        " at most 24 hours); start a new run"
+    )
+    return InvalidInput(FIELD, uri, accepted)
+
+
+class _Ranges(io.RawIOBase):
+    """A data file, of which only what is asked for is read."""
+
+    def __init__(self, store: ObjectStore, file: DataFile) -> None:
+        if file.file_format != FileFormat.PARQUET:
+            accepted = f"a table of Parquet files; {file.file_path} is {file.file_format}"
+            raise InvalidInput(FIELD, file.file_path, accepted)
+        self._store, self._place = store, place_of(file.file_path)
+        self._size, self._at = file.file_size_in_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        length = self._size - self._at if size < 0 else min(size, self._size - self._at)
+        if length <= 0:
+            return b""
+        found = self._store.get_range(*self._place, self._at, length)
+        self._at += len(found)
+        return found
+
+
+def _names_in(file: pq.ParquetFile, ids: dict[str, int]) -> dict[str, str]:
+    """What columns are called in a file; without those that it has not."""
+    by_id = {
+        int(one.metadata[_FIELD_ID]): one.name
+        for one in file.schema_arrow
+        if one.metadata and _FIELD_ID in one.metadata
+    }
+    return {name: by_id[number] for name, number in ids.items() if number in by_id}
+
+
+def _deleted(table: Table, task: FileScanTask) -> Any:
+    """Positions in a data file that are no rows of the table any more; None where all are."""
+    found: list[Any] = []
+    for file in sorted(task.delete_files, key=lambda one: one.file_path):
+        positions = _read_deletes(table.io, file).get(task.file.file_path)
+        found += [] if positions is None else positions.chunks
+    return pa.chunked_array(found) if found else None
+
+
+def _without(batch: Any, deleted: Any, offset: int) -> Any:
+    """A batch without rows that are deleted, by their positions in the file."""
+    here = pa.array(range(offset, offset + batch.num_rows), deleted.type)
+    return batch.filter(pc.invert(pc.is_in(here, value_set=deleted)))
+
+
+def _rows_of(columns: dict[str, Any], prefix: str) -> Iterator[Row]:
+    """Rows of a batch; those that keep a key out of the listing have the size UNLISTED."""
+    below = pc.starts_with(columns["key"], pattern=prefix)
+    kept = {name: column.filter(below) for name, column in columns.items()}
+    size, etag = kept["size"].cast(pa.int64()), kept["e_tag"].cast(pa.string())
+    marker = kept["is_delete_marker"].cast(pa.bool_()).fill_null(False)
+    time = _seconds(kept["last_modified_date"])
+    tells = pc.and_(pc.and_(size.is_valid(), etag.is_valid()), time.is_valid())
+    listed = pc.and_(tells, pc.invert(marker))
+    texts = (
+        etag.fill_null(""),
+        pc.if_else(listed, size, UNLISTED),
+        kept["storage_class"].cast(pa.string()).fill_null("STANDARD"),
+    )
+    columns_of_rows: Sequence[list[Any]] = [
+        one.to_pylist()
+        for one in (kept["key"], time.fill_null(_NO_TIME), kept["sequence_number"], *texts)
+    ]
+    for key, seconds, sequence, tag, length, kind in zip(*columns_of_rows, strict=True):
+        yield Row(key, seconds, sequence, tag.strip('"'), length, kind)
+
+
+def _seconds(column: Any) -> Any:
+    """UNIX seconds; the table has times of UTC without a zone."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.float64())
+    if not pa.types.is_timestamp(column.type):
+        raise TypeError(f"last_modified_date is {column.type}, and no timestamp")
+    microseconds = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+    return pc.divide(microseconds.cast(pa.int64()).cast(pa.float64()), 1e6)
