@@ -12,6 +12,8 @@ from compactor.settings.uris import URI_ACCEPTED, parse_location
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
+# Of those on S3 the job's role gets the right to just these objects: no pattern.
+_JAR = re.compile(r"s3://[a-z0-9][a-z0-9.-]+/[\w./=+@-]+\.jar|/[\w./=+@*-]+\.jar", re.ASCII)
 _SCHEDULE_ACCEPTED = (
     "cron(minutes hours day-of-month month day-of-week year) or rate(number unit), such as"
     " cron(0 3 * * ? *) or rate(6 hours)"
@@ -23,6 +25,10 @@ KMS_KEY = matching(
     "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
 )
 INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+
+
+#: Values of spark_jars that are no list: who brings the archives.
+BUNDLED, RELEASE = "bundled", "release"
 
 
 def rate_minutes(schedule: str) -> int | None:
@@ -65,6 +71,19 @@ def _log_days(value: object) -> int:
     raise ValueError
 
 
+def _jars(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str) and value in (BUNDLED, RELEASE):
+        return value
+    if isinstance(value, list | tuple) and value and all(_is_jar(one) for one in value):
+        return tuple(value)
+    raise ValueError
+
+
+def _is_jar(value: object) -> bool:
+    # They become part of a command line within the definition of the state machine.
+    return isinstance(value, str) and bool(_JAR.fullmatch(value))
+
+
 def or_null(reader: Reader) -> Reader:
     """The same, and null, for keys whose default is something else."""
 
@@ -79,6 +98,11 @@ LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)
 TIME_ZONE = Reader("a name of the IANA time zone database, such as Europe/Berlin", _time_zone)
 E_MAIL = Reader("an e-mail address", _e_mail)
+JARS = Reader(
+    f'"{BUNDLED}", "{RELEASE}", or a list of archives, each s3://bucket/key.jar or, on the machines'
+    " themselves, /path/name.jar",
+    _jars,
+)
 LOG_DAYS = Reader(f"one of {', '.join(map(str, _LOG_DAYS))}", _log_days)
 
 
