@@ -18,7 +18,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo bench lake-bench spark-bundle synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
+.PHONY: help set-up wheel demo bench lake-bench spark-bundle spark-jars synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +40,9 @@ lake-bench: set-up ## Small objects into one table, by the way that is often des
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"
 	@.venv/bin/python -m compactor_dev.spark_bundle $(ARGS)
+
+spark-jars: set-up ## Fetch the archives with which a deployment merges into tables with a key; make deploy does it, too
+	@.venv/bin/python -m compactor_dev.spark_jars
 
 synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c key=value"
 	@$(CDK) synth --quiet $(ARGS)

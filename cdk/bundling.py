@@ -22,6 +22,7 @@ from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine, build_application, build_dependencies, check_size
 from compactor_dev.lock_selection import select
 from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS
+from compactor_dev.spark_jars import PINNED, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
@@ -108,15 +109,25 @@ def bundle_spark_application(out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """How an asset is built, and what it depends on."""
+    """How an asset is built, and what it depends on.
+
+    Attributes:
+        build: puts it into an empty directory.
+        fingerprint: changes with what it depends on.
+        archived: what is built is one archive, and the asset itself.
+    """
 
     build: Callable[[Path], None]
     fingerprint: str
+    archived: bool = False
 
     def options(self) -> cdk.BundlingOptions:
         """For a Lambda function's code or an asset; the image is never pulled."""
+        output = cdk.BundlingOutput.ARCHIVED if self.archived else cdk.BundlingOutput.NOT_ARCHIVED
         return cdk.BundlingOptions(
-            image=cdk.DockerImage.from_registry("not-used"), local=_Local(self.build)
+            image=cdk.DockerImage.from_registry("not-used"),
+            local=_Local(self.build),
+            output_type=output,
         )
 
 
@@ -143,6 +154,11 @@ def spark_libraries(machine: Machine) -> Bundle:
 def spark_application() -> Bundle:
     """``app.zip`` of the Spark job."""
     return Bundle(bundle_spark_application, _hash("", PACKAGES))
+
+
+def spark_jar(coordinate: str) -> Bundle:
+    """An archive for Spark's own class path, by its coordinate."""
+    return Bundle(lambda out: put_jar(coordinate, out), PINNED[coordinate], archived=True)
 
 
 def _libraries(
@@ -177,7 +193,7 @@ class _Local:
 
 
 def asset(scope: object, name: str, source: Path, bundle: Bundle) -> s3_assets.Asset:
-    """An asset on S3 that is a zip archive of a bundle.
+    """An asset on S3: a zip archive of a bundle, or the archive that it is.
 
     Args:
         scope: the construct it belongs to.

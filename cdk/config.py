@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
-from cdk.readers import rate_minutes, read_key
+from cdk.readers import BUNDLED, RELEASE, rate_minutes, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
-from compactor.settings.tables import S3TABLES, TableAddress, parse_inventory_table
+from compactor.settings.tables import KEYS_SUFFIX, S3TABLES, TableAddress, parse_inventory_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 
@@ -23,6 +23,11 @@ MADE_SOURCE = "made-by-the-stack-source-s3alias"
 MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
 #: Stands for the name of the registry's table, which CloudFormation gives.
 MADE_REGISTRY = "made-by-the-stack"
+
+#: Iceberg of the EMR release, of which "Using Apache Iceberg with EMR Serverless" and "Use an
+#: Iceberg cluster with Spark" give the place; its name there has the 3 of Spark 3. Spark resolves
+#: patterns, and of one that nothing matches the job itself can tell.
+RELEASE_JARS = "/usr/share/aws/iceberg/lib/iceberg-spark*runtime*.jar"
 
 # The only catalog whose tables a function can publish to.
 _CATALOG = "glue"
@@ -79,6 +84,7 @@ class Config:
     worker_reserved_concurrency: int | None
     spark_architecture: str
     spark_python: str
+    spark_jars: str | tuple[str, ...]
     spark_timeout_seconds: int
     emr_release_label: str
     emr_serverless_max_vcpus: int
@@ -139,12 +145,28 @@ class Config:
         return None if given is None or self.inventory_uri else parse_inventory_table(given)
 
     @property
-    def table_location(self) -> S3Uri | None:
-        """Where the table that outputs are published to lies; None without one."""
-        if self.run.table_address is None:
+    def table_locations(self) -> tuple[S3Uri, ...]:
+        """Where the table of the outputs lies, and that of its keys; none without."""
+        address = self.run.table_address
+        if address is None:
+            return ()
+        uri = self.table_location_uri
+        if uri is None:
+            uri = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
+            if self.run.upsert_key:
+                # Iceberg's own rule on Spark, for a warehouse that has tables of several databases.
+                uri += f"{address.name[0]}.db/{address.name[1]}/"
+        uris = [uri, f"{uri.removesuffix('/')}{KEYS_SUFFIX}/"]
+        return tuple(
+            S3Uri.parse("table_location_uri", one) for one in uris[: 1 + bool(self.run.upsert_key)]
+        )
+
+    @property
+    def jars(self) -> tuple[str, ...] | None:
+        """Archives for Spark's tables that are there already; None where the stack brings them."""
+        if self.spark_jars == BUNDLED:
             return None
-        beside = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
-        return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
+        return (RELEASE_JARS,) if self.spark_jars == RELEASE else tuple(self.spark_jars)
 
     @property
     def deletes(self) -> bool:
@@ -299,6 +321,9 @@ def _check_inventory(config: Config) -> None:
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
     engine = config.run.spark_engine
+    if given.get("spark_jars") is not None and not config.run.upsert_key:
+        accepted = "nothing without upsert_key: then Spark writes no table"
+        raise InvalidInput("spark_jars", given["spark_jars"], accepted)
     if config.standalone and engine != "none":
         raise InvalidInput("spark_engine", engine, '"none" when mode is standalone')
     if engine != "emr":
@@ -352,9 +377,8 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
     if address.kind != _CATALOG:
         accepted = "glue:DATABASE.TABLE in a deployment; other tables are for compactor run"
         raise InvalidInput("table", address.text, accepted)
-    _check_no_upserts(config)
     if config.table_location_uri is not None:
-        _check_table_location(config, config.table_location_uri)
+        _check_table_locations(config)
     if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
         accepted = "glacier_ir with a table: engines read its data files at any time"
         raise InvalidInput("archive_class", config.archive_class, accepted)
@@ -363,19 +387,13 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("expire_days", config.expire_days, accepted)
 
 
-def _check_no_upserts(config: Config) -> None:
-    if config.run.upsert_key:
-        accepted = (
-            "an empty list in a deployment, whose Spark job is given neither a catalog nor a right"
-            " to a table: upserts are for compactor run"
-        )
-        raise InvalidInput("upsert_key", list(config.run.upsert_key), accepted)
-
-
-def _check_table_location(config: Config, uri: str) -> None:
-    run, location = config.run, S3Uri.parse("table_location_uri", uri)
+def _check_table_locations(config: Config) -> None:
+    run = config.run
     places = {"source": run.source.root, "destination": run.destination, "state": run.state}
-    for name, place in places.items():
-        if location.overlaps(place):
-            accepted = f"a place that neither contains the {name} {place.uri} nor lies in it"
-            raise InvalidInput("table_location_uri", uri, accepted)
+    for location in config.table_locations:
+        for name, place in places.items():
+            if location.overlaps(place):
+                accepted = f"a place that neither contains the {name} {place.uri} nor lies in it"
+                if location.uri != config.table_location_uri:
+                    accepted += f", and the keys beside it, {location.uri}, neither"
+                raise InvalidInput("table_location_uri", config.table_location_uri, accepted)

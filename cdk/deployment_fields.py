@@ -12,9 +12,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from cdk.readers import (
+    BUNDLED,
     DAYS,
     E_MAIL,
     INSTANCE,
+    JARS,
     KMS_KEY,
     LOCATION,
     LOG_DAYS,
@@ -280,6 +282,16 @@ _DEPLOYMENT = (
         "3.11",
         matching(r"3\.1[1-9]", "3.11 or a later minor version"),
         "The Python of the EMR release; the libraries are built for it.",
+    ),
+    FieldSpec(
+        "spark_jars",
+        _SPARK,
+        BUNDLED,
+        JARS,
+        "Whose Iceberg merges into a table with upsert_key. bundled: the archives that this version"
+        " is tested with, 112 MB, which the deployment fetches by Maven and uploads once. release:"
+        " those of the EMR release. A list: your own, for Spark, and AWS's clients where the"
+        " release has none.",
     ),
     FieldSpec(
         "spark_timeout_seconds",

@@ -55,14 +55,15 @@ class NoEngine:
 class Serverless:
     """EMR Serverless: costs nothing while nothing runs, and needs no VPC."""
 
-    def __init__(self, scope: Construct, config: Config, may_run: MayRun) -> None:
+    def __init__(self, scope: Construct, config: Config, *rights: MayRun) -> None:
         self._role = own_role(
             scope,
             "JobRole",
             "emr-serverless.amazonaws.com",
             of_this_account=True,
         )
-        may_run(self._role)
+        for give in rights:
+            give(self._role)
         vcpus = config.emr_serverless_max_vcpus
         if vcpus > _VCPUS_BY_DEFAULT:
             Annotations.of(scope).add_info(
@@ -117,18 +118,22 @@ class Serverless:
 
 
 class AnyCluster:
-    """A cluster that runs already; somebody else gives its nodes the policy made here."""
+    """A cluster that runs already; somebody else gives its nodes the policies made here."""
 
     substitutions: Mapping[str, str] = {}
 
-    def __init__(self, scope: Construct, config: Config, may_run: MayRun) -> None:
+    def __init__(self, scope: Construct, config: Config, *rights: MayRun) -> None:
         self._cluster_id = config.run.emr_cluster_id or ""
-        self.nodes_policy = iam.ManagedPolicy(
-            scope,
-            "NodesPolicy",
-            description=f"{config.name}: what the nodes of the EMR cluster need for the Spark job",
-        )
-        may_run(self.nodes_policy)
+        # A managed policy has room for 6,144 characters.
+        for name, give in zip(("NodesPolicy", "NodesTablePolicy"), rights, strict=False):
+            about = "the Spark job" if name == "NodesPolicy" else "the table of the Spark job"
+            give(
+                iam.ManagedPolicy(
+                    scope,
+                    name,
+                    description=f"{config.name}: what nodes of the EMR cluster need for {about}",
+                )
+            )
 
     def allow_workflow(self, policy: iam.Policy) -> None:
         """See the protocol."""
@@ -139,9 +144,10 @@ class AnyCluster:
 class MadeClusters:
     """A cluster for each run that needs one, terminated after it."""
 
-    def __init__(self, scope: Construct, config: Config, may_run: MayRun) -> None:
+    def __init__(self, scope: Construct, config: Config, *rights: MayRun) -> None:
         self._nodes = own_role(scope, "NodesRole", "ec2.amazonaws.com")
-        may_run(self._nodes)
+        for give in rights:
+            give(self._nodes)
         self._profile = iam.InstanceProfile(scope, "NodesProfile", role=self._nodes)
         self._service = own_role(
             scope,

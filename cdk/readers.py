@@ -13,6 +13,8 @@ from compactor.settings.uris import URI_ACCEPTED, parse_location
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
+# Of those on S3 the job's role gets the right to just these objects: no pattern.
+_JAR = re.compile(r"s3://[a-z0-9][a-z0-9.-]+/[\w./=+@-]+\.jar|/[\w./=+@*-]+\.jar", re.ASCII)
 _SCHEDULE_ACCEPTED = (
     "cron(minutes hours day-of-month month day-of-week year) or rate(number unit), such as"
     " cron(0 3 * * ? *) or rate(6 hours)"
@@ -24,6 +26,10 @@ KMS_KEY = matching(
     "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
 )
 INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+
+
+#: Values of spark_jars that are no list: who brings the archives.
+BUNDLED, RELEASE = "bundled", "release"
 
 
 def rate_minutes(schedule: str) -> int | None:
@@ -78,6 +84,19 @@ def _reconciled_by(value: object) -> str:
     return found.text
 
 
+def _jars(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str) and value in (BUNDLED, RELEASE):
+        return value
+    if isinstance(value, list | tuple) and value and all(_is_jar(one) for one in value):
+        return tuple(value)
+    raise ValueError
+
+
+def _is_jar(value: object) -> bool:
+    # They become part of a command line within the definition of the state machine.
+    return isinstance(value, str) and bool(_JAR.fullmatch(value))
+
+
 def or_null(reader: Reader) -> Reader:
     """The same, and null, for keys whose default is something else."""
 
@@ -96,6 +115,11 @@ RECONCILED_BY = Reader(
     "the prefix of an S3 Inventory, ending in the name of its configuration and /, or"
     " s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE",
     _reconciled_by,
+)
+JARS = Reader(
+    f'"{BUNDLED}", "{RELEASE}", or a list of archives, each s3://bucket/key.jar or, on the machines'
+    " themselves, /path/name.jar",
+    _jars,
 )
 LOG_DAYS = Reader(f"one of {', '.join(map(str, _LOG_DAYS))}", _log_days)
 

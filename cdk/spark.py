@@ -5,26 +5,33 @@ Whatever is deployed, every substitution of the workflow's definition gets a val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from cdk.bundling import asset, spark_application, spark_libraries
+from cdk.bundling import asset, spark_application, spark_jar, spark_libraries
 from cdk.config import Config
-from cdk.emr import AnyCluster, Engine, MadeClusters, NoEngine, Serverless
+from cdk.emr import AnyCluster, Engine, MadeClusters, MayRun, NoEngine, Serverless
 from cdk.functions import may_compact
 from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
 from cdk.storage import Storage
+from cdk.tables import Table, may_merge, table_of
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 from compactor_dev.spark_bundle import SCRIPT
+from compactor_dev.spark_jars import PINNED
 
 # EMR bills an idle cluster; it is only idle when its run was stopped half way.
 _IDLE_SECONDS = 900
 _CREATE_SECONDS = 1_800
 _TERMINATE_SECONDS = 1_800
 _NOT_DEPLOYED = "not-deployed"
+# What the definition has for a setting where the job writes no table: one that Spark does not read.
+_NO_TABLE = "spark.compactor.table=none"
 
 
 class SparkStep(Construct):
@@ -39,6 +46,7 @@ class SparkStep(Construct):
         super().__init__(scope, "Spark")
         self._config, self._storage = config, storage
         self._assets = {} if config.run.spark_engine == "none" else self._bundle()
+        self._jars = self._bundle_jars()
         self.engine = self._engine()
         uris = {
             name: self._assets[name].s3_object_url if self._assets else _NOT_DEPLOYED
@@ -47,6 +55,7 @@ class SparkStep(Construct):
         self.substitutions = {
             "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
+            "SparkTableConf": self._table_conf(),
             "SparkLogUri": f"{storage.state.uri}spark-logs/",
             "SparkTimeoutSeconds": str(config.spark_timeout_seconds),
             "EmrReleaseLabel": config.emr_release_label,
@@ -79,15 +88,35 @@ class SparkStep(Construct):
             "SparkDepsZipUri": asset(self, "Libraries", source, spark_libraries(machine)),
         }
 
+    def _bundle_jars(self) -> list[s3_assets.Asset]:
+        """Archives of Iceberg, where the job merges into a table and they are not there already."""
+        if not self._config.run.upsert_key or self._config.jars is not None:
+            return []
+        source = REPOSITORY / "spark"
+        return [
+            asset(self, f"Jar{number}", source, spark_jar(coordinate))
+            for number, coordinate in enumerate(PINNED, 1)
+        ]
+
+    def _table_conf(self) -> str:
+        if not self._config.run.upsert_key:
+            return _NO_TABLE
+        found = self._config.jars or [one.s3_object_url for one in self._jars]
+        return f"spark.jars={','.join(found)}"
+
     def _engine(self) -> Engine:
         engine, config = self._config.run.spark_engine, self._config
-        if engine == "emr_serverless":
-            return Serverless(self, config, self._may_run)
         if engine == "none":
             return NoEngine()
+        table = table_of(Stack.of(self), config, self._storage)
+        rights: list[MayRun] = [self._may_run]
+        if table is not None and table.keyed:
+            rights.append(partial(self._may_merge, table))
+        if engine == "emr_serverless":
+            return Serverless(self, config, *rights)
         if config.run.emr_cluster_id is not None:
-            return AnyCluster(self, config, self._may_run)
-        return MadeClusters(self, config, self._may_run)
+            return AnyCluster(self, config, *rights)
+        return MadeClusters(self, config, *rights)
 
     def _may_run(self, role: Role) -> None:
         storage = self._storage
@@ -95,20 +124,31 @@ class SparkStep(Construct):
         # The job finds uploads that nobody can complete any more.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
-        for one in self._assets.values():
-            allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
-        if self._assets:
-            self._may_decrypt_assets(role)
+        self._may_read_assets(role, [*self._assets.values()])
         if self._config.run.columnar:
             # What Spark writes before it becomes an upload; no source and no output is there.
             may_delete(role, storage.state, "runs/*/staging/*")
 
-    def _may_decrypt_assets(self, role: Role) -> None:
+    def _may_merge(self, table: Table, role: Role) -> None:
+        may_merge(role, table)
+        self._may_read_assets(role, self._jars)
+        on_s3 = [one for one in self._config.jars or () if one.startswith("s3://")]
+        if on_s3:
+            objects = [one.removeprefix("s3://") for one in on_s3]
+            allow(role, ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{one}" for one in objects])
+
+    def _may_read_assets(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
+        for one in assets:
+            allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
+        if assets:
+            self._may_decrypt(role, assets)
+
+    def _may_decrypt(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
         # `cdk bootstrap` can be given a customer's key, of which an app is told nothing. What S3
         # asks KMS to decrypt carries the ARN of the object, or of the bucket where that has a
         # bucket key ("Using server-side encryption with AWS KMS keys").
-        arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in self._assets.values()]
-        arns += [one.bucket.bucket_arn for one in self._assets.values()]
+        arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in assets]
+        arns += [one.bucket.bucket_arn for one in assets]
         keys = Stack.of(self).format_arn(service="kms", resource="key", resource_name="*")
         conditions = {
             "StringEquals": {

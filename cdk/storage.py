@@ -56,7 +56,8 @@ class Storage(Construct):
         inventory: where S3 delivers the inventories of the source; None where none is taken.
         inventory_key: that encrypts the inventory, where that has one of its own.
         registry: what waits, where S3 tells of objects by events; else None.
-        table: where the metadata of the table lies that outputs are published to; None without.
+        tables: where the table lies that outputs are published to, and that of its keys where its
+            rows have one; none without.
     """
 
     def __init__(self, scope: Construct, config: Config) -> None:
@@ -85,7 +86,7 @@ class Storage(Construct):
         self.state = self._place(run.state, "State", source_key if in_source else key)
         self.inventory = self._inventory()
         self.inventory_key = self._keys.get("InventoryKey")
-        self.table = self._table()
+        self.tables = self._tables()
         self.registry = Registry(self, self._keys.get("Key")) if config.events else None
         if config.events and config.made_source:
             _tell_event_bridge(self.source.bucket)
@@ -102,13 +103,14 @@ class Storage(Construct):
         own = self._keys.get("InventoryKey")
         return self._place(delivered, "Inventory", own or next(iter(keys), None))
 
-    def _table(self) -> Place | None:
-        location = self._config.table_location
-        if location is None:
-            return None
+    def _tables(self) -> tuple[Place, ...]:
         known = (self.destination, self.source, self.state)
-        keys = [one.key for one in known if one.bucket is self._buckets.get(location.bucket)]
-        return self._place(location, "Table", keys[0] if keys else self._keys.get("TableKey"))
+        found = []
+        for location in self._config.table_locations:
+            keys = [one.key for one in known if one.bucket is self._buckets.get(location.bucket)]
+            key = keys[0] if keys else self._keys.get("TableKey")
+            found.append(self._place(location, "Table", key))
+        return tuple(found)
 
     def _place(self, uri: S3Uri, role: str, key: kms.IKey | None) -> Place:
         if uri.bucket not in self._buckets:

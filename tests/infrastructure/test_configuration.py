@@ -17,6 +17,7 @@ _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 _EMR = {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}
 
+_KEYED = {"table": "glue:a.b", "upsert_key": '["id"]'}
 _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     # What lifecycle rules may say; S3 and CDK check none of it at synth.
     ({"ia_days": 7}, "ia_days", "at least 30"),
@@ -137,7 +138,21 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "table",
         "compactor run",
     ),
-    ({"table": "glue:a.b", "upsert_key": '["id"]'}, "upsert_key", "for compactor run"),
+    ({**_KEYED, "spark_engine": "none"}, "spark_engine", "Spark"),
+    ({**_KEYED, "spark_jars": "newest"}, "spark_jars", '"bundled", "release", or a list'),
+    ({**_KEYED, "spark_jars": '["s3://b/*.jar"]'}, "spark_jars", "each s3://bucket/key.jar"),
+    ({**_KEYED, "spark_jars": '["/a\'b.jar"]'}, "spark_jars", "/path/name.jar"),
+    ({"table": "glue:a.b", "spark_jars": "release"}, "spark_jars", "without upsert_key"),
+    (
+        {
+            **_URIS,
+            **_KEYED,
+            "s3_destination_uri": "s3://lake/x__keys/",
+            "table_location_uri": "s3://lake/x/",
+        },
+        "table_location_uri",
+        "the keys beside it, s3://lake/x__keys/, neither",
+    ),
     ({"table": "glue:a.b", "archive_class": "glacier"}, "archive_class", "glacier_ir"),
     ({"table": "glue:a.b", "expire_days": 400}, "expire_days", "null with a table"),
     # Operation.

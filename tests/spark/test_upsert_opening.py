@@ -56,7 +56,14 @@ def test_spark_is_started_with_the_extensions_of_the_table_beside_those_it_was_g
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("glue:lake.people", {"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}),
+        (
+            "glue:lake.people",
+            {
+                "catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog",
+                # The role of a deployment may not.
+                "s3.delete-enabled": "false",
+            },
+        ),
         ("rest:https://c/v1#a.people", {"type": "rest", "uri": "https://c/v1"}),
         ("sql:sqlite:////data/c.db#a.people", {"type": "jdbc", "uri": "jdbc:sqlite:/data/c.db"}),
     ],

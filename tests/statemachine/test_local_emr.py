@@ -45,7 +45,10 @@ if how == "stays":
     time.sleep(60)
 sys.exit(int(how or 0))
 """
-_ARGS = ["spark-submit", "--deploy-mode", "cluster", "--conf", "spark.speculation=true"]
+_ARGS = [
+    *("spark-submit", "--deploy-mode", "cluster", "--conf", "spark.speculation=true"),
+    *("--conf", "spark.jars=s3://a/table.jar"),
+]
 
 
 class Spark:
@@ -118,6 +121,8 @@ def test_a_step_runs_on_a_created_cluster_with_its_own_arguments(spark: Spark) -
     ]
     assert "spark.speculation=true" in arguments
     assert "cluster" not in arguments
+    # What a cluster is shipped: this machine's own is in the environment of the run.
+    assert not any("spark.jars" in one for one in arguments)
 
 
 def test_a_job_leaves_no_directory_behind(spark: Spark) -> None:

@@ -71,6 +71,7 @@ def test_the_job_is_told_where_the_run_is_and_nothing_else(run: Run) -> None:
         "spark.driver.maxResultSize=0",
         "spark.speculation=true",
         "spark.yarn.maxAppAttempts=1",
+        "spark.jars=s3://local/spark/table.jar",
     }
     # EMR takes no more in one step.
     assert sum(map(len, arguments)) < 10_240

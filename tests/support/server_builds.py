@@ -17,9 +17,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from compactor_dev import spark_jars
+from compactor_dev.bundling import BundleError
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BUILT = _ROOT / "build" / "servers"
@@ -98,41 +101,15 @@ def table_jars() -> tuple[Path, ...]:
         _fetch_jars(wanted, directory)
 
     directory = _built(f"jars-{_digest(lock)}", build)
-    return tuple(directory / _jar_name(coordinate) for coordinate in wanted)
+    return tuple(directory / spark_jars.jar_name(coordinate) for coordinate in wanted)
 
 
 def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
     """Archives by their coordinates, each compared with its SHA-256."""
-    fields = ("groupId", "artifactId", "version")
-    listed = [dict(zip(fields, one.split(":"), strict=True)) for one in wanted]
-    pom = directory / "pom.xml"
-    pom.write_text(_project(listed), encoding="utf-8")
-    options = [f"-DoutputDirectory={directory}", "-DexcludeTransitive=true"]
-    _run(["mvn", "-B", "-q", "-f", str(pom), _COPY, *options], {})
-    for coordinate, digest in wanted.items():
-        jar = directory / _jar_name(coordinate)
-        found = hashlib.sha256(jar.read_bytes()).hexdigest() if jar.exists() else "nothing"
-        if found != digest:
-            raise Unavailable(f"{coordinate} has the SHA-256 {digest}, Maven brought {found}")
-
-
-def _project(dependencies: Sequence[Mapping[str, str]]) -> str:
-    listed = "".join(
-        "<dependency>"
-        + "".join(f"<{name}>{value}</{name}>" for name, value in one.items())
-        + "</dependency>"
-        for one in dependencies
-    )
-    own = "<groupId>tests</groupId><artifactId>tables</artifactId><version>1</version>"
-    return (
-        f"<project><modelVersion>4.0.0</modelVersion>{own}"
-        f"<dependencies>{listed}</dependencies></project>"
-    )
-
-
-def _jar_name(coordinate: str) -> str:
-    _, name, version = coordinate.split(":")
-    return f"{name}-{version}.jar"
+    try:
+        spark_jars.fetch(wanted, directory, lambda command: _run([*command], {}))
+    except BundleError as error:
+        raise Unavailable(str(error)) from None
 
 
 def _go() -> Path:

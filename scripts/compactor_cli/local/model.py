@@ -38,6 +38,8 @@ VALUES: Mapping[str, str] = {
     "SparkScriptUri": "s3://local/spark/compact_partitions.py",
     "SparkAppZipUri": "s3://local/spark/app.zip",
     "SparkDepsZipUri": "s3://local/spark/deps.zip",
+    # A cluster's own; what this machine's Spark takes is in the environment of the run.
+    "SparkTableConf": "spark.jars=s3://local/spark/table.jar",
     "SparkLogUri": "s3://local/logs/",
     "SparkTimeoutSeconds": "43200",
     "EmrReleaseLabel": "emr-spark-8.1.0",

@@ -28,11 +28,11 @@ MASTER_VARIABLE = "COMPACTOR_SPARK_MASTER"
 _JAVAS = range(17, 23)
 _FLAGS = frozenset({"--verbose", "-v", "--supervise"})
 _NOT_HERE = frozenset({"--deploy-mode", "--master", "--archives", "--py-files"})
-# Sizes of the cluster's machines, and environments of processes that only a cluster has. An
+# Sizes of the cluster's machines, archives and environments that only a cluster has. An
 # executor of local-cluster that asks for more memory than its worker has never starts.
 _CLUSTER_CONF = re.compile(
     r"spark\.(executor\.|executorEnv\.|dynamicAllocation\.|driver\.(cores|memoryOverhead)|yarn\."
-    r"|emr-serverless\.)"
+    r"|emr-serverless\.|jars=)"
 )
 _LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",

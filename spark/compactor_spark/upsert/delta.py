@@ -74,8 +74,10 @@ class DeltaTables:
         """See the protocol."""
         return self.session.read.format("delta").option("versionAsOf", str(seen.version)).load(name)
 
-    def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
-        """See the protocol."""
+    def create(
+        self, name: str, schema: StructType, properties: Mapping[str, str], beside: str = ""
+    ) -> None:
+        """See the protocol; the name says where it lies."""
         try:
             if properties:
                 said = [f"{_text(one)} = {_text(value)}" for one, value in properties.items()]

@@ -72,8 +72,16 @@ class Engine(Protocol):
         """Its rows as it was seen, whatever happened since."""
         ...
 
-    def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
+    def create(
+        self, name: str, schema: StructType, properties: Mapping[str, str], beside: str = ""
+    ) -> None:
         """Make the table.
+
+        Args:
+            name: of the table.
+            schema: its columns.
+            properties: its own.
+            beside: URI of the place of the table of rows, where this is that of its keys.
 
         Raises:
             TableConflict: somebody made it meanwhile.

@@ -45,10 +45,13 @@ class IcebergTables:
         session: with the catalog, and Iceberg's extensions.
         makes_namespaces: that of a new table is made where it is missing, as pyiceberg does in a
             database.
+        keys_beside: the table of keys lies beside that of rows, wherever its namespace would have
+            it: rights to places are given before it is there. Not every catalog leaves the choice.
     """
 
     session: SparkSession
     makes_namespaces: bool = False
+    keys_beside: bool = False
 
     def keys_of(self, name: str) -> str:
         """See the protocol."""
@@ -79,7 +82,9 @@ class IcebergTables:
             return self.session.createDataFrame([], seen.schema)
         return self.session.read.option("versionAsOf", seen.version).table(_sql(name))
 
-    def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
+    def create(
+        self, name: str, schema: StructType, properties: Mapping[str, str], beside: str = ""
+    ) -> None:
         """See the protocol."""
         if self.makes_namespaces:
             namespace = name.rpartition(".")[0]
@@ -87,6 +92,8 @@ class IcebergTables:
         writer = self.session.createDataFrame([], schema).writeTo(_sql(name)).using("iceberg")
         for one, value in properties.items():
             writer = writer.tableProperty(one, value)
+        if beside and self.keys_beside:
+            writer = writer.tableProperty("location", f"{beside.rstrip('/')}{KEYS_SUFFIX}")
         try:
             writer.create()
         except PySparkException as error:

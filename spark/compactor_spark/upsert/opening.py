@@ -28,7 +28,8 @@ _SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _LEAST_TASKS = 8
 _JARS_ACCEPTED = (
-    "the archives of {} among Spark's own (docs/tables.md says which, and how a run gets them)"
+    "the archives of {} among Spark's own (docs/tables.md says which, and how a run gets them; of a"
+    " deployment the key spark_jars does)"
 )
 
 
@@ -87,7 +88,10 @@ def open_table(session: SparkSession, settings: Settings, client: S3Client) -> O
         return OpenedTable(DeltaTables(own), address.uri)
     _set(own, _iceberg_settings(address, settings, client))
     name = ".".join((CATALOG, *address.name))
-    return OpenedTable(IcebergTables(own, makes_namespaces=address.kind == "sql"), name)
+    engine = IcebergTables(
+        own, makes_namespaces=address.kind == "sql", keys_beside=address.kind == "glue"
+    )
+    return OpenedTable(engine, name)
 
 
 def _require_jars(session: SparkSession, address: TableAddress) -> None:
@@ -118,6 +122,9 @@ def _iceberg_settings(
     if address.kind == "glue":
         said[f"{catalog}.catalog-impl"] = "org.apache.iceberg.aws.glue.GlueCatalog"
         said[f"{catalog}.warehouse"] = beside
+        # A task without rows deletes its data file, which was never stored, and fails where it may
+        # not. What a commit that lost has stored stays, as an orphan.
+        said[f"{catalog}.s3.delete-enabled"] = "false"
     elif address.kind == "rest":
         said[f"{catalog}.type"] = "rest"
         said[f"{catalog}.uri"] = address.uri

@@ -215,7 +215,7 @@ class SparkUpserts:
         if both.keys is None:
             properties = {KEYS_OF: both.rows.uuid, _RANKED_BY: self._ranked_by}
             schema = self._of_keys(_with_types_of(given, both.rows.schema))
-            self._engine.create(self._keys_name, schema, properties)
+            self._engine.create(self._keys_name, schema, properties, both.rows.location)
         if added or both.keys is None:
             seen = self._see(both.log_id)
             if seen is None or seen.keys is None or seen.fault:

@@ -34,13 +34,13 @@ def audit_of(deployment: Deployment, kind: str) -> Audit:
     return Audit(
         {sender: frozenset(calls) for sender, calls in done.items()},
         {
-            sender: deployment.policies[role].with_others(_policies_of_keys(keys.values()))
+            sender: deployment.policies[role].with_others(policies_of_keys(keys.values()))
             for sender, role in roles.items()
         },
     )
 
 
-def _policies_of_keys(keys: Iterable[str]) -> Iterator[Statement]:
+def policies_of_keys(keys: Iterable[str]) -> Iterator[Statement]:
     """Keys are never the stack's own; theirs is the policy that KMS gives a key by default."""
     root = account_arn("iam", "root").replace(REGION, "")
     for key in keys:

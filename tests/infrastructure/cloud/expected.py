@@ -164,7 +164,7 @@ def of_the_spark_job(deployment: Deployment, given: Mapping[str, Any]) -> set[Ca
     }
     calls.add(_on_object("PutObject", state, "spark-logs/driver/stderr.gz"))
     calls.add(Call("s3:ListBucketMultipartUploads", f"arn:aws:s3:::{destination[0]}"))
-    for bucket, key in _assets(deployment):
+    for bucket, key in assets(deployment):
         calls.add(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
     return calls
 
@@ -183,15 +183,24 @@ def of_decrypting_assets(deployment: Deployment) -> set[Call]:
                 ("kms:EncryptionContext:aws:s3:arn", arn),
             ),
         )
-        for bucket, key in _assets(deployment)
+        for bucket, key in assets(deployment)
         for arn in (f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/{key}")
     }
 
 
-def _assets(deployment: Deployment) -> Iterator[tuple[str, str]]:
+def assets(deployment: Deployment) -> Iterator[tuple[str, str]]:
+    """Bucket and key of each asset that the Spark job is made of.
+
+    Args:
+        deployment: the stack.
+    """
     (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
+    given = machine["DefinitionSubstitutions"]
     for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
-        yield _place(_text(machine["DefinitionSubstitutions"][name]))
+        yield _place(_text(given[name]))
+    for uri in _text(given["SparkTableConf"]).removeprefix("spark.jars=").split(","):
+        if uri.startswith("s3://cdk-"):
+            yield _place(uri)
 
 
 def of_clean_up(deployment: Deployment, given: Mapping[str, Any]) -> set[Call]:
@@ -253,6 +262,9 @@ def _listing(place: tuple[str, str]) -> Call:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Mapping) and "Fn::Join" in value:
+        between, parts = value["Fn::Join"]
+        return str(between).join(map(_text, parts))
     return filled(value["Fn::Sub"] if isinstance(value, Mapping) else value)
 
 

@@ -1,0 +1,143 @@
+"""The archives with which Spark merges into tables of Iceberg, the same bytes everywhere.
+
+    python -m compactor_dev.spark_jars        puts them below build/: ``make spark-jars``
+
+Maven fetches them once, by the coordinates that ``compactor run`` gives Spark; each is compared
+with the SHA-256 that stands here. A machine without Maven, or without a way to its repository, has
+them in the directory that ``COMPACTOR_SPARK_JARS`` names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from compactor_cli.local.spark_jars import JARS_VARIABLE
+from compactor_dev import REPOSITORY
+from compactor_dev.bundling import BundleError
+
+#: Coordinates of what a deployment ships, each with its SHA-256. Both are under the Apache licence.
+PINNED: Mapping[str, str] = MappingProxyType(
+    {
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0": (
+            "d6ea6c5d099288daeb7d5a92061bd3d7d8f296492632b42378e5f2f0e3066242"
+        ),
+        "org.apache.iceberg:iceberg-aws-bundle:1.11.0": (
+            "38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f"
+        ),
+    }
+)
+_FETCHED = REPOSITORY / "build" / "spark-jars"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_FETCH_SECONDS = 900
+_LAST_CHARACTERS = 300
+_OTHERWISE = (
+    f"{JARS_VARIABLE} can name a directory that has it; a deployment does without where"
+    ' spark_jars is "release"'
+)
+
+
+def jar_name(coordinate: str) -> str:
+    """The name that Maven gives an archive."""
+    _, name, version = coordinate.split(":")
+    return f"{name}-{version}.jar"
+
+
+def fetch(
+    wanted: Mapping[str, str], directory: Path, run: Callable[[Sequence[str]], object]
+) -> None:
+    """Let Maven put archives into a directory, without what they depend on.
+
+    Args:
+        wanted: coordinates, each with the SHA-256 of its archive.
+        directory: that is there.
+        run: a command; fails as its caller likes.
+
+    Raises:
+        BundleError: an archive is another one.
+    """
+    pom = directory / "pom.xml"
+    pom.write_text(_project(wanted), encoding="utf-8")
+    options = [f"-DoutputDirectory={directory}", "-DexcludeTransitive=true"]
+    run(["mvn", "-B", "-q", "-f", str(pom), _COPY, *options])
+    for coordinate, digest in wanted.items():
+        found = _digest(directory / jar_name(coordinate))
+        if found != digest:
+            raise BundleError(f"{coordinate} has the SHA-256 {digest}, Maven brought {found}")
+
+
+def put_jar(coordinate: str, out: Path) -> None:
+    """Put one of the pinned archives into a directory; it is fetched where it is not there yet.
+
+    Args:
+        coordinate: of :data:`PINNED`.
+        out: the directory.
+
+    Raises:
+        BundleError: it cannot be had here, or is another one; says what else would do.
+    """
+    shutil.copyfile(_found(coordinate), out / jar_name(coordinate))
+
+
+def _found(coordinate: str) -> Path:
+    name, digest = jar_name(coordinate), PINNED[coordinate]
+    given = os.environ.get(JARS_VARIABLE)
+    path = Path(given or _FETCHED, name)
+    if given is None and _digest(path) != digest:
+        _FETCHED.mkdir(parents=True, exist_ok=True)
+        fetch(PINNED, _FETCHED, _run)
+    found = _digest(path)
+    if found != digest:
+        raise BundleError(f"{path} has the SHA-256 {found}, and {coordinate} has {digest}")
+    return path
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "nothing"
+
+
+def _project(wanted: Mapping[str, str]) -> str:
+    listed = ""
+    for coordinate in wanted:
+        group, name, version = coordinate.split(":")
+        listed += (
+            f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<version>{version}</version></dependency>"
+        )
+    own = "<groupId>local</groupId><artifactId>spark-jars</artifactId><version>1</version>"
+    return (
+        f"<project><modelVersion>4.0.0</modelVersion>{own}"
+        f"<dependencies>{listed}</dependencies></project>"
+    )
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=_FETCH_SECONDS)
+    except subprocess.CalledProcessError as error:
+        said = " ".join((error.stderr.strip() or error.stdout).split())[-_LAST_CHARACTERS:]
+        raise BundleError(f"mvn failed: {said}; {_OTHERWISE}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BundleError(f"mvn: {error}; {_OTHERWISE}") from None
+
+
+def main() -> int:
+    """Fetch all of them and tell where they are; returns the exit code."""
+    try:
+        for coordinate, digest in PINNED.items():
+            path = _found(coordinate)
+            print(f"{digest}  {path.stat().st_size:>12,} bytes  {path}")
+    except (BundleError, OSError) as error:
+        print(f"spark_jars: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""The archives that a deployment ships are the ones that everything else merges with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cdk.bundling import spark_jar
+from compactor_cli.local.spark_jars import JARS_VARIABLE, PACKAGES_VARIABLE, packages_environment
+from compactor_dev import spark_jars
+from compactor_dev.bundling import BundleError
+from compactor_dev.spark_jars import PINNED, fetch, jar_name, put_jar
+from tests.support.examples import settings
+
+_COORDINATE = "a.group:name:1.0"
+
+
+def test_a_deployment_ships_what_compactor_run_and_the_tests_have(repo_root: Path) -> None:
+    here = packages_environment(settings(table="glue:lake.people", upsert_key=["id"]))
+    assert here[PACKAGES_VARIABLE].split(",") == [*PINNED]
+    lock = (repo_root / "tests/support/servers/jars.txt").read_text(encoding="utf-8")
+    for coordinate, digest in PINNED.items():
+        assert f"{coordinate} {digest}\n" in lock
+        assert spark_jar(coordinate).fingerprint == digest
+
+
+@pytest.fixture
+def pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the archive of ``_COORDINATE`` would be kept; its content shall be ``b"jar"``."""
+    monkeypatch.delenv(JARS_VARIABLE, raising=False)
+    digest = hashlib.sha256(b"jar").hexdigest()
+    monkeypatch.setattr(spark_jars, "PINNED", {_COORDINATE: digest})
+    monkeypatch.setattr(spark_jars, "_FETCHED", tmp_path / "fetched")
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def _maven(brings: bytes, asked: list[Sequence[str]]) -> object:
+    """A Maven that is none."""
+
+    def run(command: Sequence[str]) -> None:
+        asked.append(command)
+        pom = Path(command[command.index("-f") + 1])
+        assert "<artifactId>name</artifactId><version>1.0</version>" in pom.read_text("utf-8")
+        (pom.parent / jar_name(_COORDINATE)).write_bytes(brings)
+
+    return run
+
+
+def test_an_archive_is_fetched_once_and_is_what_its_sum_says(
+    pinned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(spark_jars, "_run", _maven(b"jar", asked))
+
+    put_jar(_COORDINATE, pinned / "out")
+    put_jar(_COORDINATE, pinned / "out")
+
+    assert [one.name for one in (pinned / "out").iterdir()] == ["name-1.0.jar"]
+    assert len(asked) == 1
+
+
+def test_another_archive_is_refused_wherever_it_comes_from(
+    pinned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_jars, "_run", _maven(b"another", []))
+    with pytest.raises(BundleError, match=r"^a\.group:name:1\.0 has the SHA-256 .* Maven brought"):
+        put_jar(_COORDINATE, pinned / "out")
+    monkeypatch.setenv(JARS_VARIABLE, str(pinned / "given"))
+    with pytest.raises(BundleError, match=r"name-1\.0\.jar has the SHA-256 nothing"):
+        put_jar(_COORDINATE, pinned / "out")
+    (pinned / "given").mkdir()
+    (pinned / "given" / "name-1.0.jar").write_bytes(b"jar")
+    put_jar(_COORDINATE, pinned / "out")
+    assert (pinned / "out" / "name-1.0.jar").read_bytes() == b"jar"
+
+
+def test_without_maven_it_is_said_what_else_would_do(
+    pinned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(pinned))
+    with pytest.raises(
+        BundleError, match=r'COMPACTOR_SPARK_JARS .* spark_jars is "release"'
+    ) as told:
+        put_jar(_COORDINATE, pinned / "out")
+    assert "\n" not in str(told.value)
+
+
+def test_whoever_fetches_says_how_commands_run(tmp_path: Path) -> None:
+    class Refused(Exception):
+        pass
+
+    def run(_: Sequence[str]) -> None:
+        raise Refused
+
+    with pytest.raises(Refused):
+        fetch({_COORDINATE: "0"}, tmp_path, run)
