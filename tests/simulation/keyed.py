@@ -350,9 +350,12 @@ class _Schedule(DisturbedCommits, TableSchedule):
         events = super()._events()
         events["somebody looks at the merge"] = lambda: self._start(world.looker())
         events["late, older records"] = lambda: self.tell(world.arrive_late())
+        if world.taken_back:
+            # With an expiry behind it nothing tells of a rollback any more: docs/tables.md.
+            return {name: one for name, one in events.items() if "expired" not in name}
         if world.keys.uuid:
             events["table of keys compacted and expired"] = lambda: self.tell(world.rewrite_keys())
-            if self._is_taken_back and not world.taken_back:
+            if self._is_taken_back:
                 events["taken back by others"] = lambda: self.tell(world.take_back())
         return events
 
@@ -362,10 +365,12 @@ class _Schedule(DisturbedCommits, TableSchedule):
 
     def _others_at_the_table(self) -> Sequence[Callable[[], object]]:
         world = self.world
+        if world.taken_back:
+            return (self._overtake,)
         others: list[Callable[[], object]] = [*super()._others_at_the_table()]
         if world.keys.uuid:
             others.append(lambda: self.tell(world.rewrite_keys()))
-            if self._is_taken_back and not world.taken_back:
+            if self._is_taken_back:
                 others.append(lambda: self.tell(world.take_back()))
         return others
 

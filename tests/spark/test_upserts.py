@@ -210,6 +210,26 @@ def test_delta_has_the_last_record_of_each_key_and_survives_a_kill(
     assert "restored it to version 1" in state.fault
 
 
+def test_delta_merges_nothing_into_keys_that_were_restored_since_they_were_seen(
+    delta: UpsertWorld, tables: SparkSession
+) -> None:
+    records = histories(20, seed=9)
+    for part in (records[:20], records[20:40]):
+        delta.entry(part)
+        delta.publish(delta.table())
+    delta.entry(records[40:])
+    table = delta.table()
+    state = table.load(LOG_ID)
+    assert state is not None
+    keys = delta.engine.keys_of(delta.name)
+    tables.sql(f"RESTORE TABLE delta.`{keys}` TO VERSION AS OF 1")
+    with pytest.raises(TableConflict, match="changed by somebody else before the merge"):
+        table.append(state, delta.entries[3], 3, evolve=False)
+    state = delta.table().load(LOG_ID)
+    assert state is not None
+    assert "restored it to version 1" in state.fault
+
+
 class OnS3(IcebergTables):
     """Says that its tables lie where those of a run do."""
 

@@ -135,6 +135,7 @@ class MemoryEngine:
         if isinstance(there, IcebergTable):
             at, files = seen.version, self._merged(name, seen.version, statement)
         else:
+            self._require_same(there, seen, token)
             at = now_at(there)
             if self._has(there, token):
                 return
@@ -180,6 +181,13 @@ class MemoryEngine:
         """Delta does not run a transaction again whose number it has."""
         said, _ = table.transactions.get(token.log_id, (0, 0))
         return TableGuard.NUMBER not in self.without and said >= token.number
+
+    def _require_same(self, table: DeltaTable, seen: Seen, token: Token) -> None:
+        state = state_of(table, token.log_id)
+        if state is None or state.fault or state.uuid != seen.uuid:
+            raise TableConflict("it was restored, or made anew")
+        if TableGuard.NUMBER not in self.without and state.last != seen.last:
+            raise TableConflict("it was given other entries")
 
     def _require_seen(self, table: IcebergTable, seen: Seen, token: Token) -> None:
         if table.uuid != seen.uuid:

@@ -98,7 +98,13 @@ class DeltaTables:
         self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({columns_of(added)})")
 
     def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
-        """See the protocol; what Delta itself can tell apart is no conflict."""
+        """See the protocol; what Delta itself can tell apart is no conflict.
+
+        Delta takes a table that was restored, or made anew, as it is now: so it is looked at.
+        """
+        now = self.see(name, token.log_id)
+        if now is None or now.fault or (now.uuid, now.last) != (seen.uuid, seen.last):
+            raise TableConflict(f"{name} was changed by somebody else before the merge")
         try:
             with self._transaction(token):
                 self.session.sql(statement(_sql(name)))
