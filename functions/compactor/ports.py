@@ -39,6 +39,21 @@ class KeyPage:
     prefixes: tuple[str, ...]
 
 
+def last_of(page: KeyPage) -> str:
+    """The last key or prefix of a page; empty where it has none."""
+    return max((*(one.key for one in page.objects[-1:]), *page.prefixes[-1:]), default="")
+
+
+def level_up_to(until: str, pages: Iterator[KeyPage]) -> Iterator[KeyPage]:
+    """Pages of a level as far as a key; all of them where it is empty."""
+    for page in pages:
+        if until and last_of(page) > until:
+            objects = tuple(one for one in page.objects if one.key <= until)
+            yield KeyPage(objects, tuple(one for one in page.prefixes if one <= until))
+            return
+        yield page
+
+
 @runtime_checkable
 class SummedPage(Protocol):
     """A page of a listing that is summed up without a look at each object, which is cheaper."""
@@ -150,8 +165,17 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """Pages of one level below a prefix, cut at ``/``."""
+    def list_level(
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
+    ) -> Iterator[KeyPage]:
+        """Pages of one level below a prefix, cut at ``/``.
+
+        Args:
+            bucket: of the level.
+            prefix: of the level.
+            start_after: only what is behind this key; perhaps with the prefix that it lies in.
+            until: only objects and prefixes up to this key; empty for all.
+        """
         ...
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:

@@ -63,6 +63,13 @@ class Keys:
                 return number
         raise KeyError(prefix)
 
+    def has(self, prefix: str) -> bool:
+        """Whether a partition has this prefix."""
+        try:
+            return self.number_of(prefix) >= 0
+        except KeyError:
+            return False
+
     def item(self, number: int) -> WorkItem:
         """What discovery finds of a partition."""
         size = self.in_each * self.size

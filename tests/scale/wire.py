@@ -171,7 +171,8 @@ class Wire:
 
     def _list_level(self, one: _Request, prefix: str) -> tuple[str, str]:
         if prefix != ROOT:
-            return "", ""
+            # Partitions have no levels below them.
+            return self._list_sources(one, prefix) if self.keys.has(prefix) else ("", "")
         start = int(one.query.get("continuation-token", 0))
         keys = self.whole or self.keys
         end = min(start + self.page_keys, keys.partitions)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Container, Iterable, Iterator
 from itertools import pairwise
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -15,13 +17,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from compactor import layout
-from compactor.discovery import ranges, survey, watch
+from compactor.discovery import ranges, search, survey, watch
 from compactor.discovery.discover import discover, write_work
 from compactor.discovery.divided import Ask, Part, count_stretch, discover_on
 from compactor.discovery.fleet import Fleet
+from compactor.discovery.parallel import Parallel
 from compactor.discovery.pieces import Pieces
+from compactor.discovery.search import Search
 from compactor.discovery.work import Discovery
-from compactor.model import Partition
+from compactor.model import Partition, Skipped
 from compactor.settings.settings import Settings
 from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.unit.test_divided_discovery import NOW, RUN, Forever, Pages, dies_at, lists
@@ -42,7 +46,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "STRETCH_SECONDS", 10.0)
     monkeypatch.setattr(ranges, "SHARE_SECONDS", 15.0)
     monkeypatch.setattr(ranges, "_PAGES_PER_SECOND", 1.0)
-    monkeypatch.setattr(ranges, "_PAGES_PER_RANGE", 2)
+    monkeypatch.setattr(survey, "PAGES_PER_RANGE", 2)
     monkeypatch.setattr(survey, "_LEAST_PROBES", 40)
 
 
@@ -248,7 +252,7 @@ SPREADS = {
 def test_probes_and_pages_in_vain_are_a_tenth_of_all_at_most(
     names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranges, "_PAGES_PER_RANGE", 30)
+    monkeypatch.setattr(survey, "PAGES_PER_RANGE", 30)
     # The proportions of pages of a thousand keys, listed for half a minute before they are left.
     monkeypatch.setattr(watch, "LOOK_SECONDS", 200.0)
     monkeypatch.setattr(watch, "STRETCH_SECONDS", 400.0)
@@ -333,3 +337,46 @@ def test_what_fits_the_time_of_one_invocation_is_not_left_for_its_record_of_rest
     )
     assert isinstance(answer, Discovery)
     assert answer.items[0].objects == 3_000
+
+
+@given(names=st.sets(ODD, max_size=250), pages=st.integers(1, 4), depth=st.integers(1, 2))
+@USUAL
+def test_whatever_a_level_holds_it_is_searched_in_ranges_as_at_once(
+    names: set[str], pages: int, depth: int
+) -> None:
+    store = a_store(names, page_size=5)
+    wanted = settings(depth=depth)
+
+    def searched() -> tuple[list[Partition], Skipped]:
+        with Parallel(3) as parallel:
+            found = Search(wanted, store, parallel)
+            return list(found.partitions(None)), found.unpartitioned
+
+    at_once = searched()
+    with mock.patch.object(search, "_PAGES_ALONE", pages):
+        assert searched() == at_once
+        store.calls.clear()
+
+
+def test_a_level_of_many_loose_objects_is_listed_by_many_threads_at_once() -> None:
+    store = a_store([*(one.removeprefix(GIANT) for one in numbered(3_000)), "a/1", "z/1"])
+    running = [0, 0]
+    lock = threading.Lock()
+
+    def waited(call: Call) -> None:
+        if call.name == "list_level":
+            with lock:
+                running[0] += 1
+                running[1] = max(running)
+            time.sleep(0.002)
+            with lock:
+                running[0] -= 1
+
+    store.hooks.before.append(waited)
+    with mock.patch.object(search, "_PAGES_ALONE", 20), Parallel(8) as parallel:
+        found = Search(settings(), store, parallel)
+        assert [one.path for one in found.partitions(None)] == ["a/", "z/"]
+    assert found.unpartitioned.objects == 3_000
+    assert 6 <= running[1] <= 8
+    # 301 pages, and what is asked for in vain.
+    assert store.count("list_level", "list_objects", bucket="source") < 301 + 40 + 2 * 20

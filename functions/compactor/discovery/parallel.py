@@ -19,6 +19,7 @@ class Parallel:
 
     def __init__(self, workers: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="discover")
+        self.workers = workers
         self._ahead = workers * _AHEAD_PER_WORKER
 
     def __enter__(self) -> Parallel:

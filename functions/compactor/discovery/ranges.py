@@ -16,7 +16,7 @@ from compactor.discovery.parallel import Parallel
 from compactor.discovery.pieces import Stretch
 from compactor.discovery.search import partition_below
 from compactor.discovery.stretches import Ask, Stretches
-from compactor.discovery.survey import Surveyed, survey
+from compactor.discovery.survey import Surveyed, ranges_for, survey
 from compactor.discovery.watch import SHARE_SECONDS, ways_for
 
 # Each time what is left is cut finer, where it is denser. After so many divisions nothing is left
@@ -24,9 +24,6 @@ from compactor.discovery.watch import SHARE_SECONDS, ways_for
 MOST_DIVISIONS = 6
 # Of one invocation that counts ranges: 16 at once, each in a tenth of a second.
 _PAGES_PER_SECOND = 100.0
-# A range costs up to two LISTs in vain, at its begin and at its end. Of what is expected to be
-# there a quarter is believed.
-_PAGES_PER_RANGE, _BELIEVED, _MOST_RANGES = 100, 0.25, 320
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +97,7 @@ def _surveyed(ask: Ask, one: Left) -> Surveyed:
 
 def _cut(tally: Tally, known: Surveyed) -> list[Tally]:
     """What is left of a count, in ranges that follow on each other."""
-    pages = tally.pages + _BELIEVED * known.pages
-    cuts = known.cuts(min(_MOST_RANGES, int(pages / _PAGES_PER_RANGE)))
+    cuts = known.cuts(ranges_for(tally.pages, known.pages))
     ends = [*cuts, tally.until]
     return [
         Tally(after=since, since=since, until=until, against_log=tally.against_log)

@@ -42,6 +42,21 @@ _ALPHABETS = (
 )
 
 
+# A range costs up to two LISTs in vain, at its begin and at its end. Of what is expected to be
+# there a quarter is believed.
+PAGES_PER_RANGE, _BELIEVED, _MOST_RANGES = 100, 0.25, 320
+
+
+def ranges_for(counted: int, left: float) -> int:
+    """Into how many ranges it is worth to cut what is left.
+
+    Args:
+        counted: pages that were listed before.
+        left: pages that are expected.
+    """
+    return min(_MOST_RANGES, int((counted + _BELIEVED * left) / PAGES_PER_RANGE))
+
+
 @dataclass(frozen=True, slots=True)
 class Surveyed:
     """What is known of the keys behind a place.
