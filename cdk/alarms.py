@@ -92,6 +92,7 @@ class Alarms(Construct):
         register_errors: cloudwatch.IMetric,
         waiting: cloudwatch.IMetric,
         dead_letters: cloudwatch.IMetric,
+        sweep_errors: cloudwatch.IMetric,
     ) -> None:
         """Events are registered, and what they tell of is compacted in time.
 
@@ -99,6 +100,7 @@ class Alarms(Construct):
             register_errors: of the function.
             waiting: seconds that the oldest message is in the queue.
             dead_letters: how many there are.
+            sweep_errors: of the function, which are watched where it takes an inventory.
         """
         self._add(
             "RegisterErrors",
@@ -122,9 +124,17 @@ class Alarms(Construct):
         self._add(
             "LostEvents",
             self._metrics.of_stream("ReconciledObjects", "Sum", _HOUR),
-            "LIST found objects of which no event told; they are registered now. Once: S3 lost"
-            " one. Again and again: are the bucket's notifications to EventBridge on?",
+            "A reconcile found objects of which no event told; they are registered now. Once: S3"
+            " lost one. Again and again: are the bucket's notifications to EventBridge on?",
         )
+        if self._config.reconcile_inventory is not None:
+            self._add(
+                "SweepErrors",
+                sweep_errors,
+                "The function sweep failed, mostly because there is no inventory to reconcile by:"
+                " compactor logs --level error says why. Until it can be had, nobody looks for"
+                " objects of which no event told.",
+            )
         self._add_oldest()
 
     def _add_oldest(self) -> None:

@@ -95,7 +95,7 @@ class Monitoring(Construct):
 
     def watch_ingest(self, ingest: Ingest) -> None:
         """Show and watch how events become objects that wait, and those become outputs."""
-        register = self._functions.by_name["register"]
+        register, sweep = (self._functions.by_name[name] for name in ("register", "sweep"))
         self._alarms.add_ingest(
             register_errors=register.metric_errors(period=_SOON),
             waiting=ingest.queue.metric_approximate_age_of_oldest_message(
@@ -104,6 +104,7 @@ class Monitoring(Construct):
             dead_letters=ingest.dead_letters.metric_approximate_number_of_messages_visible(
                 period=_SOON, statistic="Maximum"
             ),
+            sweep_errors=sweep.metric_errors(period=_SOON),
         )
         count, of_stream = self._metrics.count, self._metrics.of_stream
         self._show(

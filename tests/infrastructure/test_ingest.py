@@ -436,7 +436,9 @@ def test_an_object_that_waits_too_long_is_told_of_and_so_is_a_sweep_that_is_gone
 def test_dead_letters_lost_events_and_errors_are_told_of_at_once(
     with_events: str, synthesized: Synthesized
 ) -> None:
-    for name in ("DeadLetters", "LostEvents", "RegisterErrors"):
+    takes = "reconcile_inventory" in CONFIGURATIONS[with_events]
+    names = ("DeadLetters", "LostEvents", "RegisterErrors", *(["SweepErrors"] if takes else []))
+    for name in names:
         alarm = _alarm(name, synthesized, with_events)
 
         assert state_of(alarm, "OK", [1.0]) == "ALARM", name
