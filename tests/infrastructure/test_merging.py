@@ -110,6 +110,7 @@ def test_the_job_is_given_the_archives_that_the_configuration_names(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
+    told: list[str] = []
 
     for machine in found.machines:
         definition = machine["definition"]
