@@ -119,8 +119,8 @@ def test_thousands_of_versions_in_unsorted_files_list_what_list_does(live: Live)
     assert len(found) == len(names)
     assert listing.index.manifest_uri == f"{live.table.address}@{pinned}"
     # An independent reader of the same files.
-    told = current_by_duckdb(live)
-    assert [(one.key, one.etag, one.size) for one in found] == told
+    counted = current_by_duckdb(live)
+    assert [(one.key, one.etag, one.size) for one in found] == counted
 
 
 def current_by_duckdb(live: Live) -> list[tuple[str, str, int]]:
