@@ -113,7 +113,9 @@ class MemoryEngine:
             raise SparkFailed(f"{name} has no version {seen.version} any more") from None
         return Frame(self.session, [dict(zip(columns, one, strict=True)) for one in found])
 
-    def create(self, name: str, schema: StructType, properties: Mapping[str, str]) -> None:
+    def create(
+        self, name: str, schema: StructType, properties: Mapping[str, str], beside: str = ""
+    ) -> None:
         there, columns = self.tables[name]
 
         def make() -> None:

@@ -102,6 +102,7 @@ KINDS = {
     "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
     "runs/<run id>/discovery/division.json": True,
+    "runs/<run id>/discovery/<name>/ranges.json": True,
     "runs/<run id>/discovery/<name>/<stretch>.json": True,
     "runs/<run id>/discovery/<name>/<stretch>-<piece>.json": True,
     "runs/<run id>/listing/index.json": True,
