@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from compactor.errors import InvalidInput
 from compactor.settings.specs import (
@@ -215,12 +215,14 @@ def _declared() -> Mapping[str, FieldSpec]:
     return {name: hint.__metadata__[0].named(name) for name, hint in hints.items()}
 
 
+def _usual() -> dict[str, Any]:
+    return {name: spec.default for name, spec in RULE_FIELDS.items()}
+
+
 #: Each field of a rule, in documented order.
 RULE_FIELDS: Mapping[str, FieldSpec] = MappingProxyType(_declared())
 #: What holds where no rule matches.
-USUAL = Rule(
-    **{name: spec.default for name, spec in RULE_FIELDS.items() if not spec.required}, match=("*",)
-)  # type: ignore[arg-type]  # read by the specs
+USUAL = Rule(**(_usual() | {"match": ("*",)}))
 # Below these, who is at work while files go loses data: a day for a job, a week for a reader.
 _FLOORS = {"keep_days": 7.0, "orphan_days": 3.0}
 
@@ -294,7 +296,7 @@ def _read_rule(position: int, given: object) -> Rule:
     unknown = [name for name in given if name not in RULE_FIELDS]
     if unknown:
         raise InvalidInput(f"{where}.{unknown[0]}", given[unknown[0]], ", ".join(RULE_FIELDS))
-    values = {}
+    values: dict[str, Any] = {}
     for name, spec in RULE_FIELDS.items():
         if spec.required and name not in given:
             raise InvalidInput(f"{where}.{name}", None, spec.accepted)
