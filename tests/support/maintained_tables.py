@@ -255,7 +255,7 @@ TEN = (
     TableToMake(
         "vectors", "iceberg", "kind", _FEW, "id % 5 < 2", {**_ON_READ, "format-version": "3"}
     ),
-    TableToMake("large", "iceberg", "months(at)", (9_500, 30_000, 7_000, 3_000)),
+    TableToMake("large", "iceberg", "months(at)", (9_500, 40_000, 7_000, 3_000)),
     TableToMake("plain_delta", "delta", "", _MANY),
     TableToMake("odd_delta", "delta", "kind", _FEW),
     TableToMake(
@@ -266,5 +266,5 @@ TEN = (
         "id % 3 = 0",
         {"delta.enableDeletionVectors": "true"},
     ),
-    TableToMake("large_delta", "delta", "kind", (9_500, 30_000, 7_000, 3_000)),
+    TableToMake("large_delta", "delta", "kind", (9_500, 40_000, 7_000, 3_000)),
 )

@@ -87,6 +87,14 @@ def test_iceberg_writes_as_many_files_as_tasks_read_row_groups(
     assert ICEBERG.rewrites(files(*[one * MIB for one in sizes])).into == outputs
 
 
+def test_deleted_rows_take_no_room_in_what_iceberg_writes() -> None:
+    # Of one row group, which one task reads.
+    worn = DataFile(120 * MIB, rows=100, deleted=40, deletes=1)
+    packing = IcebergPacking(target_bytes=64 * MIB)
+    assert packing.rewrites([worn]).into == 1
+    assert packing.rewrites([worn._replace(deleted=10)]).into == 2
+
+
 def test_delta_packs_the_smallest_first() -> None:
     assert DELTA.rewrites(files(*[100 * MIB, 20 * MIB, 30 * MIB, 90 * MIB])) == Rewrite(
         2, 50 * MIB, 1

@@ -7,6 +7,7 @@ that is not worth it, Delta one of a single file.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -96,12 +97,14 @@ class IcebergPacking:
         """How many files the tasks write that read a group.
 
         What they read are row groups, which are not divided: of files that are a little more than
-        half of what a task takes, each is a task. A task begins a new file when one is full.
+        half of what a task takes, each is a task. A task begins a new file when one is full; rows
+        that are deleted take no room in it.
         """
         even = size // self.outputs(size) + _SPLIT_OVERHEAD
         most = min(max(even, self.target_bytes), self._write_most)
-        pieces = (piece for one in group for piece in _pieces(one.size, _ROW_GROUP))
-        return sum(-(-task // self._write_most) for task in _bins(pieces, most, _LOOKBACK))
+        pieces = ((piece, _live(one)) for one in group for piece in _pieces(one.size, _ROW_GROUP))
+        written = _bins(pieces, most, _LOOKBACK)
+        return sum(max(1, math.ceil(one / self._write_most)) for one in written)
 
     @property
     def _write_most(self) -> int:
@@ -184,20 +187,31 @@ def _pieces(size: int, most: int) -> Iterator[int]:
         yield rest
 
 
-def _bins(sizes: Iterable[int], most: int, lookback: int) -> Iterator[int]:
-    """What bins hold, into which sizes are put as Iceberg's BinPacking does it.
+def _live(one: DataFile) -> float:
+    """Which share of its rows is not deleted, as far as that is known."""
+    return 1 - min(one.deleted, one.rows) / one.rows if one.rows else 1.0
+
+
+def _bins(pieces: Iterable[tuple[int, float]], most: int, lookback: int) -> Iterator[float]:
+    """What is alive in bins, into which pieces are put as Iceberg's BinPacking does it.
 
     Each goes into the first that has room; of more open ones than may be, the fullest is closed.
+
+    Args:
+        pieces: size and living share of each.
+        most: that a bin takes.
+        lookback: bins that are open.
     """
-    bins: list[int] = []
-    for size in sizes:
-        fitting = next((n for n, held in enumerate(bins) if held + size <= most), None)
+    bins: list[tuple[int, float]] = []
+    for size, share in pieces:
+        fitting = next((n for n, (held, _) in enumerate(bins) if held + size <= most), None)
         if fitting is not None:
-            bins[fitting] += size
+            held, alive = bins[fitting]
+            bins[fitting] = held + size, alive + size * share
             continue
-        bins.append(size)
+        bins.append((size, size * share))
         if len(bins) > lookback:
             fullest = max(bins)
             bins.remove(fullest)
-            yield fullest
-    yield from bins
+            yield fullest[1]
+    yield from (alive for _, alive in bins)
