@@ -174,9 +174,13 @@ class DeltaLines:
             {"name": name, "type": "string", "nullable": True, "metadata": {}}
             for name in ("v", *partition_columns)
         ]
-        protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
         features = configuration.pop("features", "").split()
-        protocol |= {"readerFeatures": features, "writerFeatures": features}  # type: ignore[dict-item] # JSON
+        protocol = {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": features,
+            "writerFeatures": features,
+        }
         self.commit(
             {"protocol": protocol},
             {

@@ -167,8 +167,8 @@ def test_glue_names_its_tables_of_iceberg_page_by_page(aws):
 
 
 def test_what_glue_has_more_is_asked_for():
-    pages = [{"TableList": [], "NextToken": "2"}, {"TableList": [{"Name": "t"}]}]
-    pages[1]["TableList"][0]["Parameters"] = {"table_type": "iceberg"}  # type: ignore[index] # JSON
+    found = {"Name": "t", "Parameters": {"table_type": "iceberg"}}
+    pages = [{"TableList": [], "NextToken": "2"}, {"TableList": [found]}]
     asked: list[Any] = []
 
     def get_tables(**given: Any) -> Any:
