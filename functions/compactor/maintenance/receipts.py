@@ -1,0 +1,122 @@
+"""What became of an order."""
+
+from __future__ import annotations
+
+import msgspec
+
+from compactor.decoding import decoded, decoder, numbered
+from compactor.errors import ObjectMissing
+from compactor.maintenance import places
+from compactor.ports import ObjectStore
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import S3Uri
+
+RECEIPT_VERSION = 1
+# What became of a partition.
+DONE, LEFT, GAVE_WAY, ROLLED_BACK, FAILED = "done", "left", "gave way", "rolled back", "failed"
+
+
+class RewrittenPartition(msgspec.Struct, kw_only=True):
+    """One partition of an order.
+
+    Attributes:
+        name: as in the order.
+        status: ``done``; ``left`` (nothing to rewrite any more, or written again meanwhile);
+            ``gave way`` (another writer's commit came first); ``rolled back`` (the rows after it
+            were not those before); ``failed``.
+        why: of all but ``done``, for a person.
+        files, bytes: data files that were replaced, and their bytes.
+        into, into_bytes: data files that replaced them.
+        rows: of the partition, where they were counted; None where they were not.
+        before, after: version of the table right before the rewrite, and with it.
+        seconds: that it took.
+    """
+
+    name: str
+    status: str
+    why: str = ""
+    files: int = 0
+    bytes: int = 0
+    into: int = 0
+    into_bytes: int = 0
+    rows: int | None = None
+    before: str = ""
+    after: str = ""
+    seconds: float = 0.0
+
+
+class MaintenanceReceipt(msgspec.Struct, kw_only=True):
+    """What one run did to one table.
+
+    Attributes:
+        table: its address.
+        run_id: of the run.
+        engine: that did it.
+        status: ``done``; ``failed`` where something of the order failed or was rolled back;
+            ``more`` where time ended first.
+        partitions: those of the order that were begun.
+        steps: what each other step says of itself, a line each.
+        undo: the version to which ``undo`` returns; empty where there is nothing to undo.
+        undo_until: UNIX seconds until when that version is kept.
+        at: the version that the run left.
+        expired: snapshots or versions that went.
+        deleted_files, deleted_bytes: files that nothing names any more, and that went.
+        superseded: URIs of data files that the rewrite replaced and old versions still name,
+            where the table is of Delta; at most 10,000.
+        scan_seconds: how long one scan of the table took before and after, where measured.
+        seconds: in all.
+        error, cause: class name and text of what ended it.
+    """
+
+    table: str
+    run_id: str
+    engine: str
+    status: str = "more"
+    partitions: list[RewrittenPartition] = msgspec.field(default_factory=list)
+    steps: dict[str, str] = msgspec.field(default_factory=dict)
+    undo: str = ""
+    undo_until: float = 0.0
+    at: str = ""
+    expired: int = 0
+    deleted_files: int = 0
+    deleted_bytes: int = 0
+    superseded: list[str] = msgspec.field(default_factory=list)
+    scan_seconds: tuple[float | None, float | None] = (None, None)
+    seconds: float = 0.0
+    error: str = ""
+    cause: str = ""
+
+    def of(self, *statuses: str) -> list[RewrittenPartition]:
+        """Partitions that ended so."""
+        return [one for one in self.partitions if one.status in statuses]
+
+    @property
+    def is_sound(self) -> bool:
+        """True where nothing failed."""
+        return not self.error and not self.of(ROLLED_BACK, FAILED)
+
+
+_decode = decoder(MaintenanceReceipt)
+
+
+def write_receipt(receipt: MaintenanceReceipt, state: S3Uri, store: ObjectStore) -> None:
+    """Leave a receipt where the run looks for it."""
+    bucket, key = places.receipt_key(state, receipt.run_id, parse_table(receipt.table))
+    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
+    store.put(bucket, key, body, content_type="application/json")
+
+
+def read_receipt(
+    state: S3Uri, run_id: str, table: str, store: ObjectStore
+) -> MaintenanceReceipt | None:
+    """The receipt for a table; None where its engine left none.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, or it is damaged.
+    """
+    bucket, key = places.receipt_key(state, run_id, parse_table(table))
+    try:
+        body = store.get(bucket, key)
+    except ObjectMissing:
+        return None
+    return decoded(_decode, f"s3://{bucket}/{key}", body, RECEIPT_VERSION)
