@@ -29,12 +29,14 @@ from compactor.stores.translate import (
 
 _CONNECT_SECONDS, _READ_SECONDS = 5, 20
 _TRIES = 6
-# Of DynamoDB and Step Functions, beside those that S3 has, too.
+# Of DynamoDB, Glue and Step Functions, beside those that S3 has, too.
 _PASSING = frozenset(
     {
         "InternalServerError",
+        "InternalServiceException",
         "ItemCollectionSizeLimitExceededException",
         "LimitExceededException",
+        "OperationTimeoutException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "ThrottledException",
@@ -46,7 +48,9 @@ _PASSING = frozenset(
 _CREDENTIALS = frozenset(
     {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
 )
-_NO_SUCH = frozenset({"ResourceNotFoundException", "StateMachineDoesNotExist"})
+_NO_SUCH = frozenset(
+    {"EntityNotFoundException", "ResourceNotFoundException", "StateMachineDoesNotExist"}
+)
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "KmsAccessDeniedException"})
 
 
