@@ -252,10 +252,10 @@ class ObjectStore(Protocol):
         ...
 
 
-class ObjectTags(Protocol):
-    """The tags of objects. Every method may raise TransientStoreError and InvalidInput.
+class TaggedStore(ObjectStore, Protocol):
+    """A store that also keeps tags.
 
-    S3 has no condition for either: what somebody else tags in between is lost.
+    S3 has no condition for either method: what somebody else tags in between is lost.
     """
 
     def tags(self, bucket: str, key: str) -> Mapping[str, str]:
@@ -263,7 +263,7 @@ class ObjectTags(Protocol):
         ...
 
     def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
-        """Give an object these tags, and take all others away. Raises ObjectMissing."""
+        """Give an object these tags, at most ten, and no others. Raises ObjectMissing."""
         ...
 
 
