@@ -141,20 +141,23 @@ class SupersededFiles:
             TransientStoreError: something did not answer; what was done is written down.
         """
         told = Tagging()
-        self._untag(self.files.current().keys, told)
+        seen = self._untag_again(None, told)
         replaced = sorted({*self._of_receipt(receipt), *self._of_log(receipt)})
         if not replaced:
             return told
         # Before the first tag: else nobody would find those of a run that was killed.
         self._note(receipt.run_id, replaced)
         for batch in _batches(replaced, _BATCH):
-            self._tag_batch(batch, told)
+            dead = self._dead(batch)
+            told.alive += len(batch) - len(dead)
+            _count(told, self._each(self._tag_one, dead))
+            seen = self._untag_again(seen, told)
         return told
 
     def untag_live(self) -> Tagging:
         """Untag what is part of the table, however it came to life."""
         told = Tagging()
-        self._untag(self.files.current().keys, told)
+        self._untag_again(None, told)
         return told
 
     def untag_all(self) -> Tagging:
@@ -186,20 +189,17 @@ class SupersededFiles:
         assert place is not None  # noqa: S101 - such are the addresses of Delta tables
         return place
 
-    def _tag_batch(self, batch: Sequence[str], told: Tagging) -> None:
-        before = self.files.current()
-        dead = [key for key in batch if key not in before.keys]
-        told.alive += len(batch) - len(dead)
-        _count(told, self._each(self._tag_one, dead))
-        after = self.files.current()
-        if after.version != before.version:
-            alive = [key for key in dead if key in after.keys]
-            _count(told, self._each(self._untag_one, alive))
+    def _dead(self, keys: Sequence[str]) -> list[str]:
+        live = self.files.current().keys
+        return [key for key in keys if key not in live]
 
-    def _untag(self, live: frozenset[str], told: Tagging) -> None:
-        """Untag what is alive of what may have been tagged."""
-        alive = {key for _, one in self._documents() for key in one.keys if key in live}
-        _count(told, self._each(self._untag_one, sorted(alive)))
+    def _untag_again(self, seen: Live | None, told: Tagging) -> Live:
+        """Untag what is alive of what any run may have tagged, where the table is not as it was."""
+        now = self.files.current()
+        if now != seen:
+            alive = {key for _, one in self._documents() for key in one.keys if key in now.keys}
+            _count(told, self._each(self._untag_one, sorted(alive)))
+        return now
 
     def _each(self, work: Callable[[str], str], keys: Sequence[str]) -> list[str]:
         if not keys:
