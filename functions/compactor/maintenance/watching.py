@@ -13,7 +13,7 @@ from compactor.maintenance.latency import ESTIMATE, LatencySource, with_latency
 from compactor.maintenance.looks import History, look_after, look_of
 from compactor.maintenance.measures import TableMeasure
 from compactor.maintenance.receipts import MaintenanceReceipt
-from compactor.ports import ObjectStore, RunTimes
+from compactor.ports import RunTimes, TaggedStore
 from compactor.settings.policies import Rule
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
@@ -34,7 +34,7 @@ class Watched:
 
     state: S3Uri
     table: TableAddress
-    store: ObjectStore
+    store: TaggedStore
 
     def history(self) -> History:
         """What was seen so far."""
