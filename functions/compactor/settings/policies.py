@@ -292,6 +292,10 @@ class Matched:
         """For a person."""
         return f"rule {self.number} ({self.pattern})" if self.number else "no rule"
 
+    def is_quiet(self, now: float) -> bool:
+        """Whether nothing may run now; UNIX seconds."""
+        return any(one.holds(now) for one in self.rule.quiet_hours)
+
 
 @dataclass(frozen=True, slots=True)
 class Policies:
@@ -307,6 +311,51 @@ class Policies:
                     return Matched(rule, position, pattern)
         return Matched(USUAL)
 
+    def of_objects(self, bucket: str, prefix: str) -> ObjectRules:
+        """The rules for the objects below a prefix."""
+        return ObjectRules(self, f"s3://{bucket}/", f"s3://{bucket}/{prefix}")
+
+
+class ObjectRules:
+    """The rules for the objects of a partition; most often one for all of them.
+
+    Args:
+        policies: all rules.
+        root: URI of the bucket.
+        uri: of the partition.
+
+    Attributes:
+        one: the rule for all of them; None where they have several.
+    """
+
+    def __init__(self, policies: Policies, root: str, uri: str) -> None:
+        self._root = root
+        self._rules: list[tuple[re.Pattern[str], Matched]] = []
+        self.one: Matched | None = None
+        for position, rule in enumerate(policies.rules, start=1):
+            for pattern in rule.match:
+                share = _share(pattern, uri)
+                matched = Matched(rule, position, pattern)
+                if share:
+                    self._rules.append((_compiled(pattern), matched))
+                if share == _ALL:
+                    self._end(matched)
+                    return
+        self._end(Matched(USUAL))
+
+    def _end(self, last: Matched) -> None:
+        """Whatever no rule before has matched has this one."""
+        self._last = last
+        if all(matched == last for _, matched in self._rules):
+            self.one = last
+
+    def of(self, key: str) -> Matched:
+        """The rule for an object of the partition."""
+        if self.one is not None:
+            return self.one
+        uri = self._root + key
+        return next((one for pattern, one in self._rules if pattern.fullmatch(uri)), self._last)
+
 
 def matches(pattern: str, name: str) -> bool:
     """Whether a pattern is for a name: ``*`` is anything, all else itself."""
@@ -316,8 +365,27 @@ def matches(pattern: str, name: str) -> bool:
         if kind == "s3" or not rest or "/" in rest.rpartition("#")[2]:
             return pattern == "*"
         name = rest.rpartition("#")[2]
-    parts = (re.escape(part) for part in pattern.split("*"))
-    return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
+    return _compiled(pattern).fullmatch(name) is not None
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+_NONE, _SOME, _ALL = 0, 1, 2
+
+
+def _share(pattern: str, uri: str) -> int:
+    """How much of what lies below a prefix a pattern may be for."""
+    if "://" not in pattern and pattern != "*":
+        # A table by its name alone.
+        return _NONE
+    head, star, rest = pattern.partition("*")
+    if star and not rest and uri.startswith(head):
+        return _ALL
+    if head.startswith(uri) or (star and uri.startswith(head)):
+        return _SOME
+    return _NONE
 
 
 def read_policies(document: object) -> Policies:
@@ -334,6 +402,17 @@ def read_policies(document: object) -> Policies:
             "policies", document, 'a list of rules such as [{"match": ["bronze.*"]}]'
         )
     return Policies(tuple(_read_rule(number, one) for number, one in enumerate(document, start=1)))
+
+
+def checked_policies(document: object) -> tuple[dict[str, Any], ...]:
+    """The same rules as they were given, once they are checked.
+
+    Raises:
+        InvalidInput: see :func:`read_policies`.
+    """
+    read_policies(document)
+    assert isinstance(document, Sequence)  # noqa: S101 - else it was refused
+    return tuple(dict(one) for one in document)
 
 
 def _read_rule(position: int, given: object) -> Rule:
