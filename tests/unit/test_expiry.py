@@ -99,6 +99,10 @@ KINDS = {
     "runs/<run id>/report-so-far.json": True,
     "runs/<run id>/spark-result.json": True,
     "runs/<run id>/spark-error.json": True,
+    # Of maintenance runs, whose state is another one.
+    "runs/<run id>/maintenance-request.json": False,
+    "runs/<run id>/tables.json": False,
+    "runs/<run id>/tables/<table id>.order.json": False,
     "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
     "runs/<run id>/discovery/division.json": True,
