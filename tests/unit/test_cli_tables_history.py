@@ -72,13 +72,16 @@ def leave(store: MemoryStore, one: MaintenanceReceipt, at: float = NOW - DAY) ->
 
 
 def seen(store: MemoryStore, days: float, latency: float) -> None:
-    at = NOW - days * DAY
-    look = Look(at=at, run_id=f"d{days:g}", files=9, bytes=2_048, latency=latency, samples=1)
-    keep_look(Look(**{**look_fields(look), "source": "athena:primary"}), STATE, TABLE, store)
-
-
-def look_fields(look: Look) -> dict[str, object]:
-    return {name: getattr(look, name) for name in look.__struct_fields__}
+    one = Look(
+        at=NOW - days * DAY,
+        run_id=f"d{days:g}",
+        files=9,
+        bytes=2_048,
+        latency=latency,
+        samples=1,
+        source="athena:primary",
+    )
+    keep_look(one, STATE, TABLE, store)
 
 
 @pytest.fixture

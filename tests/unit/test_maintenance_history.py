@@ -41,9 +41,16 @@ def names(store: MemoryStore) -> list[str]:
     return [key.removeprefix(PREFIX) for key in store.contents("state", PREFIX)]
 
 
-def look(hours: float, **given: object) -> Look:
-    at = NOW - hours * HOUR
-    return Look(at=at, run_id=f"r{hours:g}", files=3, latency=hours, samples=1, source="x", **given)  # type: ignore[arg-type]
+def look(hours: float, maintained: Maintained | None = None) -> Look:
+    return Look(
+        at=NOW - hours * HOUR,
+        run_id=f"r{hours:g}",
+        files=3,
+        latency=hours,
+        samples=1,
+        source="x",
+        maintained=maintained,
+    )
 
 
 def filled(store: MemoryStore, count: int) -> list[Look]:

@@ -14,6 +14,7 @@ from compactor.errors import InvalidInput
 from compactor.log.at_rest import read_rest
 from compactor.model import SkipReason
 from compactor.planning.plan import Knowledge, key_rules, plan
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.policies import read_policies
 from compactor.settings.settings import Settings
 from compactor_cli import commands as cli
@@ -27,8 +28,8 @@ HOUR = 3_600.0
 QUIET = {"match": ["s3://source/logs/*"], "quiet_hours": ["07:30-09:00"]}
 
 
-def leaving(*patterns: str, **others: Any) -> list[dict[str, Any]]:
-    return [{"match": list(patterns), "leave": True}, *others.get("rules", ())]
+def leaving(*patterns: str) -> list[dict[str, Any]]:
+    return [{"match": list(patterns), "leave": True}]
 
 
 def text(of: str) -> st.SearchStrategy[str]:
@@ -46,7 +47,7 @@ def test_a_rule_found_for_a_partition_is_the_one_for_the_object(
     patterns: list[str], prefix: str, rest: str
 ) -> None:
     policies = read_policies([{"match": [one]} for one in patterns])
-    found = policies.of_objects("b", prefix).of(prefix + rest)
+    found = ObjectRules(policies, "b", prefix).of(prefix + rest)
     assert found == policies.of(f"s3://b/{prefix}{rest}")
 
 
@@ -64,16 +65,15 @@ def test_most_partitions_have_one_rule_for_all_their_objects(
     patterns: list[str], one: str | None
 ) -> None:
     policies = read_policies([{"match": [pattern]} for pattern in patterns])
-    found = policies.of_objects(PARTITION.bucket, PARTITION.prefix).one
+    found = ObjectRules(policies, PARTITION.bucket, PARTITION.prefix).one
     assert (found.text if found else None) == one
 
 
 def test_the_first_rule_that_matches_allows_or_denies() -> None:
     rules = [
         {"match": ["s3://source/logs/2026/01/02/app/*"]},
-        {"match": ["s3://source/logs/*/*.audit.json", "s3://source/logs/2026/01/02/raw/*"]},
+        *leaving("s3://source/logs/*/*.audit.json", "s3://source/logs/2026/01/02/raw/*"),
     ]
-    rules[1]["leave"] = True  # type: ignore[assignment]
     objects = [source("a.json"), source("app/b.audit.json"), source("c.audit.json")]
     decision = plan(
         listing(*objects, source("raw/d.json")), settings(policies=rules), Knowledge(), NOW

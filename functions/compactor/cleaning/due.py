@@ -29,6 +29,7 @@ from compactor.log.stored import (
 from compactor.log.whole import not_whole, outputs_there
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
 
@@ -206,7 +207,7 @@ def _is_left_by_a_rule(run: CleanUpRun, sources: Iterable[SourceObject]) -> bool
     if not run.settings.policies:
         return False
     root, now = run.settings.source.root, run.clock.now()
-    rules = run.settings.rules.of_objects(root.bucket, root.prefix)
+    rules = ObjectRules(run.settings.rules, root.bucket, root.prefix)
     found = (rules.of(one.key) for one in sources)
     return any(one.rule.leave or one.is_quiet(now) for one in found)
 

@@ -24,6 +24,7 @@ from compactor.fingerprint import Fingerprint
 from compactor.log.at_rest import NOBODY, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
 from compactor.ports import ObjectStore, SummedPage
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 
 #: Gives the identities of the sources that a partition's commits name.
@@ -138,7 +139,7 @@ class Count:
         """Why nothing of a partition may be taken; None where some of it may."""
         if not self.settings.policies:
             return None
-        one = self.settings.rules.of_objects(partition.bucket, partition.prefix).one
+        one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
         if one is None:
             return None
         if one.rule.leave:

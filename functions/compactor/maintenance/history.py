@@ -38,14 +38,19 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"(\d{8}T\d{6}Z)(?:~sum|-.+\+(?:measured|maintained))\.json", re.DOTALL)
 
 
-class _Document(msgspec.Struct):
-    """One look, or those of a sum."""
+class Looks(msgspec.Struct):
+    """One look, or those of a sum.
+
+    Attributes:
+        table: its address.
+        looks: in order of time.
+    """
 
     table: str
     looks: list[Look]
 
 
-_decode = decoder(_Document)
+_decode = decoder(Looks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ def _read(listed: _Listed, store: ObjectStore) -> History:
 
 
 def _encoded(table: TableAddress, looks: list[Look]) -> bytes:
-    return msgspec.json.encode(numbered(_Document(table.text, looks), HISTORY_VERSION))
+    return msgspec.json.encode(numbered(Looks(table.text, looks), HISTORY_VERSION))
 
 
 def _stamp(at: float) -> str:

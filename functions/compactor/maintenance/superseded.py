@@ -71,7 +71,7 @@ class Superseded(msgspec.Struct, kw_only=True):
     Attributes:
         table: its address.
         run_id: of the run.
-        keys: below the table's location.
+        keys: of the files, in the table's bucket.
     """
 
     table: str

@@ -20,6 +20,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.planning.packing import pack
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
@@ -98,7 +99,7 @@ class _Rules:
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
         self._policies = (
-            settings.rules.of_objects(partition.bucket, partition.prefix)
+            ObjectRules(settings.rules, partition.bucket, partition.prefix)
             if settings.policies
             else None
         )

@@ -311,51 +311,6 @@ class Policies:
                     return Matched(rule, position, pattern)
         return Matched(USUAL)
 
-    def of_objects(self, bucket: str, prefix: str) -> ObjectRules:
-        """The rules for the objects below a prefix."""
-        return ObjectRules(self, f"s3://{bucket}/", f"s3://{bucket}/{prefix}")
-
-
-class ObjectRules:
-    """The rules for the objects of a partition; most often one for all of them.
-
-    Args:
-        policies: all rules.
-        root: URI of the bucket.
-        uri: of the partition.
-
-    Attributes:
-        one: the rule for all of them; None where they have several.
-    """
-
-    def __init__(self, policies: Policies, root: str, uri: str) -> None:
-        self._root = root
-        self._rules: list[tuple[re.Pattern[str], Matched]] = []
-        self.one: Matched | None = None
-        for position, rule in enumerate(policies.rules, start=1):
-            for pattern in rule.match:
-                share = _share(pattern, uri)
-                matched = Matched(rule, position, pattern)
-                if share:
-                    self._rules.append((_compiled(pattern), matched))
-                if share == _ALL:
-                    self._end(matched)
-                    return
-        self._end(Matched(USUAL))
-
-    def _end(self, last: Matched) -> None:
-        """Whatever no rule before has matched has this one."""
-        self._last = last
-        if all(matched == last for _, matched in self._rules):
-            self.one = last
-
-    def of(self, key: str) -> Matched:
-        """The rule for an object of the partition."""
-        if self.one is not None:
-            return self.one
-        uri = self._root + key
-        return next((one for pattern, one in self._rules if pattern.fullmatch(uri)), self._last)
-
 
 def matches(pattern: str, name: str) -> bool:
     """Whether a pattern is for a name: ``*`` is anything, all else itself."""
@@ -365,27 +320,12 @@ def matches(pattern: str, name: str) -> bool:
         if kind == "s3" or not rest or "/" in rest.rpartition("#")[2]:
             return pattern == "*"
         name = rest.rpartition("#")[2]
-    return _compiled(pattern).fullmatch(name) is not None
+    return compiled(pattern).fullmatch(name) is not None
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """What finds the names that a pattern is for."""
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-
-
-_NONE, _SOME, _ALL = 0, 1, 2
-
-
-def _share(pattern: str, uri: str) -> int:
-    """How much of what lies below a prefix a pattern may be for."""
-    if "://" not in pattern and pattern != "*":
-        # A table by its name alone.
-        return _NONE
-    head, star, rest = pattern.partition("*")
-    if star and not rest and uri.startswith(head):
-        return _ALL
-    if head.startswith(uri) or (star and uri.startswith(head)):
-        return _SOME
-    return _NONE
 
 
 def read_policies(document: object) -> Policies:
