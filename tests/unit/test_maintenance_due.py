@@ -8,7 +8,7 @@ import pytest
 
 from compactor.maintenance.advising import advise
 from compactor.maintenance.due import is_due
-from compactor.maintenance.latency import LatencySource, estimated_seconds, with_latency
+from compactor.maintenance.latency import LatencySource, estimated_seconds
 from compactor.maintenance.looks import (
     AVERAGED,
     History,
@@ -18,6 +18,7 @@ from compactor.maintenance.looks import (
     look_of,
 )
 from compactor.maintenance.measures import DataFile, PartitionMeasure, TableMeasure
+from compactor.maintenance.watching import with_latency
 from compactor.ports import RunTime
 from compactor.settings.policies import QuietHours, Rule, read_policies
 from compactor.settings.schedules import parse_every
