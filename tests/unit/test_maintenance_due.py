@@ -99,12 +99,14 @@ def test_a_small_table_may_not_take_longer_for_files_that_fit_into_one() -> None
 
 
 def test_nothing_is_due_when_nothing_would_change() -> None:
-    told = is_due(rule(files_over=1, every=1), table(), history(10.0, 99.0), NOW, rewrites=0)
-    assert (told.is_due, told.reason) == (False, "nothing would change: no file would be rewritten")
+    told = is_due(
+        rule(files_over=1, every=1), table(), history(10.0, 99.0), NOW, nothing_to_do=True
+    )
+    assert (told.is_due, told.reason) == (False, "nothing would change: the plan has no step")
 
 
 def test_a_table_that_was_never_compacted_is_due() -> None:
-    told = is_due(rule(), table(), History((seen(NOW - DAY, 3.0),)), NOW, rewrites=9)
+    told = is_due(rule(), table(), History((seen(NOW - DAY, 3.0),)), NOW)
     assert told.is_due
     assert "never compacted" in told.reason
 

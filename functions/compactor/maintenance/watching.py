@@ -56,7 +56,7 @@ def watch(
     now: float,
     *,
     run_id: str,
-    rewrites: int | None = None,
+    nothing_to_do: bool = False,
     times: OpenTimes = open_times,
 ) -> Due:
     """Look at a table.
@@ -67,7 +67,7 @@ def watch(
         rule: of it.
         now: UNIX seconds.
         run_id: of the run that looks.
-        rewrites: files that the plan would rewrite.
+        nothing_to_do: the plan has no step.
         times: opens a source of latency.
 
     Raises:
@@ -82,7 +82,7 @@ def watch(
         else times(LatencySource.parse(rule.latency), watched.table)
     )
     look = with_latency(look_of(measure, now, run_id), measure, rule.latency, history, source)
-    due = is_due(rule, measure, history.plus(look), now, rewrites=rewrites)
+    due = is_due(rule, measure, history.plus(look), now, nothing_to_do=nothing_to_do)
     noted = msgspec.structs.replace(look, due=due.reason if due else "")
     keep_look(noted, watched.state, watched.table, watched.store)
     fold_history(watched.state, watched.table, now, watched.store)

@@ -9,6 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from compactor.catalogs.opening import require_installed
 from compactor.errors import InvalidInput
 from compactor.maintenance.orders import write_order
 from compactor.maintenance.receipts import DONE
@@ -73,6 +74,8 @@ def _untag(watched: Watched) -> int:
     """Before the order: what it brings back to life may have no tag."""
     if watched.table.kind != DELTA:
         return 0
+    # pyarrow, which reads the checkpoints of a Delta log, comes with it.
+    require_installed("iceberg", watched.table.text)
     from compactor.catalogs.delta_files import DeltaFiles  # noqa: PLC0415 - of an extra
 
     store = watched.store
