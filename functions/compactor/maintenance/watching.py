@@ -13,7 +13,7 @@ from compactor.maintenance.latency import ESTIMATE, LatencySource, estimated_sec
 from compactor.maintenance.looks import History, Look, Maintained, look_of
 from compactor.maintenance.measures import TableMeasure
 from compactor.maintenance.receipts import DONE, MaintenanceReceipt
-from compactor.ports import RunTime, RunTimes, TaggedStore
+from compactor.ports import ObjectStore, RunTime, RunTimes
 from compactor.settings.policies import Rule
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
@@ -37,7 +37,7 @@ class Watched:
 
     state: S3Uri
     table: TableAddress
-    store: TaggedStore
+    store: ObjectStore
 
     def history(self) -> History:
         """What was seen so far."""
