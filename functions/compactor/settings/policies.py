@@ -321,10 +321,12 @@ def checked_policies(document: object) -> tuple[dict[str, Any], ...]:
     """The same rules as they were given, once they are checked.
 
     Raises:
+        ValueError: it is no list.
         InvalidInput: see :func:`read_policies`.
     """
+    if not isinstance(document, Sequence) or isinstance(document, str | bytes):
+        raise ValueError
     read_policies(document)
-    assert isinstance(document, Sequence)  # noqa: S101 - else it was refused
     return tuple(dict(one) for one in document)
 
 
