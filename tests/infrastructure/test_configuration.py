@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,9 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"archive_days": None, "ia_days": 45, "expire_days": 30}, "expire_days", "more than"),
     ({"archive_class": "glacier_instant"}, "archive_class", "glacier_ir"),
     ({**_URIS, "ia_days": 45}, "ia_days", "does not make"),
+    ({**_URIS, "superseded_days": 45}, "superseded_days", "makes no bucket"),
+    ({"superseded_days": 29, "superseded_class": "standard_ia"}, "superseded_days", "at least 30"),
+    ({"superseded_class": "deep_archive"}, "superseded_class", "glacier_ir"),
     # Where things are.
     (
         {"s3_source_uri": "s3://lake/compacted/raw/", "s3_destination_uri": "s3://lake/compacted/"},
@@ -213,6 +217,13 @@ def test_the_predecessors_names_mean_the_same(alias: str, key: str) -> None:
 )
 def test_the_command_lines_text_is_read_as_what_it_says(key: str, text: str, value: object) -> None:
     assert getattr(Config.from_context({key: text}), key) == value
+
+
+def test_rules_for_objects_are_read_from_text_and_are_part_of_the_runs_input() -> None:
+    rules = [{"match": ["s3://app-logs/audit/*"], "leave": True}]
+    config = Config.from_context({"policies": json.dumps(rules)})
+    assert config == Config.from_context({"policies": rules})
+    assert config.run_input()["policies"] == rules
 
 
 @pytest.mark.parametrize("key", ["@aws-cdk/core:anything", "aws:cdk:bundling-stacks"])

@@ -83,6 +83,10 @@ KINDS = {
     "table/<number>.published.json": False,
     "table/<number>.checkpoint.json": False,
     "table/hint.json": False,
+    # Summed up by maintenance itself, and dropped after VACUUM.
+    "tables/<table id>/history/<time>-<run id>+<kind>.json": False,
+    "tables/<table id>/history/<time>~sum.json": False,
+    "tables/<table id>/superseded/<run id>.json": False,
     "probes/<digest>.json": False,
     "probes/<random>/<rest>": False,
     "runs/<run id>/<rest>": False,

@@ -23,8 +23,9 @@ from compactor.discovery.work import WorkItem, blaming
 from compactor.errors import TransientStoreError
 from compactor.fingerprint import Fingerprint
 from compactor.log.at_rest import NOBODY, Resting, Rests
-from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
+from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
 from compactor.ports import ObjectStore, SummedPage
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 
 #: Gives the identities of the sources that a partition's commits name.
@@ -115,6 +116,7 @@ class Count:
         rests: tells which partitions are at rest; None where none can be.
         leaves: true when what is left of a count is to be divided. Of a partition with a record
             of rest that is not asked: only a count from its first key to its last can confirm it.
+        now: UNIX seconds, for quiet hours; None where nobody asks for them here.
     """
 
     def __init__(
@@ -127,8 +129,10 @@ class Count:
         *,
         rests: Rests | None = None,
         leaves: Callable[[], bool] = lambda: False,
+        now: float | None = None,
     ) -> None:
         self.settings = settings
+        self._now = now
         self.store = store
         self.committed = committed
         self.processors = fleet.processors
@@ -145,6 +149,11 @@ class Count:
             return partition, tally
         if len(partition.path.encode()) > self._longest_path:
             return partition, _LeftAlone(self, partition, tally).count()
+        # A partition in ranges was not left by a rule when it was divided; quiet hours that have
+        # begun since are for the worker to keep.
+        reason = None if tally.is_range else self._rule_against(partition)
+        if reason is not None:
+            return partition, self._left_by_rule(partition, tally, reason)
         counting = _Counting(self, partition, tally)
         while not counting.count():
             counting = _Counting(self, partition, tally.anew())
@@ -158,6 +167,26 @@ class Count:
         """Of a partition that is counted: more than one worker may take, or nothing for one."""
         # Rows are written by Spark alone, however few they are.
         tally.oversized |= self.settings.columnar or self.is_oversized(tally)
+
+    def _rule_against(self, partition: Partition) -> SkipReason | None:
+        """Why nothing of a partition may be taken; None where some of it may."""
+        if not self.settings.policies:
+            return None
+        one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
+        if one is None:
+            return None
+        if one.rule.leave:
+            return SkipReason.RULE
+        return SkipReason.QUIET if self._now is not None and one.is_quiet(self._now) else None
+
+    def _left_by_rule(self, partition: Partition, tally: Tally, reason: SkipReason) -> Tally:
+        """Counted, and no work for anybody."""
+        tally = _LeftAlone(self, partition, tally).count()
+        tally.alone = False
+        if tally.complete and tally.objects:
+            left = Skipped(tally.objects, tally.size, tally.examples)
+            tally.resting = Resting(1, tally.objects, tally.size, {reason.value: left})
+        return tally
 
     def is_oversized(self, tally: Tally) -> bool:
         """More than one worker may take."""

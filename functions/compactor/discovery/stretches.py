@@ -153,6 +153,7 @@ def count_some(
         watch,
         rests=rests,
         leaves=watch.leaves,
+        now=ask.now,
     )
 
     def one(number: int) -> tuple[int, Tally]:

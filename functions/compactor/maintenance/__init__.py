@@ -8,6 +8,12 @@ finding    which tables there are; worklist: what is written of them
 planning   what is done to a table: selecting, costs, choosing (pure, but for the order)
 orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
+looks      what was seen of a table and done to it: averages, the best of them (pure)
+latency    whose run times tell how slow it is, and an estimate (pure)
+due        whether it is to be maintained; advising: how often (pure)
+history    its looks on S3; watching: one more look, with its decision
+superseded the tag on files of a Delta table that only old versions name
+undoing    which run can be undone, and the order for it
 places     where a run's documents lie
 
 Tables belong to their writers. So a run measures a table by its metadata alone, orders what pays,

@@ -25,6 +25,14 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_plan",
         "show what a run would do to tables, by whom, for how much, and why; writes nothing",
     ),
+    "history": Action(
+        "compactor_cli.commands.tables_history",
+        "draw how slow a table became, with its maintenance, and recommend a schedule",
+    ),
+    "undo": Action(
+        "compactor_cli.commands.tables_undo",
+        "order that a table becomes what it was before the last rewrite",
+    ),
 }
 
 
