@@ -6,6 +6,7 @@ measures   what a table's metadata says of its files (pure)
 packing    which files an engine would rewrite, and into how many (pure)
 orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
+lease      who works on a table now: one run
 places     where a run's documents lie
 
 Tables belong to their writers. So a run measures a table by its metadata alone, orders what pays,
