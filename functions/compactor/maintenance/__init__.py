@@ -7,6 +7,9 @@ packing    which files an engine would rewrite, and into how many (pure)
 orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
 lease      who works on a table now: one run
+athena     what Athena is asked, and what its answers mean (pure); athena_work carries it out
+snapshots  what an Iceberg table's metadata file says (pure)
+ports      what is asked of AWS's services
 places     where a run's documents lie
 
 Tables belong to their writers. So a run measures a table by its metadata alone, orders what pays,
