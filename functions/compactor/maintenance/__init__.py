@@ -8,6 +8,7 @@ orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
 lease      who works on a table now: one run
 athena     what Athena is asked, and what its answers mean (pure); athena_work carries it out
+optimizers what Glue's optimizers are set to, and what they did
 snapshots  what an Iceberg table's metadata file says (pure)
 ports      what is asked of AWS's services
 places     where a run's documents lie

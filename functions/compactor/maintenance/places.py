@@ -42,6 +42,16 @@ def lease_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     return _table_key(state, table, "lease.json")
 
 
+def optimizers_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
+    """Which runs of a table's optimizers a receipt tells of."""
+    return _table_key(state, table, "optimizers.json")
+
+
+def outcome_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
+    """A table's line of a run's report."""
+    return _run_key(state, run_id, f"tables/{table_id(table)}.outcome.json")
+
+
 def history_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     """What was measured of a table, and done to it, one document a look, in order of time."""
     return _table_key(state, table, "history/")
