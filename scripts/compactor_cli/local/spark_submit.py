@@ -31,7 +31,7 @@ _NOT_HERE = frozenset({"--deploy-mode", "--master", "--archives", "--py-files"})
 # Sizes of the cluster's machines, and environments of processes that only a cluster has. An
 # executor of local-cluster that asks for more memory than its worker has never starts.
 _CLUSTER_CONF = re.compile(
-    r"spark\.(executor\.|executorEnv\.|dynamicAllocation\.|driver\.(cores|memoryOverhead)|yarn\."
+    r"spark\.(jars=|executor\.|executorEnv\.|dynamicAllocation\.|driver\.(cores|memoryOverhead)|yarn\."
     r"|emr-serverless\.)"
 )
 _LOCAL_CONF = {
