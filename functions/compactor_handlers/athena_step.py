@@ -8,8 +8,8 @@ import msgspec
 
 from compactor.errors import InvalidInput
 from compactor.maintenance.athena_work import AthenaWork, Position
+from compactor.maintenance.costs import ATHENA_TIB
 from compactor.maintenance.lease import Leases
-from compactor.maintenance.prices import ATHENA_DOLLARS_PER_TB
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 from compactor_handlers.tables_runtime import CLOCK, RunOfTables, athena, glue, table_of
 
@@ -32,7 +32,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     order = run.order(event["plan"])
     if order is None or table.kind != "glue":
         raise InvalidInput("engine", "athena", "athena for tables of Glue, with an order")
-    work = AthenaWork(order, run.store, run.state, glue(), athena(), CLOCK, ATHENA_DOLLARS_PER_TB)
+    work = AthenaWork(order, run.store, run.state, glue(), athena(), CLOCK, ATHENA_TIB)
     given = event.get("work")
     position = None if given is None else msgspec.convert(given, Position)
     step = work.advance(position, event.get("answer"))

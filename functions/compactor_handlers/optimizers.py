@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.maintenance.costs import GLUE_DPU_HOUR
 from compactor.maintenance.optimizers import OptimizerWork
-from compactor.maintenance.prices import GLUE_DOLLARS_PER_DPU_HOUR
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 from compactor_handlers.tables_runtime import CLOCK, RunOfTables, glue, table_of
 
@@ -38,7 +38,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         glue(),
         CLOCK,
         role_arn=role,
-        dollars_per_dpu_hour=GLUE_DOLLARS_PER_DPU_HOUR,
+        dollars_per_dpu_hour=GLUE_DPU_HOUR,
     )
     status = work.look(event["looks"])
     logger.info("optimizers", table=table.text, status=status)

@@ -19,6 +19,7 @@ from compactor.registry.listing import Marked
 from compactor.runs import memory as worker_process
 from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 from compactor.stores.s3 import S3Store, make_client
 
 SERVICE = "s3-compactor"
@@ -97,6 +98,11 @@ def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Sto
     return store if context is None else store.within(LambdaDeadline(context))
 
 
+def table_store(context: LambdaContext) -> S3Store:
+    """The store for what reads the metadata of tables: no settings of a run say how much."""
+    return _store(_TABLE_READS, _TABLE_BYTES).within(LambdaDeadline(context))
+
+
 def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool = False) -> S3Store:
     """The store for a worker, taking the ways that the probe of its run found to be safe.
 
@@ -118,6 +124,7 @@ def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool =
 # What this process read of the records of probes, so that warm calls ask for none; UNIX seconds.
 _known_traits: dict[tuple[str, str, bool], tuple[float, StoreTraits]] = {}
 _KNOWN_SECONDS = 600.0
+_TABLE_READS, _TABLE_BYTES = 32, 64 * MIB
 
 
 _FIGURES = (

@@ -15,14 +15,9 @@ from compactor.maintenance.orders import Order, read_order
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
-from compactor.sizes import MIB
 from compactor.stores.athena_results import AthenaResults
 from compactor.stores.glue_tables import GlueTables
-from compactor.stores.s3 import S3Store, make_client
-from compactor_handlers.runtime import Event, LambdaContext, LambdaDeadline
-
-_CONNECTIONS = 32
-_BUDGET_BYTES = 64 * MIB
+from compactor_handlers.runtime import Event, LambdaContext, table_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class RunOfTables:
         """
         where = event["request"]
         state = places.state_around(where["bucket"], where["key"], event["run_id"])
-        return cls(event["run_id"], state, _store().within(LambdaDeadline(context)))
+        return cls(event["run_id"], state, table_store(context))
 
     def order(self, plan: Mapping[str, Any]) -> Order | None:
         """What a plan ordered; None where it ordered nothing."""
@@ -58,12 +53,6 @@ class StoredRequest(msgspec.Struct):
     """What of a run's request whoever works on a table must know."""
 
     dry_run: bool = False
-
-
-@cache
-def _store() -> S3Store:
-    client = make_client(connections=_CONNECTIONS)
-    return S3Store(client, threads=_CONNECTIONS, budget_bytes=_BUDGET_BYTES)
 
 
 @cache

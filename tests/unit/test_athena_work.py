@@ -88,7 +88,7 @@ def test_partitions_are_rewritten_and_compared_before_anything_goes(bench: Bench
     assert (receipt.expired, receipt.at) == (1, "103")
     assert receipt.steps["vacuum"] == "1 snapshots expired, their files are gone"
     assert receipt.scanned_bytes == 6 * 25_000_000
-    assert receipt.dollars == pytest.approx(6 * 25e6 / 1e12 * 5)
+    assert receipt.dollars == pytest.approx(6 * 25e6 / 2**40 * 5)
     assert receipt.seconds == pytest.approx(9.0)
 
 

@@ -4,6 +4,7 @@ opening     opens the table that settings name; file_io: pyiceberg's files on th
 iceberg     Iceberg tables in Glue, behind REST, or in a catalog of this machine
 partitions  how an Iceberg table that is made is divided, and in which partition an output lies
 delta       Delta tables by their location
+measuring   what a table's metadata says of its files: measured_iceberg, measured_delta, delta_log
 keyed       a table whose rows have a key, by both of its tables, for whoever has no Spark
 parquet     what the footers of outputs say: columns, and what a table keeps of them
 """

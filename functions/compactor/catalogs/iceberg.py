@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -33,7 +33,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits
 from compactor.catalogs.data_files import DataFiles
-from compactor.catalogs.file_io import properties_of
+from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.catalogs.misfits import require_fit
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.catalogs.partitions import partition_of, require_names_apart, spec_of
@@ -44,8 +44,6 @@ from compactor.settings.tables import TableAddress
 from compactor.tables.history import Snapshot, rolled_back
 from compactor.tables.port import TableFile, TableState
 
-#: What pyiceberg's configuration and environment call the catalog.
-CATALOG_NAME = "compactor"
 PREFIX = "s3-compactor."
 
 
@@ -80,11 +78,7 @@ class IcebergCatalog:
     @property
     def _catalog(self) -> Catalog:
         if self._opened is None:
-            given = {"type": self._address.kind, **properties_of(self._store)}
-            if self._address.uri:
-                given["uri"] = self._address.uri
-            with translated(self.address):
-                self._opened = load_catalog(CATALOG_NAME, **given)
+            self._opened = iceberg_catalog(self._address, self._store)
         return self._opened
 
     def load(self, log_id: str) -> TableState | None:

@@ -36,7 +36,7 @@ def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
 
 def _open(address: TableAddress, settings: Settings, store: ObjectStore) -> TableCatalog:
     extra = "delta" if address.kind == DELTA else "iceberg"
-    _require(extra, address.text)
+    require_installed(extra, address.text)
     if extra == "delta":
         from compactor.catalogs.delta import DeltaCatalog  # noqa: PLC0415 - one of two extras
 
@@ -46,7 +46,16 @@ def _open(address: TableAddress, settings: Settings, store: ObjectStore) -> Tabl
     return IcebergCatalog(address, settings, store)
 
 
-def _require(extra: str, table: str) -> None:
+def require_installed(extra: str, table: str) -> None:
+    """Refuse a table whose library is not there.
+
+    Args:
+        extra: of the package, that has it.
+        table: its address.
+
+    Raises:
+        InvalidInput: it is not installed.
+    """
     if find_spec(_MODULES[extra]) is None:
         accepted = f"no table, or more than the base install: pip install 's3-compactor[{extra}]'"
         raise InvalidInput("table", table, accepted)

@@ -41,6 +41,7 @@ from compactor.maintenance.receipts import (
 from compactor.maintenance.snapshots import TableState, read_state
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor.sizes import TIB
 
 QUERY, ENDED = "query", "done"
 # As many manifest lists of expired snapshots are looked for afterwards.
@@ -95,7 +96,7 @@ class AthenaWork:
 
     Attributes:
         state: where the receipt lies.
-        dollars_per_tb: what Athena takes for what it scans.
+        dollars_per_tib: what Athena takes for what it scans.
     """
 
     order: Order
@@ -104,7 +105,7 @@ class AthenaWork:
     catalog: Catalog
     queries: Queries
     clock: Clock
-    dollars_per_tb: float
+    dollars_per_tib: float
 
     def advance(self, work: Position | None, answer: Mapping[str, Any] | None) -> Step:
         """Note an answer, and say what is next.
@@ -248,7 +249,7 @@ class AthenaWork:
     def _pay(self, end: QueryEnd, receipt: MaintenanceReceipt) -> None:
         receipt.seconds += end.seconds
         receipt.scanned_bytes += end.scanned
-        receipt.dollars += end.billed_bytes / 1e12 * self.dollars_per_tb
+        receipt.dollars += end.billed_bytes / TIB * self.dollars_per_tib
 
     def _note(
         self,

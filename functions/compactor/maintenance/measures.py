@@ -10,6 +10,10 @@ from typing import NamedTuple
 CLASSES = tuple(1 << bits for bits in range(16, 32, 3))
 
 
+#: The formats of tables.
+ICEBERG, DELTA = "iceberg", "delta"
+
+
 class DataFile(NamedTuple):
     """One data file of a table.
 
@@ -26,20 +30,32 @@ class DataFile(NamedTuple):
     deletes: int = 0
 
 
+class PartitionValue(NamedTuple):
+    """One column of what makes a partition; see :class:`compactor.maintenance.orders.Condition`."""
+
+    column: str
+    transform: str
+    value: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionMeasure:
     """The files of one partition.
 
     Attributes:
         name: of the partition as its engine writes it, such as ``day=2026-11-01``; empty for a
-            table without partitions, and for files of an older division.
+            table without partitions.
         files: in the order in which the metadata has them.
         changed: when a commit touched the partition last, UNIX seconds; None where unknown.
+        spec: the id of Iceberg's partition spec; 0 for Delta.
+        where: what its rows have in common; empty for a whole table.
     """
 
     name: str
     files: tuple[DataFile, ...]
     changed: float | None = None
+    spec: int = 0
+    where: tuple[PartitionValue, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -64,6 +80,13 @@ class TableMeasure:
         metadata_files: manifests of the current snapshot; of Delta, entries since the checkpoint.
         versions: snapshots or versions that can still be read.
         commits: when each of these was made, UNIX seconds, in order.
+        format: ``iceberg`` or ``delta``.
+        format_version: of Iceberg's specification; 0 for Delta.
+        spec: the id of the partition spec that files are written by; 0 for Delta.
+        metadata_bytes: of the metadata files.
+        superseded: when each snapshot was made that only its age still keeps; of Delta, when each
+            file was removed that VACUUM has not been seen to take since. UNIX seconds, in order.
+        at: when it was measured, UNIX seconds.
     """
 
     name: str
@@ -74,6 +97,12 @@ class TableMeasure:
     metadata_files: int = 0
     versions: int = 0
     commits: Sequence[float] = field(default=(), repr=False)
+    format: str = ICEBERG
+    format_version: int = 0
+    spec: int = 0
+    metadata_bytes: int = 0
+    superseded: Sequence[float] = field(default=(), repr=False)
+    at: float = 0.0
 
     @property
     def files(self) -> int:
@@ -84,6 +113,21 @@ class TableMeasure:
     def bytes(self) -> int:
         """Of the data files."""
         return sum(one.bytes for one in self.partitions)
+
+    @property
+    def rows(self) -> int:
+        """Of the data files, where they say, deleted ones included."""
+        return sum(one.rows for one in self.partitions)
+
+    @property
+    def deleted(self) -> int:
+        """Of these, by deletes that name their file alone."""
+        return sum(file.deleted for one in self.partitions for file in one.files)
+
+    @property
+    def last_commit(self) -> float | None:
+        """UNIX seconds; None where there is none."""
+        return max(self.commits, default=None)
 
     def commits_an_hour(self, now: float, hours: float = 24.0) -> float:
         """How often the table changed lately.

@@ -20,6 +20,11 @@ CHECKPOINT = "checkpoint"
 EXPIRE = "expire"
 ORPHANS = "orphans"
 STEPS = (REWRITE, DELETES, MANIFESTS, CHECKPOINT, EXPIRE, ORPHANS)
+#: A step of its own, with no other: the table becomes what it was before a run's rewrites.
+UNDO = "undo"
+# Whoever still reads an old version, or has files that no version names yet, loses data below.
+LEAST_KEEP_SECONDS = 7 * 86_400.0
+LEAST_ORPHAN_SECONDS = 3 * 86_400.0
 # How a partition is rewritten.
 BINPACK, SORT, ZORDER, NUMBER = "binpack", "sort", "zorder", "number"
 
@@ -81,8 +86,13 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         keep_seconds: how long snapshots or files of old versions stay.
         keep_versions: snapshots that stay whatever their age.
         orphan_seconds: how old a file that nothing names must be to go.
+        below_floor: said twice that ``keep_seconds`` may be below :data:`LEAST_KEEP_SECONDS`, and
+            ``orphan_seconds`` below :data:`LEAST_ORPHAN_SECONDS`.
+        undo_run: with the step ``undo``, the run whose rewrites are undone; empty where
+            ``measured`` is the version to return to.
         undo_seconds: how long the rewrite can be undone.
-        closed_before: UNIX seconds; a partition that a commit touched since then is left.
+        closed_before: UNIX seconds; a partition that a commit touched since then is left. Zero
+            where nothing says so.
         until: UNIX seconds; nothing new is begun then. None where nothing says so.
     """
 
@@ -103,6 +113,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     keep_seconds: float = 7 * 86_400.0
     keep_versions: int = 1
     orphan_seconds: float = 7 * 86_400.0
+    below_floor: bool = False
+    undo_run: str = ""
     undo_seconds: float = 7 * 86_400.0
     closed_before: float = 0.0
     until: float | None = None

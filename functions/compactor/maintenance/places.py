@@ -45,6 +45,11 @@ def receipt_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, st
     return _run_key(state, run_id, f"tables/{table_id(table)}.receipt.json")
 
 
+def request_key(state: S3Uri, run_id: str) -> tuple[str, str]:
+    """What a run was asked to do, as it was given."""
+    return _run_key(state, run_id, "maintenance-request.json")
+
+
 def list_key(state: S3Uri, run_id: str) -> tuple[str, str]:
     """The tables that a run found, for the Map over them."""
     return _run_key(state, run_id, "tables.json")

@@ -120,11 +120,13 @@ def _declared() -> Mapping[str, FieldSpec]:
 REQUEST_FIELDS: Mapping[str, FieldSpec] = MappingProxyType(_declared())
 
 
-def read_request(document: object) -> MaintenanceRequest:
+def read_request(document: object, *, reads_only: bool = False) -> MaintenanceRequest:
     """Check the input of a maintenance run.
 
     Args:
         document: an object, decoded from JSON.
+        reads_only: nothing is written for it, so that no state need be named; ``s3_state_uri`` is
+            empty then.
 
     Raises:
         InvalidInput: names the field, the value and what is accepted.
@@ -137,7 +139,10 @@ def read_request(document: object) -> MaintenanceRequest:
     values: dict[str, Any] = {}
     for name, spec in REQUEST_FIELDS.items():
         if spec.required and name not in document:
-            raise InvalidInput(name, None, spec.accepted)
+            if not reads_only:
+                raise InvalidInput(name, None, spec.accepted)
+            values[name] = ""
+            continue
         values[name] = spec.parse(document.get(name, spec.default))
     request = MaintenanceRequest(**values)
     if not (request.tables or request.glue_tables or request.delta_prefixes):

@@ -33,8 +33,10 @@ _TRIES = 6
 _PASSING = frozenset(
     {
         "InternalServerError",
+        "InternalServiceException",
         "ItemCollectionSizeLimitExceededException",
         "LimitExceededException",
+        "OperationTimeoutException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "ThrottledException",
@@ -47,7 +49,14 @@ _PASSING = frozenset(
 _CREDENTIALS = frozenset(
     {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
 )
-_NO_SUCH = frozenset({"NotFoundException", "ResourceNotFoundException", "StateMachineDoesNotExist"})
+_NO_SUCH = frozenset(
+    {
+        "EntityNotFoundException",
+        "NotFoundException",
+        "ResourceNotFoundException",
+        "StateMachineDoesNotExist",
+    }
+)
 _DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "ForbiddenException", "KmsAccessDeniedException"}
 )

@@ -12,6 +12,7 @@
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
     adopt      a log that is gone built anew                adopt
     reconcile  what no event told of, registered            reconcile
+    tables     tables of others looked after                tables, tables_*, table_input
 
 and for a deployed stack, by ../deployed/:
 
@@ -170,6 +171,16 @@ COMMANDS: Mapping[str, Command] = {
   compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs \\
     --depth 1 --inventory s3://my-inventories/my-logs/daily/ --time-limit 600
   compactor reconcile --json | jq .registered
+""",
+    ),
+    "tables": Command(
+        "compactor_cli.commands.tables",
+        "look after tables that others write: what is there, and what a run would do",
+        """\
+  compactor tables scan glue:bronze.events     files, sizes, deletes and snapshots
+  compactor tables plan --glue-tables 'bronze.*' --policies policies.json
+  compactor tables plan --delta-prefixes s3://my-lake/gold/ --json | jq '.tables[].reason'
+  compactor tables plan --input input.json     what the deployed state machine takes
 """,
     ),
     "replay": Command(

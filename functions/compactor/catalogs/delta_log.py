@@ -1,0 +1,320 @@
+"""What the log of a Delta table says: the files of its last version, by replaying it.
+
+delta-rs (1.6) tells neither how many rows a deletion vector deletes, but by reading it, nor the
+text of a partition's value, and does not fit beside pyiceberg into a Lambda function. So the log is
+read here, as Delta's protocol has it ("Action Reconciliation", "Checkpoints"): one LIST, the newest
+checkpoint, and each version since.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+
+from compactor.decoding import decoder
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, TransientStoreError
+from compactor.model import SourceObject
+from compactor.ports import ObjectStore
+from compactor.settings.uris import S3Uri
+
+#: What a table's log is called, below its location.
+LOG = "_delta_log/"
+_READERS = 16
+_VERSION = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(
+    r"(?P<version>\d{20})\.checkpoint"
+    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-f-]{36}))?\.(?P<kind>parquet|json)"
+)
+# Of tables whose newest versions somebody else keeps.
+_ELSEWHERE = {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
+_VACUUMED = "VACUUM END"
+
+
+class _Action(msgspec.Struct, rename="camel"):
+    """Base of what a log holds; what is not named is passed over."""
+
+
+class DeletionVector(_Action):
+    """Which rows of a file are deleted."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    cardinality: int
+    offset: int | None = None
+
+    @property
+    def id(self) -> str:
+        """What tells it from others, as the protocol makes it up."""
+        at = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{at}"
+
+
+class Add(_Action):
+    """A data file of the table; times in milliseconds."""
+
+    path: str
+    size: int
+    modification_time: int = 0
+    partition_values: dict[str, str | None] = {}
+    stats: str | None = None
+    deletion_vector: DeletionVector | None = None
+    # In some checkpoints instead of their text.
+    stats_parsed: dict[str, Any] | None = None
+
+
+class Remove(_Action):
+    """A data file that is no longer one."""
+
+    path: str
+    deletion_timestamp: int | None = None
+    deletion_vector: DeletionVector | None = None
+    partition_values: dict[str, str | None] | None = None
+
+
+class Protocol(_Action):
+    """What a reader must know."""
+
+    reader_features: list[str] | None = None
+    writer_features: list[str] | None = None
+
+
+class Metadata(_Action):
+    """What the table is."""
+
+    id: str
+    schema_string: str
+    partition_columns: list[str] = []
+    configuration: dict[str, str | None] = {}
+
+
+class Sidecar(_Action):
+    """A part of a checkpoint."""
+
+    path: str
+
+
+class CommitInfo(_Action):
+    """Who made a version."""
+
+    operation: str | None = None
+
+
+class _Line(_Action):
+    add: Add | None = None
+    remove: Remove | None = None
+    meta_data: Metadata | None = None
+    protocol: Protocol | None = None
+    sidecar: Sidecar | None = None
+    commit_info: CommitInfo | None = None
+
+
+_decode = decoder(_Line)
+# Names of the columns of a checkpoint; those that it has not are passed over.
+_COLUMNS = (
+    "add.path",
+    "add.size",
+    "add.modificationTime",
+    "add.partitionValues",
+    "add.stats",
+    "add.stats_parsed.numRecords",
+    "add.deletionVector",
+    "remove.path",
+    "remove.deletionTimestamp",
+    "remove.deletionVector",
+    "remove.partitionValues",
+    "metaData",
+    "protocol",
+    "sidecar",
+)
+_CAMEL = {"stats_parsed": "statsParsed"}
+
+
+@dataclass(slots=True)
+class DeltaState:
+    """A table at its last version.
+
+    Attributes:
+        version: its number.
+        first: the oldest version whose files the log still tells.
+        commits: when each version that is still there was made, UNIX seconds, in order.
+        entries: versions since the newest checkpoint, and their bytes.
+        files: by path and deletion vector, each with the UNIX seconds of the version that added
+            it; None where a checkpoint has it.
+        removed: files that are no longer of the table, and that no VACUUM was seen to take since.
+    """
+
+    version: int
+    first: int
+    commits: list[float]
+    entries: int
+    entry_bytes: int
+    protocol: Protocol = field(default_factory=Protocol)
+    metadata: Metadata | None = None
+    files: dict[tuple[str, str], tuple[Add, float | None]] = field(default_factory=dict)
+    removed: dict[tuple[str, str], Remove] = field(default_factory=dict)
+
+    def apply(self, lines: Iterable[_Line], at: float | None) -> None:
+        """Take in what one version, or a part of a checkpoint, says."""
+        added: list[Add] = []
+        for line in lines:
+            if line.remove is not None:
+                key = _key(line.remove)
+                self.files.pop(key, None)
+                self.removed[key] = line.remove
+            elif line.add is not None:
+                added.append(line.add)
+            elif line.meta_data is not None:
+                self.metadata = line.meta_data
+            elif line.protocol is not None:
+                self.protocol = line.protocol
+            elif line.commit_info is not None and line.commit_info.operation == _VACUUMED:
+                self.removed.clear()
+        for one in added:
+            key = _key(one)
+            self.files[key] = one, at
+            self.removed.pop(key, None)
+
+
+def _key(one: Add | Remove) -> tuple[str, str]:
+    return one.path, one.deletion_vector.id if one.deletion_vector is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What is in the directory of a log."""
+
+    versions: Mapping[int, SourceObject]
+    checkpoints: Mapping[int, Sequence[SourceObject]]
+
+
+class DeltaLog:
+    """The log of one table.
+
+    Args:
+        location: of the table.
+        store: where it lies.
+    """
+
+    def __init__(self, location: S3Uri, store: ObjectStore) -> None:
+        self._location = location
+        self._prefix = f"{location.prefix}{LOG}"
+        self._store = store
+
+    def load(self) -> DeltaState:
+        """The last version.
+
+        Raises:
+            InvalidInput: there is no such table, or its log is not all here.
+            IntegrityError: a version is missing, or cannot be read.
+            TransientStoreError: a checkpoint took the place of versions while they were read.
+        """
+        listed = self._list()
+        if not listed.versions:
+            raise self._refusal("a Delta table, which has a _delta_log/ with versions")
+        last = max(listed.versions)
+        checkpoint = max((one for one in listed.checkpoints if one <= last), default=-1)
+        wanted = range(checkpoint + 1, last + 1)
+        missing = next((one for one in wanted if one not in listed.versions), None)
+        if missing is not None:
+            raise IntegrityError(f"{self._location.uri}{LOG} has no version {missing}")
+        since = [listed.versions[one] for one in wanted]
+        state = DeltaState(
+            version=last,
+            first=0 if 0 in listed.versions else min(listed.checkpoints, default=last),
+            commits=[listed.versions[one].last_modified for one in sorted(listed.versions)],
+            entries=len(since),
+            entry_bytes=sum(one.size for one in since),
+        )
+        if checkpoint >= 0:
+            self._read_checkpoint(listed.checkpoints[checkpoint], state)
+        self._read_versions(since, state)
+        return self._checked(state)
+
+    def _checked(self, state: DeltaState) -> DeltaState:
+        if state.metadata is None:
+            raise IntegrityError(f"{self._location.uri}{LOG} does not say what the table is")
+        features = {
+            *(state.protocol.reader_features or ()),
+            *(state.protocol.writer_features or ()),
+        }
+        if features & _ELSEWHERE:
+            raise self._refusal("a Delta table whose versions are all in its _delta_log/")
+        return state
+
+    def _refusal(self, accepted: str) -> InvalidInput:
+        return InvalidInput("table", f"delta:{self._location.uri}", accepted)
+
+    def _list(self) -> _Listed:
+        versions: dict[int, SourceObject] = {}
+        parts: dict[tuple[int, str], list[SourceObject]] = {}
+        whole: dict[tuple[int, str], int] = {}
+        for page in self._store.list_level(self._location.bucket, self._prefix):
+            for one in page.objects:
+                name = one.key.removeprefix(self._prefix)
+                if version := _VERSION.fullmatch(name):
+                    versions[int(version[1])] = one
+                elif found := _CHECKPOINT.fullmatch(name):
+                    number = int(found["version"])
+                    of = number, found["id"] or found["parts"] or ""
+                    parts.setdefault(of, []).append(one)
+                    whole[of] = int(found["parts"] or 1)
+        # Of several for one version any does; one in parts counts when all are there.
+        checkpoints = {of[0]: found for of, found in parts.items() if len(found) == whole[of]}
+        return _Listed(versions, checkpoints)
+
+    def _read_checkpoint(self, parts: Sequence[SourceObject], state: DeltaState) -> None:
+        for one in parts:
+            lines = list(self._lines(one.key))
+            state.apply(lines, None)
+            sidecars = [line.sidecar.path for line in lines if line.sidecar is not None]
+            for path in sidecars:
+                # A name below _sidecars/, or a whole URI.
+                scheme, _, rest = path.partition("://")
+                key = rest.partition("/")[2] if rest else f"{self._prefix}_sidecars/{scheme}"
+                state.apply(self._lines(key), None)
+
+    def _read_versions(self, since: Sequence[SourceObject], state: DeltaState) -> None:
+        with ThreadPoolExecutor(_READERS) as pool:
+            for start in range(0, len(since), _READERS):
+                some = since[start : start + _READERS]
+                read = pool.map(lambda one: list(self._lines(one.key)), some)
+                for one, lines in zip(some, read, strict=True):
+                    state.apply(lines, one.last_modified)
+
+    def _lines(self, key: str) -> Iterator[_Line]:
+        uri = f"s3://{self._location.bucket}/{key}"
+        try:
+            body = self._store.get(self._location.bucket, key)
+        except ObjectMissing:
+            raise TransientStoreError(f"{uri} is gone: measure the table again") from None
+        read: Callable[[bytes], Iterator[_Line]]
+        read = _of_parquet if key.endswith(".parquet") else _of_json
+        try:
+            yield from read(body)
+        except (msgspec.MsgspecError, ValueError, OSError) as error:
+            raise IntegrityError(f"{uri} is damaged: {error}") from error
+
+
+def _of_json(body: bytes) -> Iterator[_Line]:
+    return (_decode(line) for line in body.split(b"\n") if line.strip())
+
+
+def _of_parquet(body: bytes) -> Iterator[_Line]:
+    file = pq.ParquetFile(io.BytesIO(body))
+    for batch in file.iter_batches(columns=_COLUMNS):
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            yield msgspec.convert({name: _plain(one) for name, one in row.items()}, _Line)
+
+
+def _plain(action: Any) -> Any:
+    """An action as JSON would have it: without what is null."""
+    if not isinstance(action, dict):
+        return action
+    return {_CAMEL.get(name, name): one for name, one in action.items() if one is not None}

@@ -1,0 +1,163 @@
+"""What a Delta table's log says of its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from compactor.catalogs.delta_log import Add, DeltaLog, DeltaState, Metadata
+from compactor.decoding import decoder
+from compactor.maintenance.measures import (
+    DELTA,
+    DataFile,
+    PartitionMeasure,
+    PartitionValue,
+    TableMeasure,
+)
+from compactor.ports import ObjectStore
+from compactor.settings.tables import TableAddress
+from compactor.sizes import GIB
+
+_TARGET = "delta.targetFileSize"
+# spark.databricks.delta.optimize.maxFileSize of Delta 4.2.
+_USUAL_TARGET = GIB
+_UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+# What Spark, as Hive, calls null in a path, and what it escapes there.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+
+
+class _Stats(msgspec.Struct, rename="camel"):
+    num_records: int | None = None
+
+
+class _Field(msgspec.Struct):
+    name: str
+    metadata: dict[str, object] = {}
+
+
+class _Schema(msgspec.Struct):
+    fields: list[_Field]
+
+
+_decode_stats = decoder(_Stats)
+_decode_schema = decoder(_Schema)
+
+
+def measure_delta(address: TableAddress, store: ObjectStore, now: float) -> TableMeasure:
+    """Measure a table.
+
+    Args:
+        address: of the table.
+        store: where its log lies.
+        now: UNIX seconds.
+
+    Raises:
+        InvalidInput: there is no such table, or its log is not all here.
+        IntegrityError: its log is damaged.
+        TransientStoreError: something did not answer, or the log moved on while it was read.
+    """
+    location = address.location
+    assert location is not None  # noqa: S101 - such are the addresses of Delta tables
+    state = DeltaLog(location, store).load()
+    assert state.metadata is not None  # noqa: S101 - else there is no state
+    removed = (one.deletion_timestamp for one in state.removed.values())
+    return TableMeasure(
+        name=address.text,
+        version=str(state.version),
+        target_bytes=_target(state.metadata),
+        partitions=tuple(_partitions(state, state.metadata)),
+        delete_files=sum(1 for one, _ in state.files.values() if one.deletion_vector is not None),
+        metadata_files=state.entries,
+        versions=state.version - state.first + 1,
+        commits=sorted(state.commits),
+        format=DELTA,
+        metadata_bytes=state.entry_bytes,
+        superseded=sorted(one / 1_000 for one in removed if one is not None),
+        at=now,
+    )
+
+
+def _target(metadata: Metadata) -> int:
+    text = (metadata.configuration.get(_TARGET) or "").strip().lower()
+    digits = text.rstrip("bkmg ")
+    factor = _UNITS.get(text[len(digits) :].strip() or "b", 0)
+    size = int(digits) * factor if digits.isdecimal() else 0
+    return size or _USUAL_TARGET
+
+
+@dataclass(slots=True)
+class _Gathered:
+    where: tuple[PartitionValue, ...]
+    files: list[DataFile] = field(default_factory=list)
+    changed: float | None = None
+
+    def touch(self, moment: float | None) -> None:
+        if moment is not None:
+            self.changed = max(moment, self.changed or 0.0)
+
+
+def _partitions(state: DeltaState, metadata: Metadata) -> Iterator[PartitionMeasure]:
+    physical = _physical_names(metadata)
+    found: dict[tuple[str | None, ...], _Gathered] = {}
+
+    def of(values: Mapping[str, str | None]) -> _Gathered:
+        # Empty text is null, whatever the type (protocol, "Partition Value Serialization").
+        texts = tuple(values.get(physical[one]) or None for one in metadata.partition_columns)
+        if texts not in found:
+            named = zip(metadata.partition_columns, texts, strict=True)
+            where = tuple(PartitionValue(name, "identity", text) for name, text in named)
+            found[texts] = _Gathered(where)
+        return found[texts]
+
+    for one, at in state.files.values():
+        gathered = of(one.partition_values)
+        gathered.files.append(_data_file(one))
+        gathered.touch(_moment(one.modification_time, at))
+    for removed in state.removed.values():
+        if removed.partition_values is not None or not metadata.partition_columns:
+            gathered = of(removed.partition_values or {})
+            gathered.touch(_moment(removed.deletion_timestamp, None))
+    made = [(_name(each.where), each) for each in found.values() if each.files]
+    for name, each in sorted(made, key=lambda pair: pair[0]):
+        yield PartitionMeasure(name, tuple(each.files), each.changed, where=each.where)
+
+
+def _moment(milliseconds: int | None, at: float | None) -> float | None:
+    """UNIX seconds; some writers leave 0 instead of a time."""
+    told = milliseconds / 1_000 if milliseconds else None
+    return max((one for one in (told, at) if one is not None), default=None)
+
+
+def _data_file(one: Add) -> DataFile:
+    rows = _rows(one)
+    if one.deletion_vector is None:
+        return DataFile(one.size, rows)
+    return DataFile(one.size, rows, one.deletion_vector.cardinality, 1)
+
+
+def _rows(one: Add) -> int | None:
+    if one.stats:
+        try:
+            return _decode_stats(one.stats.encode()).num_records
+        except (msgspec.MsgspecError, ValueError):
+            return None
+    return (one.stats_parsed or {}).get("numRecords")
+
+
+def _physical_names(metadata: Metadata) -> dict[str, str]:
+    """What files call each column, where the table maps columns."""
+    fields = _decode_schema(metadata.schema_string.encode()).fields
+    names = {one.name: one.metadata.get("delta.columnMapping.physicalName") for one in fields}
+    return {name: str(names.get(name) or name) for name in metadata.partition_columns}
+
+
+def _name(where: tuple[PartitionValue, ...]) -> str:
+    return "/".join(f"{_escaped(one.column)}={_escaped(one.value or _NULL)}" for one in where)
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)

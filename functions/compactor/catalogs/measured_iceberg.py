@@ -1,0 +1,377 @@
+"""What an Iceberg table's metadata says of its files, by pyiceberg (0.12).
+
+Read are the table's metadata, the list of manifests of its current snapshot, and each manifest
+once. pyiceberg's own reading of an entry leaves out which data file a deletion vector is for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+from urllib.parse import quote_plus
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.exceptions import (
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType
+
+from compactor.catalogs.answers import translated
+from compactor.catalogs.iceberg_catalogs import iceberg_catalog
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.maintenance.measures import (
+    ICEBERG,
+    DataFile,
+    PartitionMeasure,
+    PartitionValue,
+    TableMeasure,
+)
+from compactor.ports import ObjectStore
+from compactor.settings.tables import TableAddress
+from compactor.sizes import MIB
+
+_TARGET = "write.target-file-size-bytes"
+_USUAL_TARGET = 512 * MIB
+_READERS = 8
+# Fields of the specification (Iceberg, "Manifests" and "Reserved field ids").
+_FILE_PATH_COLUMN = 2147483546
+_LOWER, _UPPER = 10, 11
+_EQUALITY_DELETES = 2
+# pyiceberg reads with the second version, which knows nothing of deletion vectors.
+_READ_VERSION = 3
+
+
+class _Entry(NamedTuple):
+    """One entry of a manifest.
+
+    Attributes:
+        sequence: of its data: to what deletes apply.
+        written: sequence of the snapshot that added the file.
+        referenced: the only data file that a delete file is for; None where it is for several.
+        is_vector: it is a deletion vector.
+    """
+
+    status: int
+    snapshot_id: int | None
+    sequence: int
+    written: int
+    content: int
+    path: str
+    partition: tuple[Any, ...]
+    rows: int
+    size: int
+    referenced: str | None
+    is_vector: bool
+
+
+def measure_iceberg(address: TableAddress, store: ObjectStore, now: float) -> TableMeasure:
+    """Measure a table.
+
+    Args:
+        address: of the table.
+        store: where its files are.
+        now: UNIX seconds.
+
+    Raises:
+        InvalidInput: there is no such table, or it may not be read.
+        TransientStoreError: the catalog does not answer, or the table moved on while it was read.
+    """
+    catalog = iceberg_catalog(address, store)
+    try:
+        with translated(address.text):
+            return measured(catalog.load_table(address.name), address.text, now)
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError):
+        raise InvalidInput("table", address.text, "an Iceberg table that is there") from None
+    except FileNotFoundError as error:
+        # A snapshot that was expired since the catalog named it.
+        raise TransientStoreError(f"{address.text}: {error} is gone: measure again") from error
+
+
+def measured(table: Table, name: str, now: float) -> TableMeasure:
+    """Measure a table that is loaded.
+
+    Args:
+        table: as pyiceberg loads it.
+        name: its address.
+        now: UNIX seconds.
+    """
+    metadata = table.metadata
+    snapshot = metadata.current_snapshot()
+    manifests = list(snapshot.manifests(table.io)) if snapshot is not None else []
+    reading = _Reading(name, metadata, table.io)
+    of_deletes = list(reading.entries(manifests, ManifestContent.DELETES))
+    deletes = _Deletes()
+    for entry, spec in of_deletes:
+        deletes.add(entry, spec)
+    found = _Partitions(metadata, deletes)
+    for entry, spec in chain(of_deletes, reading.entries(manifests, ManifestContent.DATA)):
+        found.add(entry, spec)
+    return TableMeasure(
+        name=name,
+        version=str(snapshot.snapshot_id) if snapshot is not None else "",
+        target_bytes=_target(metadata.properties),
+        partitions=found.measures(),
+        delete_files=deletes.count,
+        metadata_files=len(manifests),
+        versions=len(metadata.snapshots),
+        commits=sorted(one.timestamp_ms / 1_000 for one in metadata.snapshots),
+        format=ICEBERG,
+        format_version=metadata.format_version,
+        spec=metadata.default_spec_id,
+        metadata_bytes=sum(one.manifest_length for one in manifests),
+        superseded=_superseded(metadata),
+        at=now,
+    )
+
+
+def _target(properties: Mapping[str, str]) -> int:
+    text = properties.get(_TARGET, "")
+    return int(text) if text.isdecimal() and int(text) else _USUAL_TARGET
+
+
+def _superseded(metadata: TableMetadata) -> list[float]:
+    """When the snapshots were made that neither a branch nor a tag names."""
+    named = {one.snapshot_id for one in metadata.refs.values()} | {metadata.current_snapshot_id}
+    return sorted(
+        one.timestamp_ms / 1_000 for one in metadata.snapshots if one.snapshot_id not in named
+    )
+
+
+class _Reading:
+    """Reads manifests, several at the same time."""
+
+    def __init__(self, name: str, metadata: TableMetadata, io: FileIO) -> None:
+        self._name = name
+        self._specs = metadata.specs()
+        self._io = io
+
+    def entries(
+        self, manifests: Sequence[ManifestFile], content: ManifestContent
+    ) -> Iterator[tuple[_Entry, PartitionSpec]]:
+        """Entries of all manifests of one kind, each with the division of its file."""
+        chosen = [one for one in manifests if one.content == content]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for start in range(0, len(chosen), _READERS):
+                for entries, spec in pool.map(self._entries, chosen[start : start + _READERS]):
+                    for entry in entries:
+                        yield entry, spec
+
+    def _entries(self, manifest: ManifestFile) -> tuple[list[_Entry], PartitionSpec]:
+        spec = self._specs.get(manifest.partition_spec_id)
+        if spec is None:
+            raise IntegrityError(
+                f"{self._name}: {manifest.manifest_path} is of partition spec"
+                f" {manifest.partition_spec_id}, which the table has not"
+            )
+        file = self._io.new_input(manifest.manifest_path)
+        with AvroFile[Record](file, MANIFEST_ENTRY_SCHEMAS[_READ_VERSION]) as reader:
+            return [_entry(one, manifest) for one in reader], spec
+
+
+def _entry(record: Record, manifest: ManifestFile) -> _Entry:
+    status, snapshot_id, sequence, written, data_file = record._data
+    content, path, _, partition, rows, size, *_ = data_file._data
+    *_, referenced, offset, _ = data_file._data
+    # What was added by the manifest's own snapshot inherits from it (specification, "Sequence
+    # Number Inheritance"); version 1 knows of none of these.
+    inherited = manifest.sequence_number or 0
+    if content and referenced is None:
+        referenced = _bound(data_file._data[_LOWER], data_file._data[_UPPER])
+    return _Entry(
+        status,
+        snapshot_id if snapshot_id is not None else manifest.added_snapshot_id,
+        inherited if sequence is None else sequence,
+        inherited if written is None else written,
+        content or 0,
+        path,
+        tuple(partition._data),
+        rows,
+        size,
+        referenced,
+        offset is not None,
+    )
+
+
+def _bound(lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | None) -> str | None:
+    """The only data file that a file of position deletes names, by its bounds."""
+    first, last = ((one or {}).get(_FILE_PATH_COLUMN) for one in (lower, upper))
+    if first is None or first != last:
+        return None
+    try:
+        return bytes(first).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+_Key = tuple[int, tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class _Sequences:
+    """Sequence numbers of delete files; of which those from one on apply."""
+
+    numbers: list[int] = field(default_factory=list)
+    is_sorted: bool = True
+
+    def add(self, number: int) -> None:
+        self.numbers.append(number)
+        self.is_sorted = False
+
+    def since(self, number: int) -> int:
+        if not self.is_sorted:
+            self.numbers.sort()
+            self.is_sorted = True
+        return len(self.numbers) - bisect_left(self.numbers, number)
+
+
+class _Deletes:
+    """Which deletes apply to a data file, as DeleteFileIndex of Iceberg 1.11 has it.
+
+    It is told by bounds of columns, too, where equality deletes are not for a file; that is left
+    out here.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._vectors: dict[str, int] = {}
+        self._of_files: dict[str, list[tuple[int, int]]] = {}
+        self._of_partitions: dict[_Key, _Sequences] = {}
+        self._equality: dict[_Key, _Sequences] = {}
+        self._everywhere = _Sequences()
+
+    def add(self, entry: _Entry, spec: PartitionSpec) -> None:
+        if entry.status == ManifestEntryStatus.DELETED:
+            return
+        self.count += 1
+        key = (spec.spec_id, entry.partition)
+        if entry.content == _EQUALITY_DELETES:
+            if spec.is_unpartitioned():
+                self._everywhere.add(entry.sequence)
+            else:
+                self._equality.setdefault(key, _Sequences()).add(entry.sequence)
+        elif entry.is_vector and entry.referenced is not None:
+            self._vectors[entry.referenced] = entry.rows
+        elif entry.referenced is not None:
+            self._of_files.setdefault(entry.referenced, []).append((entry.sequence, entry.rows))
+        else:
+            self._of_partitions.setdefault(key, _Sequences()).add(entry.sequence)
+
+    def of(self, entry: _Entry, spec_id: int) -> tuple[int, int]:
+        """How many apply, and how many rows those take that are for this file alone."""
+        if not self.count:
+            return 0, 0
+        key = (spec_id, entry.partition)
+        # Equality deletes apply to what was there before them.
+        shared = self._everywhere.since(entry.sequence + 1)
+        if key in self._equality:
+            shared += self._equality[key].since(entry.sequence + 1)
+        if entry.path in self._vectors:
+            # It has taken in all deletes by position.
+            return shared + 1, self._vectors[entry.path]
+        named = self._of_files.get(entry.path, ())
+        own = [rows for number, rows in named if number >= entry.sequence]
+        if key in self._of_partitions:
+            shared += self._of_partitions[key].since(entry.sequence)
+        return len(own) + shared, sum(own)
+
+
+class _Moments:
+    """When snapshots were made, those that are expired by what came next."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._known = {one.snapshot_id: one.timestamp_ms / 1_000 for one in metadata.snapshots}
+        self._by_sequence = sorted(
+            (one.sequence_number or 0, one.timestamp_ms / 1_000) for one in metadata.snapshots
+        )
+
+    def of(self, entry: _Entry) -> float | None:
+        """UNIX seconds at which the file came, or went, at the latest."""
+        if entry.snapshot_id in self._known:
+            return self._known[entry.snapshot_id]
+        later = bisect_left(self._by_sequence, (entry.written, 0.0))
+        return self._by_sequence[later][1] if later < len(self._by_sequence) else None
+
+
+@dataclass(slots=True)
+class _Partition:
+    spec: PartitionSpec
+    values: tuple[Any, ...]
+    files: list[DataFile] = field(default_factory=list)
+    changed: float | None = None
+
+
+class _Partitions:
+    """Gathers files by partition."""
+
+    def __init__(self, metadata: TableMetadata, deletes: _Deletes) -> None:
+        self._names = _Names(metadata)
+        self._moments = _Moments(metadata)
+        self._deletes = deletes
+        self._found: dict[_Key, _Partition] = {}
+
+    def add(self, entry: _Entry, spec: PartitionSpec) -> None:
+        key = (spec.spec_id, entry.partition)
+        partition = self._found.get(key)
+        if partition is None:
+            partition = self._found[key] = _Partition(spec, entry.partition)
+        moment = self._moments.of(entry)
+        if moment is not None:
+            partition.changed = max(moment, partition.changed or 0.0)
+        if entry.content == 0 and entry.status != ManifestEntryStatus.DELETED:
+            count, deleted = self._deletes.of(entry, spec.spec_id)
+            partition.files.append(DataFile(entry.size, entry.rows, deleted, count))
+
+    def measures(self) -> tuple[PartitionMeasure, ...]:
+        """Those that have files."""
+        made = [self._measure(one) for one in self._found.values() if one.files]
+        return tuple(sorted(made, key=lambda one: (one.name, one.spec)))
+
+    def _measure(self, one: _Partition) -> PartitionMeasure:
+        where = tuple(self._names.of(one.spec, one.values))
+        names = (field.name for field in one.spec.fields)
+        name = "/".join(
+            f"{quote_plus(field)}={quote_plus('null' if each.value is None else each.value)}"
+            for field, each in zip(names, where, strict=True)
+        )
+        return PartitionMeasure(name, tuple(one.files), one.changed, one.spec.spec_id, where)
+
+
+class _Names:
+    """Columns and values of partitions, for a person and for an engine."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._columns: dict[int, tuple[str, IcebergType]] = {}
+        current = metadata.current_schema_id
+        # The current names win; what was dropped since has those of an older schema.
+        for schema in sorted(metadata.schemas, key=lambda one: one.schema_id == current):
+            for number in schema.field_ids:
+                named = schema.find_column_name(number)
+                if named is not None:
+                    self._columns[number] = named, schema.find_type(number)
+
+    def of(self, spec: PartitionSpec, values: tuple[Any, ...]) -> Iterator[PartitionValue]:
+        for one, value in zip(spec.fields, values, strict=True):
+            column, kind = self._columns[one.source_id]
+            text = None
+            if value is not None:
+                # Of a transform's result, so that a day is a day, whatever its column is.
+                result = one.transform.result_type(kind)
+                text = one.transform.to_human_string(result, value)
+            yield PartitionValue(column, str(one.transform), text)

@@ -1,0 +1,76 @@
+"""Lambda: measure one table by its metadata, and decide what is done to it, and by whom."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.catalogs.measuring import measure_table
+from compactor.clock import SystemClock
+from compactor.maintenance import places
+from compactor.maintenance.costs import ENGINES
+from compactor.maintenance.orders import write_order
+from compactor.maintenance.planning import TablePlan, plan_table
+from compactor.maintenance.worklist import read_stored_request
+from compactor.settings.tables import parse_table
+from compactor_handlers.runtime import (
+    Event,
+    LambdaContext,
+    logger,
+    metrics,
+    table_store,
+    traced,
+)
+
+# Which engines there are: a JSON list of their names.
+ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "table", "request": {"bucket", "key"}}``; return the plan, in short.
+
+    The order is stored in any case: where the engine is ``none`` it says why.
+
+    Raises:
+        InvalidInput: there is no such table, or it may not be read.
+        IntegrityError: its metadata contradicts itself.
+        TransientStoreError: it moved on while it was read, or something did not answer.
+    """
+    store = table_store(context)
+    request = read_stored_request(event["request"]["bucket"], event["request"]["key"], store)
+    address, now = parse_table(event["table"]), SystemClock().now()
+    measure = measure_table(address, store, now)
+    available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
+    plan = plan_table(measure, request.policies.of(address.text), now, available)
+    uri = write_order(plan.order(event["run_id"]), request.state, store)
+    bucket, key = places.order_key(request.state, event["run_id"], address)
+    _tell(plan)
+    return {
+        "run_id": event["run_id"],
+        "table": plan.table,
+        "engine": plan.engine,
+        "reason": plan.reason,
+        "rule": plan.rule,
+        "order": {"bucket": bucket, "key": key, "uri": uri},
+        "foretold": plan.foretold(),
+    }
+
+
+def _tell(plan: TablePlan) -> None:
+    for name, value in (("TableFiles", plan.files), ("FilesToRewrite", plan.foretold()["files"])):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    logger.info(
+        "planned",
+        table=plan.table,
+        version=plan.version,
+        engine=plan.engine,
+        reason=plan.reason,
+        rule=plan.rule,
+        **plan.foretold(),
+    )

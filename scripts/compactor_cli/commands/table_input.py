@@ -1,0 +1,175 @@
+"""Which tables a command is about: by options, or by the JSON input of a maintenance run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from compactor.errors import CompactorError, InvalidInput
+from compactor.maintenance.finding import find_tables
+from compactor.maintenance.request import REQUEST_FIELDS, MaintenanceRequest, read_request
+from compactor.settings.tables import TABLE_ACCEPTED, TableAddress
+from compactor.stores.glue_catalog import GlueCatalog
+from compactor.stores.s3 import S3Store
+from compactor_cli.commands.documents import read_object
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import counted, print_error, progress
+
+_INPUT_ACCEPTED = "a JSON document with the fields of a maintenance run"
+_POLICIES_ACCEPTED = "a JSON document with a list of rules"
+_AT_ONCE = 4
+_T = TypeVar("_T")
+
+
+def add_tables(parser: argparse.ArgumentParser) -> None:
+    """TABLE, the patterns and prefixes, ``--policies`` and ``--input``."""
+    parser.add_argument("tables", metavar="TABLE", nargs="*", help=TABLE_ACCEPTED)
+    for name, metavar in (("glue_tables", "DATABASE.TABLE"), ("delta_prefixes", "URI")):
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            metavar=metavar,
+            action="append",
+            help=f"{REQUEST_FIELDS[name].meaning} May be given several times.",
+        )
+    parser.add_argument(
+        "--policies",
+        metavar="FILE.json",
+        help="the rules for tables: for each the first that matches counts",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FILE.json",
+        help="the whole input, as the deployed state machine takes it, instead of all of these;"
+        " - reads standard input",
+    )
+
+
+def request_from(args: argparse.Namespace) -> MaintenanceRequest:
+    """The input of a command that only reads.
+
+    Raises:
+        InvalidInput: it is at fault, or both a document and options were given.
+    """
+    given = document_from(args)
+    return read_request(given, reads_only=True)
+
+
+def document_from(args: argparse.Namespace) -> dict[str, Any]:
+    """The input as it was given, by options or as a document.
+
+    Raises:
+        InvalidInput: both were given, or a document cannot be read, or names a key twice.
+    """
+    fields = {
+        name: getattr(args, name)
+        for name in ("tables", "glue_tables", "delta_prefixes", "policies")
+        if getattr(args, name)
+    }
+    if args.input is None:
+        if "policies" in fields:
+            fields["policies"] = _rules(fields["policies"])
+        return fields
+    if fields:
+        raise InvalidInput("--input", args.input, f"either a document or {', '.join(fields)}")
+    return _parsed("--input", args.input, _INPUT_ACCEPTED)
+
+
+def _rules(path: str) -> object:
+    text = _text("--policies", path, _POLICIES_ACCEPTED)
+    try:
+        # As an object, so that it is read as strictly as an input.
+        return read_object(f'{{"policies": {text}}}')["policies"]
+    except (ValueError, KeyError) as error:
+        raise InvalidInput("--policies", path, f"{_POLICIES_ACCEPTED} ({error})") from None
+
+
+def _parsed(option: str, path: str, accepted: str) -> dict[str, Any]:
+    try:
+        return read_object(_text(option, path, accepted))
+    except ValueError as error:
+        raise InvalidInput(option, path, f"{accepted} ({error})") from None
+
+
+def _text(option: str, path: str, accepted: str) -> str:
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(option, path, f"{accepted} ({error})") from None
+
+
+class Outcome(NamedTuple, Generic[_T]):
+    """What was found of one table, or why it was not."""
+
+    table: TableAddress
+    found: _T | None
+    error: CompactorError | None = None
+
+
+def of_each_table(
+    request: MaintenanceRequest,
+    endpoint_url: str | None,
+    what: str,
+    work: Callable[[TableAddress, S3Store], _T],
+) -> list[Outcome[_T]]:
+    """Do something for all tables of a request, some at the same time.
+
+    Args:
+        request: says which.
+        endpoint_url: of an S3-compatible store; None for AWS.
+        what: is done, for a bar of progress.
+        work: of one table.
+
+    Raises:
+        InvalidInput: the request is at fault; what is wrong with a table is told of that table.
+        TransientStoreError: something did not answer while tables were looked for.
+    """
+    store = open_store(endpoint_url)
+
+    def one(table: TableAddress) -> Outcome[_T]:
+        try:
+            return Outcome(table, work(table, store))
+        except CompactorError as error:
+            return Outcome(table, None, error)
+
+    with progress("looking for tables"):
+        tables = find_tables(request, store, GlueCatalog())
+    for name in tables.unnamed:
+        print_error(f"no address can name the table {name}")
+    outcomes: list[Outcome[_T]] = []
+    with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_AT_ONCE) as pool:
+        for outcome in pool.map(one, tables.tables):
+            outcomes.append(outcome)
+            bar.advance()
+    return outcomes
+
+
+def print_documents(outcomes: Sequence[Outcome[_T]], shown: Callable[[_T], Any]) -> None:
+    """All outcomes as one JSON document."""
+    tables = [
+        {"table": one.table.text, "error": f"{type(one.error).__name__}: {one.error}"}
+        if one.found is None
+        else shown(one.found)
+        for one in outcomes
+    ]
+    print(json.dumps({"tables": tables}, indent=2))
+
+
+def require_all(outcomes: Sequence[Outcome[_T]]) -> None:
+    """Fail where a table could not be looked at.
+
+    Raises:
+        Failure: names the first, and how many there are.
+    """
+    failed = [one for one in outcomes if one.error is not None]
+    if not failed:
+        return
+    error = failed[0].error
+    more = f" (and {counted(len(failed) - 1, 'more table')})" if len(failed) > 1 else ""
+    code = EXIT_USAGE if isinstance(error, InvalidInput) and len(outcomes) == 1 else EXIT_FAILED
+    raise Failure(f"{failed[0].table.text}: {type(error).__name__}: {error}{more}", code)

@@ -1,0 +1,126 @@
+"""``compactor tables plan``: what a run would do to tables. Reads metadata only."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from compactor.catalogs.measuring import measure_table
+from compactor.maintenance.choosing import NONE
+from compactor.maintenance.costs import ENGINES
+from compactor.maintenance.planning import PartitionPlan, TablePlan, plan_table
+from compactor.report.html import human_bytes
+from compactor.settings.tables import TableAddress
+from compactor.stores.s3 import S3Store
+from compactor_cli.commands import options, table_input
+from compactor_cli.console import counted, print_line, print_table
+
+_SHOWN_ROWS = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which tables, and which engines there are."""
+    table_input.add_tables(parser)
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        action="append",
+        help="an engine that there is (by default all of them); may be given several times",
+    )
+    options.add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and plan tables, and show what a run would do.
+
+    Raises:
+        InvalidInput: the input is at fault.
+        Failure: a table could not be looked at.
+    """
+    request, now = table_input.request_from(args), time.time()
+
+    def plan(one: TableAddress, store: S3Store) -> TablePlan:
+        measure = measure_table(one, store, now)
+        return plan_table(measure, request.policies.of(one.text), now, args.engine or ENGINES)
+
+    outcomes = table_input.of_each_table(request, args.endpoint_url, "planning", plan)
+    found = [one.found for one in outcomes if one.found is not None]
+    if args.json:
+        table_input.print_documents(outcomes, TablePlan.to_dict)
+    elif found:
+        _show(found)
+    elif not outcomes:
+        print_line("there is no such table")
+    table_input.require_all(outcomes)
+    return 0
+
+
+def _show(found: Sequence[TablePlan]) -> None:
+    heads = ("Table", "Engine", "Files", "Rewritten", "Into", "Bytes", "Saves a scan", "Costs")
+    heads = (*heads, "Paid after")
+    rows = [_row(one) for one in found[:_SHOWN_ROWS]]
+    print_table("What a run would do now (nothing was written)", heads, rows)
+    for one in found[:_SHOWN_ROWS]:
+        print_line(f"{one.table}: {one.engine}, {one.reason} ({one.rule})")
+        if one.steps:
+            print_line(f"  {', '.join(one.steps)}")
+        for line in _lines(one.partitions):
+            print_line(f"  {line}")
+    if len(found) > _SHOWN_ROWS:
+        print_line(f"and {counted(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
+    if len(found) == 1 and len(found[0].partitions) > 1:
+        _show_partitions(found[0])
+
+
+def _row(one: TablePlan) -> tuple[str, ...]:
+    if one.engine == NONE:
+        return (one.table, NONE, f"{one.files:,}", *[""] * 6)
+    pays = one.payback_scans
+    return (
+        one.table,
+        one.engine,
+        f"{one.files:,}",
+        f"{one.rewrite.files:,}",
+        f"{one.rewrite.into:,}",
+        human_bytes(one.rewrite.bytes),
+        f"{one.saves.files:,} files, {one.saves.seconds:,.1f} s",
+        f"${one.dollars:,.4f}",
+        "" if pays is None else counted(max(1, round(pays)), "scan"),
+    )
+
+
+def _lines(partitions: Sequence[PartitionPlan]) -> list[str]:
+    """Why partitions are left, and how many for each reason; an age is one reason."""
+    reasons = Counter(
+        "written lately" if one.left.startswith("written") else one.left
+        for one in partitions
+        if one.left
+    )
+    if len(partitions) == 1:
+        return []
+    return [
+        f"left: {counted(count, 'partition')}, {reason}" for reason, count in reasons.most_common()
+    ]
+
+
+def _show_partitions(one: TablePlan) -> None:
+    worst = sorted(one.partitions, key=lambda each: (-each.rewrite.files, each.name))
+    rows = [
+        (
+            each.name or "(whole table)",
+            f"{each.files:,}",
+            human_bytes(each.bytes),
+            f"{each.rewrite.files:,}",
+            f"{each.rewrite.into:,}",
+            human_bytes(each.rewrite.bytes),
+            each.left,
+        )
+        for each in worst[:_SHOWN_ROWS]
+    ]
+    heads = ("Partition", "Files", "Bytes", "Rewritten", "Into", "Bytes of these", "Left")
+    print_table("Partitions", heads, rows)
+    if len(worst) > _SHOWN_ROWS:
+        more = counted(len(worst) - _SHOWN_ROWS, "more partition")
+        print_line(f"and {more}; --json has them all")
