@@ -36,6 +36,7 @@ class Console:
     Attributes:
         stream: where the lines go.
         clock: seconds that only go forward.
+        name: of the job, before each line.
     """
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
@@ -45,10 +46,11 @@ class Console:
     _working_seconds: float = 0.0
     _round_began: float = 0.0
     _told: float = 0.0
+    name: str = NAME
 
     def say(self, text: str) -> None:
         """Write one line at once."""
-        print(f"{NAME}: {text}", file=self.stream, flush=True)
+        print(f"{self.name}: {text}", file=self.stream, flush=True)
 
     def begin_round(self, groups: Iterable[ObjectGroup], *, more: bool) -> None:
         """A round starts; ``more`` says that not everything is listed yet."""

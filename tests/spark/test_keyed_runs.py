@@ -21,8 +21,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import verify
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.whole import Machine, run_here
-from compactor_spark import compact_partitions
-from compactor_spark.upsert import opening
+from compactor_spark import compact_partitions, opening
 from compactor_spark.upsert.delta import DeltaTables
 from compactor_spark.upsert.iceberg import IcebergTables
 from tests.support.table_engines import small_session

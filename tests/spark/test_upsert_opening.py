@@ -15,9 +15,10 @@ from compactor.stores.s3 import make_client
 from compactor.tables.port import TableFile
 from compactor.tables.receipts import TableReceipt
 from compactor.tables.upserts import UpsertCounts
+from compactor_spark.opening import delta_settings, iceberg_settings
 from compactor_spark.outcome import Outcome
 from compactor_spark.upsert.merging import StagedOutputs
-from compactor_spark.upsert.opening import _delta_settings, _iceberg_settings, start_settings
+from compactor_spark.upsert.opening import start_settings
 from tests.support.examples import settings
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
@@ -63,21 +64,23 @@ def test_spark_is_started_with_the_extensions_of_the_table_beside_those_it_was_g
 )
 def test_each_catalog_of_iceberg_is_told_where_it_is(table: str, said: Mapping[str, str]) -> None:
     client = make_client()
-    found = _iceberg_settings(parse_table(table), keyed(table), client)
+    found = iceberg_settings(parse_table(table), client, "s3://lake/t.table")
     of_catalog = {name.removeprefix("spark.sql.catalog.compactor."): value
                   for name, value in found.items()}  # fmt: skip
     assert said.items() <= of_catalog.items()
     assert of_catalog["client.region"] == "eu-central-1"
     # AWS's own endpoint needs no telling, another one does.
     assert "s3.endpoint" not in of_catalog
-    here = _iceberg_settings(parse_table(table), keyed(table), make_client("http://127.0.0.1:9"))
+    here = iceberg_settings(
+        parse_table(table), make_client("http://127.0.0.1:9"), "s3://lake/t.table"
+    )
     assert here["spark.sql.catalog.compactor.s3.endpoint"] == "http://127.0.0.1:9"
     assert ("warehouse" in of_catalog) == (not table.startswith("rest"))
 
 
 def test_delta_reads_s3_by_hadoop() -> None:
-    assert "fs.s3a.endpoint" not in _delta_settings(make_client())
-    found = _delta_settings(make_client("http://127.0.0.1:9"))
+    assert "fs.s3a.endpoint" not in delta_settings(make_client())
+    found = delta_settings(make_client("http://127.0.0.1:9"))
     assert found["fs.s3a.endpoint"] == "http://127.0.0.1:9"
     assert found["fs.s3.impl"].endswith("S3AFileSystem")
 

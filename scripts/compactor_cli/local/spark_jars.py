@@ -7,12 +7,12 @@ A machine without a way there has them in a directory: ``COMPACTOR_SPARK_JARS``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
-from compactor.settings.tables import DELTA
+from compactor.settings.tables import DELTA, TableAddress
 
 #: A directory of archives, in place of those that Spark would fetch.
 JARS_VARIABLE = "COMPACTOR_SPARK_JARS"
@@ -51,12 +51,16 @@ _EXCLUDED = (
 def packages_environment(settings: Settings) -> dict[str, str]:
     """What tells the jobs of a run which archives they need; empty where Spark's own do."""
     address = settings.table_address
-    if address is None or not settings.upsert_key:
-        return {}
-    if address.kind == DELTA:
-        return {PACKAGES_VARIABLE: ",".join(_DELTA)}
-    driver = _SQLITE if address.kind == "sql" else ()
-    return {PACKAGES_VARIABLE: ",".join((*_ICEBERG, *driver))}
+    return table_packages([address] if address is not None and settings.upsert_key else [])
+
+
+def table_packages(tables: Iterable[TableAddress]) -> dict[str, str]:
+    """What tells a job over these tables which archives it needs; empty for none."""
+    wanted: dict[str, None] = {}
+    for table in tables:
+        names = _DELTA if table.kind == DELTA else _ICEBERG
+        wanted |= dict.fromkeys((*names, *(_SQLITE if table.kind == "sql" else ())))
+    return {PACKAGES_VARIABLE: ",".join(wanted)} if wanted else {}
 
 
 def jar_settings(environment: Mapping[str, str]) -> dict[str, str]:

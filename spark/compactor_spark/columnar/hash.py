@@ -15,7 +15,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from compactor_spark.columnar.session import quoted
 
-_MODULUS = 1 << 64
+MODULUS = 1 << 64
+# Of the second hash: what a row is hashed behind.
+_SALT = "s3-compactor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,33 @@ class RowSums:
     def of(cls, aggregated: Row | dict[str, object]) -> RowSums:
         """From the values of :func:`row_sums`."""
         total = aggregated["hash"]
-        return cls(int(str(aggregated["rows"])), f"{int(str(total or 0)) % _MODULUS:016x}")
+        return cls(int(str(aggregated["rows"])), f"{int(str(total or 0)) % MODULUS:016x}")
 
 
 def row_sums(schema: StructType) -> tuple[Column, Column]:
     """Aggregates ``rows`` and ``hash`` over rows of this schema."""
-    values = [_marked(F.col(quoted(field.name)), field.dataType) for field in schema.fields]
-    # Added up as decimals, for a sum of bigints would overflow; 38 digits hold 10**18 rows.
-    total = F.sum(F.xxhash64(*values).cast("decimal(38,0)")) if values else F.lit(0)
+    values = _values(schema)
+    total = _added(*values) if values else F.lit(0)
     return F.count(F.lit(1)).alias("rows"), total.alias("hash")
+
+
+def hash_sums(schema: StructType) -> tuple[Column, Column, Column]:
+    """Aggregates ``rows``, ``first`` and ``second``: two hashes that know nothing of each other."""
+    values = _values(schema)
+    return (
+        F.count(F.lit(1)).alias("rows"),
+        (_added(*values) if values else F.lit(0)).alias("first"),
+        _added(F.lit(_SALT), *values).alias("second"),
+    )
+
+
+def _values(schema: StructType) -> list[Column]:
+    return [_marked(F.col(quoted(field.name)), field.dataType) for field in schema.fields]
+
+
+def _added(*values: Column) -> Column:
+    # Added up as decimals, for a sum of bigints would overflow; 38 digits hold 10**18 rows.
+    return F.sum(F.xxhash64(*values).cast("decimal(38,0)"))
 
 
 def _marked(value: Column, kind: DataType) -> Column:
@@ -60,6 +80,8 @@ def _plain(value: Column, kind: DataType) -> Column:
         )
     if isinstance(kind, MapType):
         return _sorted_entries(value, kind)
+    if kind.typeName() == "variant":
+        return F.to_json(value)
     return value
 
 

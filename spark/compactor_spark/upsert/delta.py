@@ -87,7 +87,7 @@ class DeltaTables:
                 nothing.write.format("delta").mode("error").save(name)
         except (Py4JJavaError, PySparkException) as error:
             condition = error.getCondition() if isinstance(error, PySparkException) else ""
-            if "EXISTS" in (condition or "") or _is_conflict(error):
+            if "EXISTS" in (condition or "") or is_conflict(error):
                 raise TableConflict(f"{name} is there already") from error
             raise
 
@@ -101,7 +101,7 @@ class DeltaTables:
             with self._transaction(token):
                 self.session.sql(statement(_sql(name)))
         except (Py4JJavaError, PySparkException) as error:
-            if _is_conflict(error):
+            if is_conflict(error):
                 raise TableConflict(f"{name}: {first_line(error)}") from error
             raise
 
@@ -134,7 +134,8 @@ class DeltaTables:
                 self.session.conf.unset(name)
 
 
-def _is_conflict(error: Exception) -> bool:
+def is_conflict(error: Exception) -> bool:
+    """Whether Delta says that somebody else committed first."""
     cause = cause_of(error)
     return "delta" in cause and any(conflict in cause for conflict in _CONFLICTS)
 

@@ -1,0 +1,339 @@
+"""A Delta table: OPTIMIZE, REORG and VACUUM, and each partition as a number of files.
+
+Which run made a commit, and for what, stands in the commit itself (``userMetadata``). Delta on
+Spark commits to S3 with a plain PUT: one driver at a time, or a log store for many.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.maintenance.orders import NUMBER, SORT, ZORDER, Order, PartitionOrder
+from compactor.tables.upserts import quoted
+from compactor_spark.maintain.delta_log import DeltaEntries, Entry, uri_of
+from compactor_spark.maintain.delta_number import rewrite_as_number
+from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
+from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
+from compactor_spark.maintain.where import delta_predicate
+from compactor_spark.rounds import first_line
+from compactor_spark.upsert.delta import is_conflict
+
+_CONF = "spark.databricks.delta"
+_MESSAGE = f"{_CONF}.commitInfo.userMetadata"
+_OURS = f"{PREFIX}.maintenance:"
+# By default Delta 4.2 heeds no RETAIN but that of 0 hours, and takes the table's own retention.
+_RETAIN_COUNTS = f"{_CONF}.vacuum.retentionWindowIgnore.enabled"
+_RETAIN_CHECKED = f"{_CONF}.retentionDurationCheck.enabled"
+_PHYSICAL = "delta.columnMapping.physicalName"
+_LEAST_ORPHAN_SECONDS = 86_400.0
+_HOUR = 3_600
+
+
+class DeltaTable:
+    """Implements :class:`compactor_spark.maintain.engines.Tables`.
+
+    Args:
+        session: with Delta's catalog and extensions.
+        uri: of the table.
+    """
+
+    def __init__(self, session: SparkSession, uri: str) -> None:
+        self.session = session
+        self.uri = uri
+        self._log, _ = self._look()
+        self._entries = DeltaEntries(self._log, self._jvm)
+        session.conf.set(_RETAIN_COUNTS, "false")
+
+    @property
+    def _jvm(self) -> Any:
+        return self.session._jvm
+
+    def _look(self) -> tuple[Any, Any]:
+        """The log, and the snapshot of now."""
+        # Delta takes its settings from whatever session is the active one.
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(
+            self.session._jsparkSession
+        )
+        delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
+        found = delta.forTableWithSnapshot(self.session._jsparkSession, self.uri)
+        if int(found._2().version()) < 0:
+            raise InvalidInput("table", f"delta:{self.uri}", "a Delta table")
+        return found._1(), found._2()
+
+    @property
+    def _now(self) -> int:
+        return int(self._look()[1].version())
+
+    @property
+    def _schema(self) -> StructType:
+        return StructType.fromJson(json.loads(self._look()[1].metadata().schemaString()))
+
+    def _predicate(self, partition: PartitionOrder) -> str:
+        return delta_predicate(self._schema, partition.where)
+
+    def _values(self, partition: PartitionOrder) -> dict[str, str | None]:
+        """As the log has them: by the names that columns have in files."""
+        schema = self._schema
+        return {
+            schema[one.column].metadata.get(_PHYSICAL, one.column): one.value
+            for one in partition.where
+        }
+
+    def _frame(self, version: int) -> DataFrame:
+        reader = self.session.read.format("delta").option("versionAsOf", str(version))
+        return reader.load(self.uri)
+
+    def require_rows(self) -> None:
+        """See the protocol."""
+        require_sums(self.session.read.format("delta").load(self.uri))
+
+    def version(self) -> str:
+        """See the protocol."""
+        return str(self._now)
+
+    def mark(self, order: Order, now: float) -> Mark:
+        """See the protocol: the version's number; Delta keeps its files for a while by itself."""
+        log, snapshot = self._look()
+        metadata = snapshot.metadata()
+        kept = (
+            int(self._jvm.org.apache.spark.sql.delta.DeltaLog.tombstoneRetentionMillis(metadata)),
+            int(log.deltaRetentionMillis(metadata)),
+        )
+        until = now + min(order.undo_seconds, *(millis / 1000 for millis in kept))
+        return Mark(str(int(snapshot.version())), until)
+
+    def unmark(self, order: Order) -> None:
+        """See the protocol."""
+
+    def written_since(self, partition: PartitionOrder, since: float) -> str:
+        """See the protocol; commits that say that they change no rows do not count."""
+        values = self._values(partition)
+        for entry in self._entries.back_from(self._now):
+            if entry is None:
+                return "the log has no more what was written since"
+            if entry.at is not None and entry.at < since:
+                return ""
+            if entry.touches(values):
+                return f"version {entry.number} wrote it since"
+        return ""
+
+    def unfit(self, partition: PartitionOrder, order: Order) -> str:
+        """See the protocol."""
+        if order.how == SORT:
+            return "Delta's OPTIMIZE does not sort; it has ZORDER"
+        if order.how == NUMBER and not order.num_files:
+            return "the order names no number of files"
+        _, snapshot = self._look()
+        if order.how == NUMBER and _has_row_ids(snapshot):
+            return "its rows have identifiers (row tracking), which only OPTIMIZE keeps"
+        target = order.target_bytes if order.how not in {NUMBER, ZORDER} else 0
+        frame = DataFrame(snapshot.allFiles().toDF(), self.session)
+        for name, value in self._values(partition).items():
+            found = frame["partitionValues"].getItem(name)
+            frame = frame.where(found.isNull() if value is None else found == value)
+        if target:
+            frame = frame.where((frame["size"] < target) | frame["deletionVector"].isNotNull())
+        files = frame.count()
+        least = order.num_files + 1 if order.how == NUMBER and order.num_files else order.min_files
+        return f"{files} files to rewrite, fewer than {least}" if files < least else ""
+
+    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+        """See the protocol."""
+        return self._found(_said(order, what), int(mark or 0), self._now)
+
+    def _found(self, said: str, after: int, last: int) -> Rewritten | None:
+        for entry in self._entries.back_from(last):
+            if entry is None or entry.number <= after:
+                return None
+            if entry.says == said:
+                return self._rewritten(entry)
+        return None
+
+    def _rewritten(self, entry: Entry) -> Rewritten:
+        gone = entry.gone
+        return Rewritten(
+            before=str(entry.number - 1),
+            after=str(entry.number),
+            files=len(entry.removes),
+            bytes=sum(int(one.get("size") or 0) for one in entry.removes),
+            into=len(entry.adds),
+            into_bytes=sum(int(one.get("size") or 0) for one in entry.adds),
+            superseded=tuple(uri_of(self.uri, one["path"]) for one in gone),
+        )
+
+    def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:
+        """See the protocol."""
+        began = self._now
+        with self._signed(order, what):
+            if order.how == NUMBER:
+                self._as_number(partition, order)
+            else:
+                self._optimize(partition, order)
+        return self._found(_said(order, what), began, self._now)
+
+    def _optimize(self, partition: PartitionOrder, order: Order) -> None:
+        where = self._predicate(partition)
+        columns = ", ".join(quoted(one) for one in order.columns)
+        if order.target_bytes:
+            for name in ("minFileSize", "maxFileSize"):
+                self.session.conf.set(f"{_CONF}.optimize.{name}", str(order.target_bytes))
+        self.session.sql(
+            f"OPTIMIZE {self._sql}"
+            + (f" WHERE {where}" if where else "")
+            + (f" ZORDER BY ({columns})" if order.how == ZORDER else "")
+        )
+
+    def _as_number(self, partition: PartitionOrder, order: Order) -> None:
+        log, snapshot = self._look()
+        assert order.num_files is not None  # noqa: S101 - unfit where it is
+        rewrite_as_number(self.session, (log, snapshot), self._values(partition), order.num_files)
+
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+        """See the protocol; a whole partition, as it was and as it is with the rewrite."""
+        before, after = rewritten.before, rewritten.after
+        return self.rows_at(partition, before), self.rows_at(partition, after)
+
+    def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
+        """See the protocol."""
+        frame, where = self._frame(int(version)), self._predicate(partition)
+        return sums_of(frame.where(where) if where else frame)
+
+    def take_back(self, before: str, after: str, what: str) -> bool:
+        """See the protocol."""
+        if self._now != int(after):
+            return False
+        self._restore(int(before), int(after), f"{_OURS}{what}")
+        return True
+
+    def _restore(self, wanted: int, latest: int, said: str) -> None:
+        """Back to a version, where ``latest`` is the last one.
+
+        RESTORE takes the table as it finds it. So what came between is looked for afterwards, and
+        given back.
+
+        Raises:
+            IntegrityError: somebody else committed in between; the table is as they left it.
+        """
+        with self._saying(said):
+            self.session.sql(f"RESTORE TABLE {self._sql} TO VERSION AS OF {wanted}")
+            found = self._found(said, latest, self._now)
+            if found is not None and int(found.before) != latest:
+                self.session.sql(f"RESTORE TABLE {self._sql} TO VERSION AS OF {found.before}")
+                raise IntegrityError(
+                    f"{self.uri}: version {found.before} came while version {wanted} was restored;"
+                    " the table is at the former again"
+                )
+
+    def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
+        """See the protocol: files with deletion vectors are written anew without their rows."""
+        began, where = self._now, self._predicate(partition)
+        with self._signed(order, what):
+            self.session.sql(
+                f"REORG TABLE {self._sql}{f' WHERE {where}' if where else ''} APPLY (PURGE)"
+            )
+        found = self._found(_said(order, what), began, self._now)
+        if found is None:
+            return StepDone("no deleted rows in data files")
+        line = f"{found.files:,} files with deleted rows to {found.into:,}"
+        return StepDone(line, before=found.before, after=found.after)
+
+    def manifests(self, order: Order) -> StepDone:
+        """See the protocol."""
+        return StepDone("Delta has none")
+
+    def checkpoint(self, order: Order) -> StepDone:
+        """See the protocol; Delta deletes then what is older than its log's retention."""
+        log, snapshot = self._look()
+        log.checkpoint()
+        return StepDone(f"of version {int(snapshot.version())}")
+
+    def expire(self, order: Order, now: float) -> StepDone:
+        """See the protocol: files that the log says are replaced."""
+        return self._vacuum(order, order.keep_seconds, "LITE")
+
+    def orphans(self, order: Order, now: float) -> StepDone:
+        """See the protocol; VACUUM does not tell replaced files from those that nothing named."""
+        age = max(order.keep_seconds, order.orphan_seconds, _LEAST_ORPHAN_SECONDS)
+        return self._vacuum(order, age, "")
+
+    def _vacuum(self, order: Order, seconds: float, how: str) -> StepDone:
+        _, snapshot = self._look()
+        delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
+        own = int(delta.tombstoneRetentionMillis(snapshot.metadata())) / 1000
+        # What the table asks for itself counts, too, unless the order says twice that it does not.
+        least = max(seconds, order.undo_seconds, 0 if order.below_floor else own)
+        hours = math.ceil(least / _HOUR)
+        # Read in the session of the statement, and so never seen by anybody else's.
+        self.session.conf.set(_RETAIN_CHECKED, "false" if order.below_floor else "true")
+        statement = f"VACUUM {self._sql} {how} RETAIN {hours} HOURS"
+        try:
+            found = self.session.sql(f"{statement} DRY RUN").count()
+            with self._signed(order, "vacuum"):
+                self.session.sql(statement)
+        except (Py4JJavaError, PySparkException) as error:
+            if "DELTA_CANNOT_VACUUM_LITE" in str(error):
+                return StepDone("left: the log does not reach back to what was replaced")
+            raise
+        finally:
+            self.session.conf.unset(_RETAIN_CHECKED)
+        return StepDone(f"{found:,} files older than {hours:,} hours", deleted_files=found)
+
+    def undo(self, version: str, order: Order) -> str:
+        """See the protocol."""
+        wanted, latest = int(version), self._now
+        if wanted >= latest:
+            return f"the table is at version {version} already"
+        for entry in self._entries.back_from(latest):
+            if entry is None:
+                raise InvalidInput("undo", version, "a version whose commits the log still has")
+            if entry.number <= wanted:
+                break
+            if not entry.says.startswith(_OURS):
+                accepted = "a table to which nobody else committed since"
+                raise InvalidInput(
+                    "undo", version, f"{accepted}; version {entry.number} would be lost"
+                )
+        self._restore(wanted, latest, _said(order, "undo"))
+        return f"the table is at version {version} again, as version {self._now}"
+
+    @property
+    def _sql(self) -> str:
+        return f"delta.{quoted(self.uri)}"
+
+    @contextmanager
+    def _signed(self, order: Order, what: str) -> Iterator[None]:
+        with self._saying(_said(order, what)):
+            yield
+
+    @contextmanager
+    def _saying(self, said: str) -> Iterator[None]:
+        """What commits say of themselves; a conflict is told as one."""
+        self._look()
+        self.session.conf.set(_MESSAGE, said)
+        try:
+            yield
+        except (Py4JJavaError, PySparkException) as error:
+            if is_conflict(error):
+                raise TableConflict(first_line(error)) from error
+            raise
+        finally:
+            self.session.conf.unset(_MESSAGE)
+
+
+def _has_row_ids(snapshot: Any) -> bool:
+    said = snapshot.metadata().configuration().get("delta.enableRowTracking")
+    return bool(said.isDefined()) and str(said.get()).lower() == "true"
+
+
+def _said(order: Order, what: str) -> str:
+    return f"{_OURS}{order.run_id}:{what}"

@@ -1,0 +1,440 @@
+"""An Iceberg table: the actions of its Spark module, one commit a partition.
+
+Which run made a commit, and for what, stands in the summary of its snapshot. What Iceberg's own
+rollback would try again on whatever it finds, and so drop another writer's commit, is done here by
+one compare-and-swap of the table's metadata, only where nobody committed since.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
+from pyspark.sql import SparkSession
+
+from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.maintenance.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
+from compactor.tables.upserts import quoted
+from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
+from compactor_spark.maintain.java import static_get, walked
+from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
+from compactor_spark.maintain.where import iceberg_filter
+from compactor_spark.rounds import first_line
+from compactor_spark.upsert.engines import cause_of
+
+RUN, WHAT = f"{PREFIX}.maintenance", f"{PREFIX}.what"
+_OLDER = "files of an older division of the table lie in it: rewrite the table once"
+_MAIN, _REPLACE = "main", "replace"
+_CONFLICTS = (
+    "org.apache.iceberg.exceptions.CommitFailedException",
+    "org.apache.iceberg.exceptions.ValidationException",
+)
+# Below a day a file may be one that a running job has written and not committed, ours or another's;
+# Iceberg's own procedure refuses less.
+_LEAST_ORPHAN_SECONDS = 86_400.0
+
+
+@dataclass(slots=True)
+class IcebergTable:
+    """Implements :class:`compactor_spark.maintain.engines.Tables`.
+
+    Args:
+        session: with the catalog, and Iceberg's extensions.
+        name: ``catalog.namespace.table``.
+    """
+
+    session: SparkSession
+    name: str
+    _ours: dict[str, Any] | None = field(default=None, init=False)
+    _touched: dict[int, Mapping[tuple[int, str], Any]] = field(default_factory=dict, init=False)
+
+    @property
+    def _jvm(self) -> Any:
+        return self.session._jvm
+
+    def _table(self) -> Any:
+        name = ".".join(quoted(part) for part in self.name.split("."))
+        loader = self._jvm.org.apache.iceberg.spark.Spark3Util
+        table = loader.loadIcebergTable(self.session._jsparkSession, name)
+        # The session's catalog may keep tables.
+        table.refresh()
+        return table
+
+    def _actions(self) -> Any:
+        actions = self._jvm.org.apache.iceberg.spark.actions.SparkActions
+        return actions.get(self.session._jsparkSession)
+
+    def _filter(self, table: Any, partition: PartitionOrder) -> Any:
+        return iceberg_filter(self._jvm, table.schema(), partition.where)
+
+    def require_rows(self) -> None:
+        """See the protocol."""
+        name = ".".join(quoted(part) for part in self.name.split("."))
+        require_sums(self.session.table(name))
+
+    def version(self) -> str:
+        """See the protocol; empty for a table without any snapshot."""
+        current = self._table().currentSnapshot()
+        return "" if current is None else str(current.snapshotId())
+
+    def mark(self, order: Order, now: float) -> Mark:
+        """See the protocol: a tag."""
+        table, tag = self._table(), tag_of(order.run_id)
+        ref = table.refs().get(tag)
+        if ref is None:
+            current = table.currentSnapshot()
+            if current is None:
+                raise InvalidInput("table", order.table, "a table that has a snapshot")
+            # Iceberg counts a tag's age from its snapshot, not from when the tag was made.
+            age = max(0.0, now - current.timestampMillis() / 1000)
+            kept = int((age + order.undo_seconds) * 1000) + 1
+            made = table.manageSnapshots().createTag(tag, current.snapshotId())
+            made.setMaxRefAgeMs(tag, kept).commit()
+            ref = table.refs().get(tag)
+        until = table.snapshot(ref.snapshotId()).timestampMillis() + int(ref.maxRefAgeMs())
+        return Mark(str(ref.snapshotId()), until / 1000)
+
+    def unmark(self, order: Order) -> None:
+        """See the protocol."""
+        table, tag = self._table(), tag_of(order.run_id)
+        if table.refs().containsKey(tag):
+            table.manageSnapshots().removeTag(tag).commit()
+
+    def written_since(self, partition: PartitionOrder, since: float) -> str:
+        """See the protocol; commits that only rewrite do not count."""
+        table = self._table()
+        wanted = self._filter(table, partition)
+        evaluators: dict[int, Any] = {}
+        snapshot = table.currentSnapshot()
+        while snapshot is not None and snapshot.timestampMillis() >= since * 1000:
+            if snapshot.operation() != _REPLACE:
+                for (spec_id, _), struct in self._partitions_of(table, snapshot).items():
+                    if spec_id not in evaluators:
+                        evaluators[spec_id] = self._evaluator(table, spec_id, wanted)
+                    if evaluators[spec_id].eval(struct):
+                        return f"snapshot {snapshot.snapshotId()} wrote it since"
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else table.snapshot(parent)
+            if parent is not None and snapshot is None:
+                return "snapshots of the time since have expired, and nothing tells what they wrote"
+        return ""
+
+    def _evaluator(self, table: Any, spec_id: int, wanted: Any) -> Any:
+        spec = table.specs().get(spec_id)
+        expressions = self._jvm.org.apache.iceberg.expressions
+        projected = expressions.Projections.inclusive(spec, True).project(wanted)
+        return expressions.Evaluator(spec.partitionType(), projected, True)
+
+    def _partitions_of(self, table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
+        """Partitions that a snapshot added files to, or took files from."""
+        number = int(snapshot.snapshotId())
+        if number not in self._touched:
+            io, specs = table.io(), table.specs()
+            found: dict[tuple[int, str], Any] = {}
+            for files in (
+                snapshot.addedDataFiles(io),
+                snapshot.removedDataFiles(io),
+                snapshot.addedDeleteFiles(io),
+                snapshot.removedDeleteFiles(io),
+            ):
+                for one in walked(files):
+                    struct, spec_id = one.partition(), int(one.specId())
+                    path = str(specs.get(spec_id).partitionToPath(struct))
+                    found.setdefault((spec_id, path), struct)
+            self._touched[number] = found
+        return self._touched[number]
+
+    def unfit(self, partition: PartitionOrder, order: Order) -> str:
+        """See the protocol: only files of the table's present division are rewritten."""
+        if order.how not in {BINPACK, SORT, ZORDER}:
+            return f"Iceberg has no way {order.how!r} to rewrite"
+        table = self._table()
+        if older := _older(table, partition):
+            return older
+        tasks = self._tasks(table, table.currentSnapshot().snapshotId(), partition)
+        if any(int(one.file().specId()) != partition.spec for one in self._evolved(table, tasks)):
+            return _OLDER
+        if order.how != BINPACK and len(tasks) < order.min_files:
+            return f"{len(tasks)} files, fewer than {order.min_files}"
+        return ""
+
+    def _evolved(self, table: Any, tasks: list[Any]) -> list[Any]:
+        """Those tasks; none where the table had one division ever, and nothing is to be asked."""
+        return tasks if table.specs().size() > 1 else []
+
+    def _tasks(
+        self, table: Any, version: int, partition: PartitionOrder, only: Set[str] | None = None
+    ) -> list[Any]:
+        """Data files of a partition with the deletes that apply to them, at a snapshot."""
+        scan = table.newScan().useSnapshot(version).filter(self._filter(table, partition))
+        files = scan.ignoreResiduals().planFiles()
+        try:
+            found = list(walked(files))
+        finally:
+            files.close()
+        if only is None:
+            return found
+        return [one for one in found if str(one.file().location()) in only]
+
+    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+        """See the protocol."""
+        table = self._table() if self._ours is None else None
+        if self._ours is None:
+            self._ours = dict(self._since(table, order, mark))
+        snapshot = self._ours.get(what)
+        return None if snapshot is None else _rewritten(snapshot)
+
+    def _since(self, table: Any, order: Order, mark: str) -> Iterator[tuple[str, Any]]:
+        """What this run committed since the mark, the newest first."""
+        snapshot = table.currentSnapshot()
+        while snapshot is not None and str(snapshot.snapshotId()) != mark:
+            summary = snapshot.summary()
+            if summary.get(RUN) == order.run_id:
+                yield str(summary.get(WHAT)), snapshot
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else table.snapshot(parent)
+
+    def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:
+        """See the protocol."""
+        table = self._table()
+        base = str(table.currentSnapshot().snapshotId())
+        action = self._with_order(self._actions().rewriteDataFiles(table), table, order)
+        # Commits of partial progress conflict with one another.
+        action = action.option("partial-progress.enabled", "false")
+        action = action.option("use-starting-sequence-number", "true")
+        if order.target_bytes:
+            action = action.option("target-file-size-bytes", str(order.target_bytes))
+        action = self._signed(action.filter(self._filter(table, partition)), order, what)
+        try:
+            action.execute()
+        except Py4JJavaError as error:
+            # A commit whose answer was lost has been reported as failed, too.
+            found = dict(self._since(self._table(), order, base)).get(what)
+            if found is None:
+                raise _conflict(error) from error
+            return _rewritten(found)
+        found = dict(self._since(self._table(), order, base)).get(what)
+        return None if found is None else _rewritten(found)
+
+    def _with_order(self, action: Any, table: Any, order: Order) -> Any:
+        if order.how == BINPACK:
+            return action.binPack().option("min-input-files", str(order.min_files))
+        action = action.option("rewrite-all", "true")
+        if order.how == ZORDER:
+            gateway: Any = self.session.sparkContext._gateway
+            names = gateway.new_array(self._jvm.java.lang.String, len(order.columns))
+            for number, one in enumerate(order.columns):
+                names[number] = one
+            return action.zOrder(names)
+        if not order.columns:
+            return action.sort()
+        sort = self._jvm.org.apache.iceberg.SortOrder.builderFor(table.schema()).caseSensitive(True)
+        iceberg = self._jvm.org.apache.iceberg
+        for one in order.columns:
+            name, _, direction = one.partition(" ")
+            falls = direction.lower() == "desc"
+            way = iceberg.SortDirection.DESC if falls else iceberg.SortDirection.ASC
+            nulls = iceberg.NullOrder.NULLS_LAST if falls else iceberg.NullOrder.NULLS_FIRST
+            sort = sort.sortBy(name, way, nulls)
+        return action.sort(sort.build())
+
+    def _signed(self, action: Any, order: Order, what: str) -> Any:
+        return action.snapshotProperty(RUN, order.run_id).snapshotProperty(WHAT, what)
+
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+        """See the protocol: with their deletes, in the table's present columns."""
+        table = self._table()
+        before, after = int(rewritten.before), int(rewritten.after)
+        commit, io = table.snapshot(after), table.io()
+        gone = {str(one.location()) for one in walked(commit.removedDataFiles(io))}
+        came = {str(one.location()) for one in walked(commit.addedDataFiles(io))}
+        old = self._tasks(table, before, partition, gone)
+        new = self._tasks(table, after, partition, came)
+        if (len(old), len(new)) != (len(gone), len(came)):
+            raise IntegrityError(
+                f"{self.name}: the rewrite {after} has files outside of {partition.name!r}"
+            )
+        return self._sums(table, old), self._sums(table, new)
+
+    def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
+        """See the protocol."""
+        table = self._table()
+        return self._sums(table, self._tasks(table, int(version), partition))
+
+    def _sums(self, table: Any, tasks: list[Any]) -> RowSums:
+        """Of the rows of these files, read as a rewrite reads them."""
+        spark, staged = self._jvm.org.apache.iceberg.spark, self._jvm.java.util.ArrayList()
+        for one in tasks:
+            staged.add(one)
+        number = uuid.uuid4().hex
+        cache = static_get(self._jvm, "org.apache.iceberg.spark.SparkTableCache")
+        manager = spark.ScanTaskSetManager.get()
+        manager.stageTasks(table, number, staged)
+        cache.add(number, table)
+        try:
+            reader = self.session.read.format("iceberg").option("scan-task-set-id", number)
+            return sums_of(reader.load(number))
+        finally:
+            cache.remove(number)
+            manager.removeTasks(table, number)
+
+    def take_back(self, before: str, after: str, what: str) -> bool:
+        """See the protocol."""
+        return self._move(int(after), int(before), "")
+
+    def _move(self, found: int, wanted: int, tag: str) -> bool:
+        """Main from one snapshot to another, by the compare-and-swap of the catalog, once."""
+        operations = self._table().operations()
+        base = operations.refresh()
+        if int(base.ref(_MAIN).snapshotId()) != found or base.snapshot(wanted) is None:
+            return False
+        builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(base)
+        builder = builder.setBranchSnapshot(wanted, _MAIN)
+        try:
+            operations.commit(base, (builder.removeRef(tag) if tag else builder).build())
+        except Py4JJavaError as error:
+            if isinstance(_conflict(error), TableConflict):
+                return False
+            raise
+        return True
+
+    def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
+        """See the protocol: position deletes are packed, and those of files that went dropped."""
+        table = self._table()
+        if older := _older(table, partition):
+            return StepDone(f"left: {older}")
+        base = str(table.currentSnapshot().snapshotId())
+        action = self._actions().rewritePositionDeletes(table)
+        action = action.filter(self._filter(table, partition)).option("rewrite-all", "true")
+        try:
+            result = self._signed(action, order, what).execute()
+        except Py4JJavaError as error:
+            raise _conflict(error) from error
+        gone, came = int(result.rewrittenDeleteFilesCount()), int(result.addedDeleteFilesCount())
+        found = dict(self._since(self._table(), order, base)).get(what)
+        if found is None:
+            return StepDone("no position deletes to pack")
+        line = f"{gone:,} position delete files to {came:,}"
+        before, after = str(found.parentId()), str(found.snapshotId())
+        return StepDone(line, before=before, after=after)
+
+    def manifests(self, order: Order) -> StepDone:
+        """See the protocol."""
+        action = self._signed(self._actions().rewriteManifests(self._table()), order, "manifests")
+        try:
+            result = action.execute()
+        except Py4JJavaError as error:
+            raise _conflict(error) from error
+        gone = sum(1 for _ in walked(result.rewrittenManifests()))
+        came = sum(1 for _ in walked(result.addedManifests()))
+        return StepDone(f"{gone:,} manifests to {came:,}" if gone else "nothing to rewrite")
+
+    def checkpoint(self, order: Order) -> StepDone:
+        """See the protocol."""
+        return StepDone("Iceberg has none")
+
+    def expire(self, order: Order, now: float) -> StepDone:
+        """See the protocol; tags and branches keep what they keep."""
+        table = self._table()
+        if kept := _kept_whole(table):
+            return StepDone(kept)
+        before = _snapshots(table)
+        action = self._actions().expireSnapshots(table)
+        action = action.expireOlderThan(int((now - order.keep_seconds) * 1000))
+        result = action.retainLast(order.keep_versions).execute()
+        files = sum(
+            int(count)
+            for count in (
+                result.deletedDataFilesCount(),
+                result.deletedPositionDeleteFilesCount(),
+                result.deletedEqualityDeleteFilesCount(),
+                result.deletedManifestsCount(),
+                result.deletedManifestListsCount(),
+                result.deletedStatisticsFilesCount(),
+            )
+        )
+        expired = before - _snapshots(self._table())
+        return StepDone(f"{expired:,} snapshots, {files:,} files", expired, files)
+
+    def orphans(self, order: Order, now: float) -> StepDone:
+        """See the protocol; never younger than a day, whatever the order says."""
+        table = self._table()
+        if kept := _kept_whole(table):
+            return StepDone(kept)
+        age = max(order.orphan_seconds, _LEAST_ORPHAN_SECONDS)
+        action = self._actions().deleteOrphanFiles(table).olderThan(int((now - age) * 1000))
+        # Hadoop's own listing needs a file system for s3://, which a table of S3FileIO has not.
+        result = action.usePrefixListing(True).execute()
+        files = sum(1 for _ in walked(result.orphanFileLocations()))
+        line = f"{files:,} files older than {age / 86_400:g} days"
+        return StepDone(line, deleted_files=files)
+
+    def undo(self, version: str, order: Order) -> str:
+        """See the protocol."""
+        table = self._table()
+        wanted = int(version)
+        if table.snapshot(wanted) is None:
+            raise InvalidInput("undo", version, "a snapshot that the table still has")
+        current = snapshot = table.currentSnapshot()
+        while snapshot is not None and snapshot.snapshotId() != wanted:
+            if snapshot.summary().get(RUN) is None:
+                raise InvalidInput("undo", version, _others(f"snapshot {snapshot.snapshotId()}"))
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else table.snapshot(parent)
+        if snapshot is None:
+            raise InvalidInput("undo", version, "a snapshot from which the present one comes")
+        if current.snapshotId() == wanted:
+            return f"the table is at snapshot {version} already"
+        if not self._move(int(current.snapshotId()), wanted, ""):
+            raise InvalidInput("undo", version, _others("another snapshot"))
+        return f"the table is at snapshot {version} again"
+
+
+def tag_of(run_id: str) -> str:
+    """What keeps the snapshot before a run's rewrites."""
+    return f"{PREFIX}-{run_id}"
+
+
+def _older(table: Any, partition: PartitionOrder) -> str:
+    spec = table.spec()
+    own = partition.spec == spec.specId() and (partition.where or not spec.isPartitioned())
+    return "" if own else _OLDER
+
+
+def _others(what: str) -> str:
+    return f"a table to which nobody else committed since; {what} would be lost"
+
+
+def _rewritten(snapshot: Any) -> Rewritten:
+    summary = snapshot.summary()
+
+    def count(name: str) -> int:
+        return int(summary.get(name) or 0)
+
+    return Rewritten(
+        before=str(snapshot.parentId()),
+        after=str(snapshot.snapshotId()),
+        files=count("deleted-data-files"),
+        bytes=count("removed-files-size"),
+        into=count("added-data-files"),
+        into_bytes=count("added-files-size"),
+    )
+
+
+def _snapshots(table: Any) -> int:
+    return sum(1 for _ in walked(table.snapshots()))
+
+
+def _kept_whole(table: Any) -> str:
+    kept = str(table.properties().get("gc.enabled") or "true").lower() == "false"
+    return "left: the table's property gc.enabled is false" if kept else ""
+
+
+def _conflict(error: Exception) -> Exception:
+    """What a failed commit means: somebody else was first, or it is what it is."""
+    if any(one in cause_of(error) for one in _CONFLICTS):
+        return TableConflict(first_line(error))
+    return error

@@ -1,0 +1,309 @@
+"""The order of work: mark, rewrite and compare each partition, then let go of what was replaced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.maintenance.orders import (
+    CHECKPOINT,
+    DELETES,
+    EXPIRE,
+    LEAST_KEEP_SECONDS,
+    LEAST_ORPHAN_SECONDS,
+    MANIFESTS,
+    ORPHANS,
+    REWRITE,
+    UNDO,
+    Order,
+    PartitionOrder,
+)
+from compactor.maintenance.receipts import (
+    DONE,
+    FAILED,
+    GAVE_WAY,
+    LEFT,
+    ROLLED_BACK,
+    MaintenanceReceipt,
+    RewrittenPartition,
+)
+from compactor.settings.tables import DELTA
+from compactor_spark.maintain.engines import Rewritten, StepDone, Tables
+from compactor_spark.rounds import first_line
+
+_MOST_SUPERSEDED = 10_000
+_DAY = 86_400
+# One after another, what fails is no longer the partition.
+_MOST_FAILURES = 3
+
+
+class RowsDiffer(IntegrityError):
+    """A rewrite has other rows than what it replaced.
+
+    Args:
+        partition: what became of it.
+    """
+
+    def __init__(self, partition: RewrittenPartition) -> None:
+        super().__init__(f"{partition.name or 'the table'}: {partition.why}")
+        self.partition = partition
+
+
+class _TimeIsUp(Exception):
+    """Nothing new is begun."""
+
+
+@dataclass(slots=True)
+class Maintenance:
+    """One order.
+
+    Args:
+        order: what is to be done.
+        table: its table.
+        receipt: of this order, as an earlier job left it.
+        save: stores the receipt; called after each partition and each step.
+        say: told how far it is.
+        now: UNIX seconds.
+        undone: the version to which the step ``undo`` returns.
+    """
+
+    order: Order
+    table: Tables
+    receipt: MaintenanceReceipt
+    save: Callable[[MaintenanceReceipt], None]
+    say: Callable[[str], None]
+    now: Callable[[], float] = time.time
+    undone: str = ""
+    _failures: int = field(default=0, init=False)
+
+    def run(self) -> MaintenanceReceipt:
+        """Do all of it; what goes wrong is in the receipt."""
+        receipt = self.receipt
+        receipt.error = receipt.cause = ""
+        earlier, began = receipt.seconds, time.monotonic()
+        try:
+            require_floors(self.order)
+            self._work()
+            receipt.status = "done" if receipt.is_sound else "failed"
+        except _TimeIsUp:
+            receipt.status = "more"
+        except Exception as error:
+            receipt.status = "failed"
+            receipt.error, receipt.cause = type(error).__name__, first_line(error)
+        receipt.seconds = earlier + time.monotonic() - began
+        self.save(receipt)
+        return receipt
+
+    def _work(self) -> None:
+        if UNDO in self.order.steps:
+            self._undo()
+            return
+        steps = {REWRITE, DELETES} & set(self.order.steps)
+        if steps and self.order.partitions:
+            self._mark()
+        if REWRITE in steps:
+            self._rewrite_all()
+        if self.receipt.of(ROLLED_BACK, FAILED):
+            # What went wrong is looked at before anything of before is let go of.
+            return
+        if DELETES in steps:
+            self._all_deletes()
+        self._other_steps()
+        self.receipt.at = self.table.version()
+
+    def _undo(self) -> None:
+        self.receipt.steps[UNDO] = self.table.undo(self.undone, self.order)
+        self.receipt.at = self.table.version()
+        self.say(self.receipt.steps[UNDO])
+
+    def _mark(self) -> None:
+        if self.order.verify_rows:
+            self.table.require_rows()
+        if not self.receipt.undo:
+            mark = self.table.mark(self.order, self.now())
+            self.receipt.undo, self.receipt.undo_until = mark.version, mark.until
+            # Stored before anything is rewritten: of a Delta table nothing else knows it.
+            self.save(self.receipt)
+
+    def _rewrite_all(self) -> None:
+        for number, one in enumerate(self.order.partitions, start=1):
+            if self._is_told(one.name):
+                continue
+            self._require_time()
+            told = self._rewrite(one)
+            self._keep(told)
+            share = f"{number:,}/{len(self.order.partitions):,}"
+            self.say(f"{share} {one.name or 'the table'}: {_line(told)}")
+            if told.status == ROLLED_BACK or self._failures >= _MOST_FAILURES:
+                break
+        if not self.receipt.of(DONE, FAILED, ROLLED_BACK) and DELETES not in self.order.steps:
+            self.table.unmark(self.order)
+            self.receipt.undo, self.receipt.undo_until = "", 0.0
+
+    def _is_told(self, name: str) -> bool:
+        """Whether an earlier job came to an end with this partition."""
+        return any(one.name == name for one in self.receipt.of(DONE, ROLLED_BACK))
+
+    def _keep(self, told: RewrittenPartition) -> None:
+        kept = [one for one in self.receipt.partitions if one.name != told.name]
+        self.receipt.partitions = [*kept, told]
+        self.save(self.receipt)
+
+    def _rewrite(self, partition: PartitionOrder) -> RewrittenPartition:
+        told = RewrittenPartition(name=partition.name, status=DONE)
+        began = time.monotonic()
+        try:
+            self._do(partition, told)
+            self._failures = 0
+        except TableConflict as error:
+            told.status, told.why = GAVE_WAY, str(error)
+        except RowsDiffer as error:
+            self._keep(error.partition)
+            raise
+        except Exception as error:
+            told.status, told.why = FAILED, f"{type(error).__name__}: {first_line(error)}"
+            self._failures += 1
+        told.seconds = time.monotonic() - began
+        return told
+
+    def _do(self, partition: PartitionOrder, told: RewrittenPartition) -> None:
+        order, what = self.order, f"{REWRITE} {partition.name}"
+        found = self.table.done(what, order, self.receipt.undo)
+        if found is None:
+            told.why = self._open_or_unfit(partition)
+            found = None if told.why else self.table.rewrite(partition, order, what)
+        if found is None:
+            told.status, told.why = LEFT, told.why or "nothing to rewrite"
+            return
+        told.before, told.after = found.before, found.after
+        told.files, told.bytes = found.files, found.bytes
+        told.into, told.into_bytes = found.into, found.into_bytes
+        if order.verify_rows:
+            self._compare(partition, found, told)
+        if told.status == DONE:
+            room = _MOST_SUPERSEDED - len(self.receipt.superseded)
+            self.receipt.superseded += found.superseded[:room]
+
+    def _open_or_unfit(self, partition: PartitionOrder) -> str:
+        since = self.order.closed_before
+        written = self.table.written_since(partition, since) if since else ""
+        return written or self.table.unfit(partition, self.order)
+
+    def _compare(
+        self, partition: PartitionOrder, found: Rewritten, told: RewrittenPartition
+    ) -> None:
+        before, after = self.table.rows_of(partition, found)
+        told.rows = before.rows
+        if before != after:
+            told.why = _difference(before.rows, after.rows)
+            self._take_back(found.before, found.after, told)
+
+    def _take_back(self, before: str, after: str, told: RewrittenPartition) -> None:
+        """Raises :class:`RowsDiffer` where others committed since, and only a person can help."""
+        if self.table.take_back(before, after, f"{self.order.run_id}:roll back {told.name}"):
+            told.status = ROLLED_BACK
+            return
+        told.status = FAILED
+        told.why += (
+            f". Others committed since, so the rewrite stands, as version {after}: stop them, go"
+            f" back to version {before}, and do their later commits again"
+        )
+        raise RowsDiffer(told)
+
+    def _all_deletes(self) -> None:
+        """Of partitions that nobody writes, and that nothing went wrong with."""
+        open_ones = {one.name for one in self.receipt.of(GAVE_WAY)}
+        for one in self.order.partitions:
+            what = f"{DELETES} {one.name}"
+            if one.name in open_ones or what in self.receipt.steps:
+                continue
+            self._require_time()
+            self.receipt.steps[what] = line = self._deletes(one, what)
+            self.save(self.receipt)
+            self.say(f"{what}: {line}")
+            if self.receipt.of(ROLLED_BACK):
+                return
+
+    def _deletes(self, partition: PartitionOrder, what: str) -> str:
+        since = self.order.closed_before
+        if since and (written := self.table.written_since(partition, since)):
+            return f"{LEFT}: {written}"
+        try:
+            found = self.table.deletes(partition, self.order, what)
+        except TableConflict as error:
+            return f"{GAVE_WAY}: {error}"
+        if self.order.verify_rows and found.after:
+            before = self.table.rows_at(partition, found.before)
+            after = self.table.rows_at(partition, found.after)
+            if before != after:
+                told = RewrittenPartition(name=partition.name, status=DONE)
+                told.before, told.after = found.before, found.after
+                told.why = _difference(before.rows, after.rows)
+                self._keep(told)
+                self._take_back(found.before, found.after, told)
+                return f"{ROLLED_BACK}: {told.why}"
+        return found.line
+
+    def _other_steps(self) -> None:
+        order, table = self.order, self.table
+        steps: dict[str, Callable[[], StepDone]] = {
+            MANIFESTS: lambda: table.manifests(order),
+            CHECKPOINT: lambda: table.checkpoint(order),
+            EXPIRE: lambda: table.expire(order, self.now()),
+            ORPHANS: lambda: table.orphans(order, self.now()),
+        }
+        for name, step in steps.items():
+            if self.receipt.of(ROLLED_BACK, FAILED):
+                return
+            if name in order.steps and name not in self.receipt.steps:
+                self._require_time()
+                self._step(name, step)
+
+    def _step(self, name: str, step: Callable[[], StepDone]) -> None:
+        try:
+            found = step()
+        except TableConflict as error:
+            found = StepDone(f"{GAVE_WAY}: {error}")
+        self.receipt.steps[name] = found.line
+        self.receipt.expired += found.expired
+        self.receipt.deleted_files += found.deleted_files
+        self.save(self.receipt)
+        self.say(f"{name}: {found.line}")
+
+    def _require_time(self) -> None:
+        if self.order.until is not None and self.now() >= self.order.until:
+            raise _TimeIsUp
+
+
+def require_floors(order: Order) -> None:
+    """Refuse to let go of what somebody still reads or writes, unless the order says so twice.
+
+    Raises:
+        InvalidInput: the order keeps old versions, or files that nothing names, too short.
+    """
+    if order.below_floor:
+        return
+    floors = []
+    if EXPIRE in order.steps or (ORPHANS in order.steps and order.address.kind == DELTA):
+        floors.append(("keep_seconds", order.keep_seconds, LEAST_KEEP_SECONDS))
+    if ORPHANS in order.steps:
+        floors.append(("orphan_seconds", order.orphan_seconds, LEAST_ORPHAN_SECONDS))
+    for name, value, floor in floors:
+        if value < floor:
+            accepted = f"{floor:g} ({floor / _DAY:g} days) at least, or below_floor true as well"
+            raise InvalidInput(name, value, accepted)
+
+
+def _difference(before: int, after: int) -> str:
+    if before != after:
+        return f"{before:,} rows became {after:,}"
+    return f"{before:,} rows stayed as many, and are not the same"
+
+
+def _line(told: RewrittenPartition) -> str:
+    if told.status != DONE:
+        return f"{told.status}: {told.why}"
+    rows = "" if told.rows is None else f", {told.rows:,} rows compared"
+    return f"{told.files:,} files to {told.into:,}{rows}, {told.seconds:.1f} s"

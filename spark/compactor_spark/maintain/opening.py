@@ -1,0 +1,51 @@
+"""The table that an order names, as Spark maintains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from compactor.settings.tables import DELTA, TableAddress
+from compactor.settings.uris import S3Uri
+from compactor_spark.maintain.delta import DeltaTable
+from compactor_spark.maintain.engines import Tables
+from compactor_spark.maintain.iceberg import IcebergTable
+from compactor_spark.opening import session_settings, table_name, table_session
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+
+def start_settings(tables: Iterable[TableAddress], given: Mapping[str, str]) -> dict[str, str]:
+    """What Spark has to be started with for these tables.
+
+    Args:
+        tables: of the orders of a job.
+        given: what spark-submit was told.
+    """
+    said: dict[str, str] = {}
+    for one in tables:
+        said |= session_settings(one, {**given, **said})
+    return said
+
+
+def open_maintained(
+    session: SparkSession, address: TableAddress, client: S3Client, state: S3Uri
+) -> Tables:
+    """The table, in a session of its own.
+
+    Args:
+        session: started with :func:`start_settings`.
+        address: of the table.
+        client: tells where S3 is.
+        state: where the run's documents lie; no table is made there, but catalogs want a place.
+
+    Raises:
+        InvalidInput: Spark has not what the table takes, or there is no such table.
+    """
+    own = table_session(session, address, client, f"{state.uri.rstrip('/')}/warehouse")
+    if address.kind == DELTA:
+        return DeltaTable(own, table_name(address))
+    return IcebergTable(own, table_name(address))

@@ -1,0 +1,45 @@
+"""How many rows there are, and two hashes over them that do not hang on their order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from compactor.errors import InvalidInput
+from compactor_spark.columnar.hash import MODULUS, hash_sums
+
+_HASHED = "columns of which Spark makes a hash; or verify_bytes 0, and nothing compares the rows"
+
+
+class RowSums(NamedTuple):
+    """Of equal rows these are equal; where they are equal, rows differ by a chance of 2**-128.
+
+    Attributes:
+        rows: how many.
+        first, second: sums of the rows' hashes, modulo 2**64, each from a seed of its own.
+    """
+
+    rows: int
+    first: int
+    second: int
+
+
+def sums_of(frame: DataFrame) -> RowSums:
+    """Read all rows, and add them up."""
+    (found,) = frame.agg(*hash_sums(frame.schema)).collect()
+    first, second = (int(found[name] or 0) % MODULUS for name in ("first", "second"))
+    return RowSums(int(found["rows"]), first, second)
+
+
+def require_sums(frame: DataFrame) -> None:
+    """See that :func:`sums_of` can be had; reads nothing.
+
+    Raises:
+        InvalidInput: names the types of the columns.
+    """
+    try:
+        frame.agg(*hash_sums(frame.schema)).schema  # noqa: B018 - Spark analyses it now
+    except PySparkException:
+        raise InvalidInput("columns", frame.schema.simpleString(), _HASHED) from None

@@ -1,0 +1,154 @@
+"""Spark for a table by its address: what it is started with, and a session with its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped] # py4j has no annotations
+from pyspark.sql import SparkSession
+
+from compactor.errors import InvalidInput
+from compactor.settings.tables import DELTA, TableAddress
+from compactor_spark.columnar.session import columnar_session
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+#: What pyiceberg calls the catalog; a catalog in a database keeps tables under that name.
+CATALOG = "compactor"
+_EXTENSIONS = "spark.sql.extensions"
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_LEAST_TASKS = 8
+_JARS_ACCEPTED = (
+    "the archives of {} among Spark's own (docs/tables.md says which, and how a run gets them)"
+)
+
+
+def session_settings(address: TableAddress, given: Mapping[str, str]) -> dict[str, str]:
+    """What Spark has to be started with for a table.
+
+    Args:
+        address: of the table.
+        given: what spark-submit was told, and what other tables need.
+    """
+    names = [name.strip() for name in given.get(_EXTENSIONS, "").split(",") if name.strip()]
+    said = {_EXTENSIONS: ",".join(dict.fromkeys([*names, _extension(address)]))}
+    if address.kind == DELTA and _SESSION_CATALOG not in given:
+        # Delta looks for it in whatever session its thread had last.
+        said[_SESSION_CATALOG] = _DELTA_CATALOG
+    return said
+
+
+def _extension(address: TableAddress) -> str:
+    return _DELTA_EXTENSION if address.kind == DELTA else _ICEBERG_EXTENSION
+
+
+def table_session(
+    session: SparkSession, address: TableAddress, client: S3Client, warehouse: str
+) -> SparkSession:
+    """A session of its own in which the table is found; nothing is asked of it yet.
+
+    Args:
+        session: started with :func:`session_settings`.
+        address: of the table.
+        client: tells where S3 is.
+        warehouse: URI below which a catalog without a place of its own makes new tables.
+
+    Raises:
+        InvalidInput: Spark has not what the table takes.
+    """
+    _require_jars(session, address)
+    own = columnar_session(session)
+    if str(session.sparkContext.master).startswith("local"):
+        # 200 and 50, which are meant for clusters, cost a small merge more than its work.
+        tasks = str(max(_LEAST_TASKS, 4 * session.sparkContext.defaultParallelism))
+        names = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+        _set(own, dict.fromkeys(names, tasks))
+    if address.kind == DELTA:
+        _set(own, delta_settings(client))
+    else:
+        _set(own, iceberg_settings(address, client, warehouse))
+    return own
+
+
+def table_name(address: TableAddress) -> str:
+    """What the table is called in such a session: a URI, or catalog, namespace and name."""
+    return address.uri if address.kind == DELTA else ".".join((CATALOG, *address.name))
+
+
+def _require_jars(session: SparkSession, address: TableAddress) -> None:
+    jvm: Any = session._jvm
+    if address.kind == DELTA:
+        named, found = "Delta Lake", jvm.io.delta.sql.DeltaSparkSessionExtension
+    else:
+        named, found = "Iceberg", jvm.org.apache.iceberg.spark.SparkCatalog
+    if isinstance(found, JavaPackage):
+        raise InvalidInput("spark.jars", None, _JARS_ACCEPTED.format(named))
+    told = session.sparkContext.getConf().get(_EXTENSIONS) or ""
+    if _extension(address) not in told:
+        raise InvalidInput(_EXTENSIONS, told, f"{_extension(address)} among them")
+
+
+def iceberg_settings(address: TableAddress, client: S3Client, warehouse: str) -> dict[str, str]:
+    """What a session is told of the catalog of an Iceberg table; see :func:`table_session`."""
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    said = {
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        # Somebody else may commit at any time.
+        f"{catalog}.cache-enabled": "false",
+    }
+    if address.kind == "glue":
+        said[f"{catalog}.catalog-impl"] = "org.apache.iceberg.aws.glue.GlueCatalog"
+        said[f"{catalog}.warehouse"] = warehouse
+    elif address.kind == "rest":
+        said[f"{catalog}.type"] = "rest"
+        said[f"{catalog}.uri"] = address.uri
+    else:
+        said[f"{catalog}.type"] = "jdbc"
+        said[f"{catalog}.uri"] = f"jdbc:{address.uri.replace('///', '', 1)}"
+        # What pyiceberg has made, with a column for views.
+        said[f"{catalog}.jdbc.schema-version"] = "V1"
+        said[f"{catalog}.warehouse"] = warehouse
+    endpoint = _endpoint(client)
+    if endpoint:
+        said[f"{catalog}.s3.endpoint"] = endpoint
+        said[f"{catalog}.s3.path-style-access"] = "true"
+    region = client.meta.region_name
+    return said | ({f"{catalog}.client.region": region} if region else {})
+
+
+def delta_settings(client: S3Client) -> dict[str, str]:
+    """What a session is told for Delta tables; see :func:`table_session`."""
+    file_system = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    said = {
+        _SESSION_CATALOG: _DELTA_CATALOG,
+        "fs.s3.impl": file_system,
+        "fs.s3a.aws.credentials.provider": (
+            "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+        ),
+    }
+    endpoint = _endpoint(client)
+    if endpoint:
+        said["fs.s3a.endpoint"] = endpoint
+        said["fs.s3a.path.style.access"] = "true"
+    region = client.meta.region_name
+    return said | ({"fs.s3a.endpoint.region": region} if region else {})
+
+
+def _endpoint(client: S3Client) -> str:
+    """Of an S3 that is not AWS's; empty for that."""
+    url = client.meta.endpoint_url
+    return "" if ".amazonaws.com" in url else url
+
+
+def _set(session: SparkSession, said: Mapping[str, str]) -> None:
+    """What spark-submit was told stands."""
+    given = session.sparkContext.getConf()
+    for name, value in said.items():
+        if not given.contains(name) and not given.contains(f"spark.hadoop.{name}"):
+            session.conf.set(name, value)

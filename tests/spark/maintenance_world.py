@@ -1,0 +1,200 @@
+"""Tables of Iceberg and of Delta that others write, and orders for their maintenance."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from compactor.maintenance.orders import REWRITE, Condition, Order, PartitionOrder
+from compactor.maintenance.receipts import MaintenanceReceipt
+from compactor_spark.maintain.delta import DeltaTable
+from compactor_spark.maintain.engines import Tables
+from compactor_spark.maintain.iceberg import IcebergTable
+from compactor_spark.maintain.job import Maintenance
+
+ICEBERG, DELTA = "iceberg", "delta"
+#: Files of a partition to begin with.
+FILES = 6
+LONG_AGO_SECONDS = 40 * 86_400
+
+Row = Mapping[str, Any]
+
+
+def day(value: str | None, transform: str = "identity", column: str = "day") -> PartitionOrder:
+    """A partition of one column."""
+    return PartitionOrder(f"{column}={value}", where=(Condition(column, transform, value),))
+
+
+@dataclass
+class Maintained:
+    """A table with two partitions ``day``, each of :data:`FILES` files, written by Spark.
+
+    Attributes:
+        kind: what it is made of.
+        session: with its catalog.
+        directory: where the catalog and the tables lie.
+        saved: the receipts of the last job, as they were stored.
+    """
+
+    kind: str
+    session: SparkSession
+    directory: Path
+    name: str = "t"
+    saved: list[MaintenanceReceipt] = field(default_factory=list)
+    _rows: int = 0
+
+    @property
+    def sql(self) -> str:
+        """As statements name it."""
+        return f"lake.db.{self.name}" if self.kind == ICEBERG else f"delta.`{self.uri}`"
+
+    @property
+    def uri(self) -> str:
+        """Of a Delta table."""
+        return f"{self.directory.as_uri()}/{self.name}"
+
+    def make(self, columns: str = "id BIGINT, day STRING, v STRING", **properties: str) -> None:
+        """An empty table with partitions by ``day``."""
+        own = {"format-version": "2"} if self.kind == ICEBERG else {}
+        said = ", ".join(f"'{one}' = '{value}'" for one, value in (own | properties).items())
+        self.session.sql(
+            f"CREATE TABLE {self.sql} ({columns}) USING {self.kind} PARTITIONED BY (day)"
+            + (f" TBLPROPERTIES ({said})" if said else "")
+        )
+
+    def fill(self, *days: str, files: int = FILES) -> None:
+        """Small files in each of these partitions."""
+        for _ in range(files):
+            for one in days:
+                self.append(one)
+
+    def append(self, of_day: str, rows: int = 3) -> None:
+        """A commit of another writer: one file."""
+        first, self._rows = self._rows, self._rows + rows
+        frame = self.session.range(first, self._rows).selectExpr(
+            "id", f"'{of_day}' AS day", "concat('v', id) AS v"
+        )
+        if self.kind == ICEBERG:
+            frame.coalesce(1).writeTo(self.sql).append()
+        else:
+            frame.coalesce(1).write.format("delta").mode("append").save(self.uri)
+
+    def delete(self, where: str) -> None:
+        """A commit of another writer."""
+        self.session.sql(f"DELETE FROM {self.sql} WHERE {where}")
+
+    def read(self) -> list[Row]:
+        """All rows, by a library that has not written them."""
+        if self.kind == ICEBERG:
+            from pyiceberg.catalog.sql import SqlCatalog
+
+            catalog = SqlCatalog("lake", uri=f"sqlite:///{self.directory}/catalog.db")
+            found = catalog.load_table(f"db.{self.name}").scan().to_arrow()
+        else:
+            from deltalake import DeltaTable as Other
+            from deltalake import QueryBuilder
+
+            other = Other(self.uri)
+            reader = QueryBuilder().register("t", other)
+            found = pa.table(reader.execute("SELECT * FROM t"))
+        return sorted(found.to_pylist(), key=lambda row: int(row["id"]))
+
+    def files(self) -> dict[str, int]:
+        """Data files that readers open, by partition."""
+        if self.kind == ICEBERG:
+            found = self.session.table(f"{self.sql}.files").where("content = 0")
+            rows = found.selectExpr("partition.*").groupBy("day").count().collect()
+            return {row[0]: row[1] for row in rows}
+        rows = self.session.read.format("delta").load(self.uri)
+        counted = rows.selectExpr("day", "_metadata.file_path AS f").distinct().groupBy("day")
+        return {row[0]: row[1] for row in counted.count().collect()}
+
+    def versions(self) -> list[str]:
+        """All that the table was, the newest first."""
+        if self.kind == ICEBERG:
+            found = self.session.sql(
+                f"SELECT snapshot_id FROM {self.sql}.history ORDER BY made_current_at DESC"
+            )
+        else:
+            found = self.session.sql(f"DESCRIBE HISTORY {self.sql}").select("version")
+        return [str(row[0]) for row in found.collect()]
+
+    def engine(self, kind: type[Tables] | None = None) -> Tables:
+        """What maintains it; of this class where one is given."""
+        if self.kind == ICEBERG:
+            made: Any = kind or IcebergTable
+            return made(self.session, f"lake.db.{self.name}")  # type: ignore[no-any-return]
+        made = kind or DeltaTable
+        return made(self.session, self.uri)  # type: ignore[no-any-return]
+
+    def order(self, *partitions: PartitionOrder, **given: Any) -> Order:
+        """An order to rewrite partitions, unless something else is said."""
+        table = "glue:db.t" if self.kind == ICEBERG else "delta:s3://lake/t/"
+        usual: dict[str, Any] = {"run_id": "run-1", "engine": "spark", "steps": (REWRITE,)}
+        if self.kind == DELTA:
+            # OPTIMIZE takes what is smaller than a gigabyte by itself.
+            usual["target_bytes"] = 1 << 20
+        return Order(table=table, partitions=partitions, **(usual | given))
+
+    def maintain(
+        self,
+        order: Order,
+        engine: Tables | None = None,
+        receipt: MaintenanceReceipt | None = None,
+        *,
+        ahead_seconds: float = 0.0,
+        undone: str = "",
+    ) -> MaintenanceReceipt:
+        """Do an order, as the job does it."""
+        self.saved = []
+        new = MaintenanceReceipt(table=order.table, run_id=order.run_id, engine="spark")
+        work = Maintenance(
+            order,
+            engine or self.engine(),
+            receipt or new,
+            save=self._save,
+            say=lambda _: None,
+            now=lambda: time.time() + ahead_seconds,
+            undone=undone,
+        )
+        return work.run()
+
+    def _save(self, receipt: MaintenanceReceipt) -> None:
+        import msgspec
+
+        self.saved.append(msgspec.json.decode(msgspec.json.encode(receipt), type=type(receipt)))
+
+    def on_disk(self) -> set[str]:
+        """Names of the data files that are there, named by a version or not."""
+        root = self.directory / ("warehouse/db" if self.kind == ICEBERG else "") / self.name
+        return {path.name for path in root.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+    def age(self, seconds: float = LONG_AGO_SECONDS) -> None:
+        """Make all of a Delta table as old as that: its files, and what its log says of them."""
+        import os
+
+        then = time.time() - seconds
+        for path in sorted((self.directory / self.name).rglob("*")):
+            if path.suffix == ".json":
+                lines = [json.loads(line) for line in path.read_text().splitlines()]
+                for line in lines:
+                    for body in line.values():
+                        for name in ("timestamp", "modificationTime", "deletionTimestamp"):
+                            if isinstance(body, dict) and name in body:
+                                body[name] = int(body[name] - seconds * 1000)
+                path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+            if path.is_file():
+                os.utime(path, (then, then))
+
+
+def ids(rows: Sequence[Row]) -> list[int]:
+    """The keys of rows, in order; a row that is there twice is in it twice."""
+    return [int(row["id"]) for row in rows]
