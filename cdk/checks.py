@@ -17,6 +17,7 @@ from constructs import IConstruct
 
 from cdk.config import Config
 from compactor.errors import InvalidInput
+from compactor.settings.uris import S3Uri
 
 _RULES = Path(__file__).with_name("rules.guard")
 _DELETION = Path(__file__).with_name("deletion.guard")
@@ -53,6 +54,9 @@ def guard_rules(config: Config) -> dict[str, str]:
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]
+    for uri in config.maintenance_locations:
+        # What nothing names any more, by whoever maintains the tables there.
+        allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")
     # Guard has patterns between slashes, so those within are escaped as well.
     patterns = [re.escape(end).replace("/", "\\/") for end in allowed]
     deletion = _DELETION.read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from typing import Any, Self
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
+from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
@@ -72,6 +73,13 @@ class Config:
     switch_on_notifications: bool
     table_location_uri: str | None
     table_kms_key_arn: str | None
+    maintenance: Mapping[str, Any] | None
+    maintenance_locations: tuple[str, ...]
+    maintenance_kms_key_arn: str | None
+    maintenance_schedule: str
+    maintenance_schedule_enabled: bool
+    maintenance_jars: str
+    glue_optimizers: tuple[str, ...]
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
@@ -109,6 +117,7 @@ class Config:
         _check_worker(config)
         _check_alarm(config)
         _check_table(config, given)
+        _check_maintenance(config)
         return config
 
     @property
@@ -130,6 +139,26 @@ class Config:
         return S3Uri.parse("table_location_uri", self.table_location_uri or beside)
 
     @property
+    def tables_request(self) -> MaintenanceRequest | None:
+        """What a run of maintenance is asked; None where nothing is maintained."""
+        if self.maintenance is None:
+            return None
+        return read_request({**self.maintenance, "s3_state_uri": self.run.s3_state_uri})
+
+    @property
+    def table_engines(self) -> list[str]:
+        """Which engines there are for tables; a cluster is never made for one."""
+        spark = ["spark"] if self.tables_spark != "none" else []
+        return [*spark, "athena", "glue"]
+
+    @property
+    def tables_spark(self) -> str:
+        """Where Spark works on tables: ``emr_serverless``, ``cluster`` or ``none``."""
+        if self.run.spark_engine == "emr":
+            return "cluster" if self.run.emr_cluster_id is not None else "none"
+        return self.run.spark_engine
+
+    @property
     def deletes(self) -> bool:
         """True when clean-up may delete sources."""
         return self.run.clean_up == "delete"
@@ -149,11 +178,12 @@ class Config:
     @property
     def alarm_hours(self) -> int:
         """Hours without a run that are too many."""
-        if self.missed_run_hours is not None:
-            return self.missed_run_hours
-        minutes = rate_minutes(self.schedule)
-        hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
-        return max(2, min(hours, _MOST_HOURS))
+        return self.missed_run_hours or _alarm_hours(self.schedule)
+
+    @property
+    def tables_alarm_hours(self) -> int:
+        """Hours without a run of maintenance that are too many."""
+        return _alarm_hours(self.maintenance_schedule)
 
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""
@@ -165,6 +195,13 @@ class Config:
             if (spec.required or values[name] != _plain(spec.default))
             and not (name == "s3_state_uri" and state_is_default)
         }
+
+
+def _alarm_hours(schedule: str) -> int:
+    """Two periods of a rate, two days of a cron; between what is a mistake and what an alarm is."""
+    minutes = rate_minutes(schedule)
+    hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
+    return max(2, min(hours, _MOST_HOURS))
 
 
 def _plain(value: object) -> object:
@@ -348,3 +385,27 @@ def _check_table_location(config: Config, uri: str) -> None:
         if location.overlaps(place):
             accepted = f"a place that neither contains the {name} {place.uri} nor lies in it"
             raise InvalidInput("table_location_uri", uri, accepted)
+
+
+def _check_maintenance(config: Config) -> None:
+    if config.maintenance is None:
+        # Rules and rights come with it.
+        for name in ("maintenance_locations", "glue_optimizers"):
+            if getattr(config, name):
+                raise InvalidInput(name, list(getattr(config, name)), "none without maintenance")
+        return
+    if config.standalone:
+        raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
+    if not config.maintenance_locations:
+        accepted = 'where the maintained tables lie, such as ["s3://lake/bronze/"]'
+        raise InvalidInput("maintenance_locations", [], accepted)
+    _check_maintenance_locations(config)
+
+
+def _check_maintenance_locations(config: Config) -> None:
+    for uri in config.maintenance_locations:
+        where = S3Uri.parse("maintenance_locations", uri)
+        for name in ("state", "destination"):
+            if where.overlaps(getattr(config.run, name)):
+                accepted = f"a place that neither contains the {name} nor lies in it"
+                raise InvalidInput("maintenance_locations", uri, accepted)

@@ -11,7 +11,7 @@ from compactor.maintenance.outcomes import Outcome, outcome_of, write_outcome
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.report.left import failure_text
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
-from compactor_handlers.tables_runtime import CLOCK, RunOfTables, table_of
+from compactor_handlers.tables_runtime import CLOCK, RunOfTables, table_of, tell_table
 
 _NOTHING_FORETOLD: dict[str, Any] = {"engine": "none", "reason": "it was not planned"}
 _FIGURES = (
@@ -68,7 +68,8 @@ def _count(outcome: Outcome) -> None:
     for name, unit, attribute in _FIGURES:
         metrics.add_metric(name=name, unit=unit, value=getattr(outcome, attribute))
     backlog = max(0, outcome.foretold.files - outcome.files)
-    metrics.add_metric(name="FilesLeftOver", unit=MetricUnit.Count, value=backlog)
+    tell_table(outcome.table, "TableBacklog", backlog)
+    tell_table(outcome.table, "TableSeconds", outcome.seconds)
     metrics.add_metric(name="MaintenanceDollars", unit=MetricUnit.NoUnit, value=outcome.dollars)
     failed = outcome.status == "failed"
     metrics.add_metric(name="FailedTables", unit=MetricUnit.Count, value=failed)

@@ -24,6 +24,7 @@ from compactor_handlers.runtime import (
     table_store,
     traced,
 )
+from compactor_handlers.tables_runtime import tell_table
 
 # Which engines there are: a JSON list of their names.
 ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
@@ -63,6 +64,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
 
 def _tell(plan: TablePlan) -> None:
+    tell_table(plan.table, "TableFiles", plan.files)
     for name, value in (("TableFiles", plan.files), ("FilesToRewrite", plan.foretold()["files"])):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     logger.info(

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from compactor.clock import SystemClock
 from compactor.maintenance import places
@@ -17,7 +18,7 @@ from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.stores.athena_results import AthenaResults
 from compactor.stores.glue_tables import GlueTables
-from compactor_handlers.runtime import Event, LambdaContext, table_store
+from compactor_handlers.runtime import SERVICE, Event, LambdaContext, table_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,16 @@ def table_of(event: Event) -> TableAddress:
 
 
 CLOCK = SystemClock()
+
+
+def tell_table(table: str, name: str, value: float) -> None:
+    """A number of one table, in CloudWatch's embedded metric format.
+
+    Args:
+        table: its address, a dimension of the metric.
+        name: of the metric.
+        value: of now.
+    """
+    with single_metric(name=name, unit=MetricUnit.NoUnit, value=value) as one:
+        one.add_dimension(name="service", value=SERVICE)
+        one.add_dimension(name="table", value=table)

@@ -70,7 +70,7 @@ class Stack:
             Failure: the stack has none.
         """
         if "TablesStateMachineArn" not in self.outputs:
-            line = f"the stack {self.name} maintains no tables: deploy it with maintenance true"
+            line = f"the stack {self.name} maintains no tables: deploy it with the key maintenance"
             raise Failure(line, EXIT_USAGE)
         return self.outputs["TablesStateMachineArn"]
 
