@@ -61,6 +61,8 @@ class Config:
     archive_days: int | None
     archive_class: str
     expire_days: int | None
+    superseded_days: int | None
+    superseded_class: str
     schedule: str
     schedule_time_zone: str
     schedule_enabled: bool
@@ -264,7 +266,22 @@ def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, st
     return made
 
 
+def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
+    days = config.superseded_days
+    if days is None:
+        return
+    if not (config.made_destination or config.made_source):
+        accepted = (
+            "null where the stack makes no bucket: docs/maintenance.md has the rule for yours"
+        )
+        raise InvalidInput("superseded_days", given["superseded_days"], accepted)
+    if config.superseded_class == "standard_ia" and days < _IA_DAYS:
+        accepted = f"at least {_IA_DAYS} for standard_ia: S3 moves nothing to IA earlier"
+        raise InvalidInput("superseded_days", days, accepted)
+
+
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
+    _check_superseded(config, given)
     if not config.made_destination:
         for name in _LIFECYCLE:
             if given.get(name) is not None:

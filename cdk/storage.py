@@ -14,6 +14,7 @@ from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
+from compactor.maintenance.superseded import TAG, VALUE
 from compactor.settings.uris import S3Uri
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
@@ -24,6 +25,10 @@ _ARCHIVES = {
     "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
+}
+_SUPERSEDED = {
+    "standard_ia": s3.StorageClass.INFREQUENT_ACCESS,
+    "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
 }
 
 
@@ -164,6 +169,7 @@ class Storage(Construct):
                 prefix=config.run.state.prefix + RUNS,
                 expiration=Duration.days(config.run.keep_runs_days),
             )
+        self._move_superseded(bucket)
         if not config.access_logs_uri:
             acknowledge(
                 bucket,
@@ -178,6 +184,21 @@ class Storage(Construct):
                 "The bucket of the access logs is there already and lets S3 write to it.",
             )
         return bucket
+
+    def _move_superseded(self, bucket: s3.Bucket) -> None:
+        """By the tag alone: beside such a file lie those that its table is made of."""
+        config = self._config
+        if config.superseded_days is not None:
+            bucket.add_lifecycle_rule(
+                id="superseded-files",
+                tag_filters={TAG: VALUE},
+                transitions=[
+                    s3.Transition(
+                        storage_class=_SUPERSEDED[config.superseded_class],
+                        transition_after=Duration.days(config.superseded_days),
+                    )
+                ],
+            )
 
     def _move_outputs(self, bucket: s3.Bucket) -> None:
         # Only outputs: the commit log is read by every run.

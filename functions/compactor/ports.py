@@ -263,6 +263,46 @@ class ObjectStore(Protocol):
         ...
 
 
+class TaggedStore(ObjectStore, Protocol):
+    """A store that also keeps tags.
+
+    S3 has no condition for either method: what somebody else tags in between is lost.
+    """
+
+    def tags(self, bucket: str, key: str) -> Mapping[str, str]:
+        """All tags of an object. Raises ObjectMissing."""
+        ...
+
+    def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
+        """Give an object these tags, at most ten, and no others. Raises ObjectMissing."""
+        ...
+
+
+class RunTime(NamedTuple):
+    """One run of a job, or one query, that came to its end.
+
+    Attributes:
+        began: UNIX seconds.
+        seconds: that it took, without waiting for its turn.
+    """
+
+    began: float
+    seconds: float
+
+
+class RunTimes(Protocol):
+    """What knows how long a job, or queries of a table, took."""
+
+    def since(self, start: float, end: float) -> Sequence[RunTime]:
+        """The runs that began after a time and not after another, UNIX seconds; the newest first.
+
+        Raises:
+            TransientStoreError: the service did not answer.
+            InvalidInput: there is no such job, or it may not be asked about.
+        """
+        ...
+
+
 class Clock(Protocol):
     """Time, injected."""
 

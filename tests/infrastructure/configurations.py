@@ -108,6 +108,8 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "schedule": "rate(6 hours)",
         "schedule_enabled": True,
         "schedule_time_zone": "Europe/Berlin",
+        "superseded_class": "standard_ia",
+        "superseded_days": 31,
         "versioned": True,
         "worker_memory_mb": 3_538,
         "worker_reserved_concurrency": 200,

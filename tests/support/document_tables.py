@@ -34,6 +34,9 @@ from compactor.log.manifest import Columns
 from compactor.log.passed import PassedRecord
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
+from compactor.maintenance.history import Looks
+from compactor.maintenance.looks import Look, Maintained
+from compactor.maintenance.superseded import Superseded
 from compactor.model import (
     Compression,
     Format,
@@ -109,6 +112,10 @@ OBJECTS: dict[str, Any] = {
     "UpsertCounts": UpsertCounts,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
+    "Looks": Looks,
+    "Look": Look,
+    "Maintained": Maintained,
+    "Superseded": Superseded,
 }
 # Objects that tell their version, by a field that no type of the code has.
 NUMBERED: tuple[str, ...] = (
@@ -126,6 +133,8 @@ NUMBERED: tuple[str, ...] = (
     "TableReceipt",
     "Round",
     "RunReport",
+    "Looks",
+    "Superseded",
 )
 VALUES: dict[str, type[enum.Enum]] = {
     "Format": Format,

@@ -219,3 +219,52 @@ def added(path: str, size: int, rows: int = 10, **more: Any) -> dict[str, Any]:
         "stats": json.dumps({"numRecords": rows}),
     }
     return {"add": usual | more}
+
+
+class TableToMake(NamedTuple):
+    """One of the tables on which plans are compared with what became of them.
+
+    Attributes:
+        name: of the table.
+        format: ``iceberg`` or ``delta``.
+        partitioned_by: as ``PARTITIONED BY`` of Spark has it; empty for none.
+        batches: rows of each file that is written, about 230 bytes a row; in each partition there
+            are as many files.
+        deletes: condition on rows that are deleted afterwards; empty for none.
+        properties: of the table.
+    """
+
+    name: str
+    format: str
+    partitioned_by: str
+    batches: tuple[int, ...]
+    deletes: str = ""
+    properties: Mapping[str, str] = {}
+
+
+#: Columns of all of them; ``kind`` has a value that is hard to write into a path, and null.
+COLUMNS = "id BIGINT, kind STRING, at TIMESTAMP_NTZ, payload STRING"
+_FEW = (40, 900, 300, 2_000, 150, 60, 3_500, 700)
+_MANY = (*_FEW, 9_000, 4_600, 5_000, 12_000, 20, 80, 6_500)
+_ON_READ = {"write.delete.mode": "merge-on-read", "format-version": "2"}
+TEN = (
+    TableToMake("plain", "iceberg", "", _MANY),
+    TableToMake("odd", "iceberg", "kind", _FEW),
+    TableToMake("transformed", "iceberg", "days(at), bucket(2, id)", _FEW),
+    TableToMake("deleted", "iceberg", "", _MANY, "id % 3 = 0", _ON_READ),
+    TableToMake(
+        "vectors", "iceberg", "kind", _FEW, "id % 5 < 2", {**_ON_READ, "format-version": "3"}
+    ),
+    TableToMake("large", "iceberg", "months(at)", (9_500, 30_000, 7_000, 3_000)),
+    TableToMake("plain_delta", "delta", "", _MANY),
+    TableToMake("odd_delta", "delta", "kind", _FEW),
+    TableToMake(
+        "vectors_delta",
+        "delta",
+        "",
+        _MANY,
+        "id % 3 = 0",
+        {"delta.enableDeletionVectors": "true"},
+    ),
+    TableToMake("large_delta", "delta", "kind", (9_500, 30_000, 7_000, 3_000)),
+)

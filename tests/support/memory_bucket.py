@@ -29,6 +29,7 @@ class Stored:
     content_type: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     restored_until: float = 0.0
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def head(self, now: float) -> ObjectHead:
         return ObjectHead(

@@ -36,7 +36,7 @@ __all__ = ["Call", "Crashed", "Hooks", "ManualClock", "MemoryStore"]
 
 
 class MemoryStore(MemoryBase):
-    """Implements :class:`compactor.ports.ObjectStore`; thread safe.
+    """Implements :class:`compactor.ports.TaggedStore`; thread safe.
 
     Args:
         clock: gives the arrival times of what is written.
@@ -258,6 +258,16 @@ class MemoryStore(MemoryBase):
                 else:
                     markers += there.remove(source.key)
         return Deletion(tuple(refused), markers)
+
+    def tags(self, bucket: str, key: str) -> Mapping[str, str]:
+        with self._request("tags", bucket, key) as there:
+            return dict(there.existing(key).tags)
+
+    def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
+        with self._request("put_tags", bucket, key) as there:
+            assert len(tags) <= 10, "BadRequest: Object tags cannot be greater than 10"
+            # No version of its own, and neither ETag nor date change.
+            there.objects[key] = replace(there.existing(key), tags=dict(tags))
 
     def _read(self, source: SourceObject) -> bytes:
         with self._request("read_source", source.bucket, source.key):

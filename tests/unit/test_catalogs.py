@@ -15,6 +15,7 @@ import boto3
 import pyarrow as pa
 import pytest
 
+from compactor.catalogs.measuring import measure_table
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.model import Partition
 from compactor.tables.log import TableLog
@@ -66,6 +67,24 @@ def test_outputs_of_several_partitions_and_runs_are_in_the_table_once(place):
     assert place.rows() == Counter([1, 2, 3, 4])
     state = place.state()
     assert (state.last, state.rows, state.fault) == (2, 4, "")
+
+
+@pytest.mark.parametrize("kind", ["sql", "glue", "delta"])
+def test_a_table_is_measured_as_it_was_published(make, kind):
+    place = make(kind)
+    place.commit(A, id=[1, 2])
+    place.commit(B, id=[3])
+    place.publish()
+    address = place.settings.table_address
+    assert address is not None
+    found = measure_table(address, place.store, 0.0)
+    assert (found.files, found.rows, found.format) == (
+        2,
+        3,
+        "delta" if kind == "delta" else "iceberg",
+    )
+    assert place.state().version.endswith(found.version)
+    assert [one.changed for one in found.partitions] == [found.last_commit]
 
 
 def test_a_commit_on_a_table_that_moved_on_is_refused(place):

@@ -30,6 +30,8 @@ def test_every_field_has_an_option_named_like_it(name):
     option = "--" + name.replace("_", "-")
     if isinstance(spec.default, bool):
         assert given(option)[name] is True
+    elif name == "policies":
+        assert given(option, '[{"match": ["*"]}]')[name] == [{"match": ["*"]}]
     elif isinstance(spec.default, tuple):
         assert given(option, "*.json")[name] == ["*.json"]
     else:

@@ -83,6 +83,10 @@ KINDS = {
     "table/<number>.published.json": False,
     "table/<number>.checkpoint.json": False,
     "table/hint.json": False,
+    # Summed up by maintenance itself, and dropped after VACUUM.
+    "tables/<table id>/history/<time>-<run id>+<kind>.json": False,
+    "tables/<table id>/history/<time>~sum.json": False,
+    "tables/<table id>/superseded/<run id>.json": False,
     "probes/<digest>.json": False,
     "probes/<random>/<rest>": False,
     "runs/<run id>/<rest>": False,
@@ -99,6 +103,10 @@ KINDS = {
     "runs/<run id>/report-so-far.json": True,
     "runs/<run id>/spark-result.json": True,
     "runs/<run id>/spark-error.json": True,
+    # Of maintenance runs, whose state is another one.
+    "runs/<run id>/maintenance-request.json": False,
+    "runs/<run id>/tables.json": False,
+    "runs/<run id>/tables/<table id>.order.json": False,
     "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
     "runs/<run id>/discovery/division.json": True,

@@ -21,10 +21,16 @@ from compactor.log import identity, schemes
 from compactor.log.encoding import encode_commit
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
+from compactor.maintenance.history import keep_look
+from compactor.maintenance.looks import Look, Maintained
+from compactor.maintenance.receipts import MaintenanceReceipt
+from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.model import Partition, Skipped
 from compactor.report.left import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
 from tests.support.document_tables import (
     NUMBERED,
     OBJECTS,
@@ -35,6 +41,7 @@ from tests.support.document_tables import (
     told_values,
 )
 from tests.support.examples import PARTITION
+from tests.support.memory_store import MemoryStore
 from tests.support.old_states import STATE, load, written_by
 from tests.support.table_world import Tables
 
@@ -48,6 +55,7 @@ PREFIXES = {
     "parquet-schemas",
     "partitions",
     "table",
+    "tables",
     "reconcile",
     "probes",
     "runs",
@@ -142,8 +150,9 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
         assert keys_of(state[key]) == set(table_of(name)) - not_always, name
     # The others are compared where there is an inventory, in test_inventory and _in_pieces.
     listed = {"InventoryIndex", "TakenPiece"}
-    # That of a table where there is one, below; of a round in test_rounds.
-    others = {"ProbeRecord", "TableReceipt", "Round", *listed}
+    # That of a table where there is one, below; of a round in test_rounds, of maintenance further
+    # below.
+    others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
     assert {*others, *DIVIDED, *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
     assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
@@ -168,6 +177,33 @@ def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
         assert keys_of(state[key]) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
     assert written.keys() == DIVIDED
+
+
+def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
+    state, table = parse_location(f"s3://lake/{STATE}"), parse_table("delta:s3://lake/gold/orders/")
+    store = MemoryStore()
+    store.add_bucket("lake")
+    done = Maintained(engine="spark", status="done")
+    keep_look(Look(at=1.0, run_id="run-1", maintained=done), state, table, store)
+    files = SupersededFiles(state, table, store, files=_NoFiles())
+    files.tag(
+        MaintenanceReceipt(
+            table=table.text,
+            run_id="run-1",
+            engine="spark",
+            superseded=["s3://lake/gold/orders/a.parquet"],
+        )
+    )
+    keys = sorted(store.contents("lake", STATE))
+    assert len(keys) == 2
+    for name, key in zip(("Looks", "Superseded"), keys, strict=True):
+        assert keys_of(store.get("lake", key)) == set(table_of(name)), name
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+
+
+class _NoFiles:
+    def current(self) -> Live:
+        return Live(0, frozenset())
 
 
 def test_what_a_publisher_leaves_has_the_fields_that_are_told(

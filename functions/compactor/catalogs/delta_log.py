@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow.parquet as pq
@@ -136,6 +136,31 @@ _COLUMNS = (
 _CAMEL = {"stats_parsed": "statsParsed"}
 
 
+class DeltaFile(NamedTuple):
+    """A data file, with no more of its action than is asked for: some tell kilobytes of bounds.
+
+    Attributes:
+        size: in bytes.
+        rows: that it holds, deleted ones included; None where the log does not say.
+        values: of its partition, by column; the same object for all of a partition.
+        changed: when it came, UNIX seconds; None where the log does not say.
+        deleted: rows that its deletion vector deletes; None where it has none.
+    """
+
+    size: int
+    rows: int | None
+    values: Mapping[str, str | None]
+    changed: float | None
+    deleted: int | None
+
+
+class _Stats(msgspec.Struct, rename="camel"):
+    num_records: int | None = None
+
+
+_decode_stats = decoder(_Stats)
+
+
 @dataclass(slots=True)
 class DeltaState:
     """A table at its last version.
@@ -145,8 +170,7 @@ class DeltaState:
         first: the oldest version whose files the log still tells.
         commits: when each version that is still there was made, UNIX seconds, in order.
         entries: versions since the newest checkpoint, and their bytes.
-        files: by path and deletion vector, each with the UNIX seconds of the version that added
-            it; None where a checkpoint has it.
+        files: by path and deletion vector.
         removed: files that are no longer of the table, and that no VACUUM was seen to take since.
     """
 
@@ -157,29 +181,53 @@ class DeltaState:
     entry_bytes: int
     protocol: Protocol = field(default_factory=Protocol)
     metadata: Metadata | None = None
-    files: dict[tuple[str, str], tuple[Add, float | None]] = field(default_factory=dict)
+    files: dict[tuple[str, str], DeltaFile] = field(default_factory=dict)
     removed: dict[tuple[str, str], Remove] = field(default_factory=dict)
+    _partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = field(
+        default_factory=dict
+    )
 
     def apply(self, lines: Iterable[_Line], at: float | None) -> None:
-        """Take in what one version, or a part of a checkpoint, says."""
-        added: list[Add] = []
+        """Take in what one version, made at UNIX seconds, or a part of a checkpoint says."""
+        added: list[tuple[tuple[str, str], DeltaFile]] = []
         for line in lines:
             if line.remove is not None:
                 key = _key(line.remove)
                 self.files.pop(key, None)
                 self.removed[key] = line.remove
             elif line.add is not None:
-                added.append(line.add)
+                added.append((_key(line.add), self._file(line.add, at)))
             elif line.meta_data is not None:
                 self.metadata = line.meta_data
             elif line.protocol is not None:
                 self.protocol = line.protocol
             elif line.commit_info is not None and line.commit_info.operation == _VACUUMED:
                 self.removed.clear()
-        for one in added:
-            key = _key(one)
-            self.files[key] = one, at
+        for key, file in added:
+            self.files[key] = file
             self.removed.pop(key, None)
+
+    def _file(self, one: Add, at: float | None) -> DeltaFile:
+        values = one.partition_values
+        vector = one.deletion_vector
+        # Some writers leave 0 instead of a time.
+        told = one.modification_time / 1_000 if one.modification_time else None
+        return DeltaFile(
+            one.size,
+            _rows(one),
+            self._partitions.setdefault(tuple(values.items()), values),
+            max((moment for moment in (told, at) if moment is not None), default=None),
+            vector.cardinality if vector is not None else None,
+        )
+
+
+def _rows(one: Add) -> int | None:
+    if one.stats:
+        try:
+            return _decode_stats(one.stats.encode()).num_records
+        except (msgspec.MsgspecError, ValueError):
+            return None
+    return (one.stats_parsed or {}).get("numRecords")
 
 
 def _key(one: Add | Remove) -> tuple[str, str]:
@@ -271,9 +319,8 @@ class DeltaLog:
 
     def _read_checkpoint(self, parts: Sequence[SourceObject], state: DeltaState) -> None:
         for one in parts:
-            lines = list(self._lines(one.key))
-            state.apply(lines, None)
-            sidecars = [line.sidecar.path for line in lines if line.sidecar is not None]
+            sidecars: list[str] = []
+            state.apply(_noting(self._lines(one.key), sidecars), None)
             for path in sidecars:
                 # A name below _sidecars/, or a whole URI.
                 scheme, _, rest = path.partition("://")
@@ -300,6 +347,14 @@ class DeltaLog:
             yield from read(body)
         except (msgspec.MsgspecError, ValueError, OSError) as error:
             raise IntegrityError(f"{uri} is damaged: {error}") from error
+
+
+def _noting(lines: Iterable[_Line], sidecars: list[str]) -> Iterator[_Line]:
+    """All lines; the paths of sidecars are added to a list."""
+    for line in lines:
+        if line.sidecar is not None:
+            sidecars.append(line.sidecar.path)
+        yield line
 
 
 def _of_json(body: bytes) -> Iterator[_Line]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compactor.catalogs.delta_log import Add, DeltaLog, DeltaState, Metadata
+from compactor.catalogs.delta_log import DeltaLog, DeltaState, Metadata
 from compactor.decoding import decoder
 from compactor.maintenance.measures import (
     DELTA,
@@ -30,10 +30,6 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 
-class _Stats(msgspec.Struct, rename="camel"):
-    num_records: int | None = None
-
-
 class _Field(msgspec.Struct):
     name: str
     metadata: dict[str, object] = {}
@@ -43,7 +39,6 @@ class _Schema(msgspec.Struct):
     fields: list[_Field]
 
 
-_decode_stats = decoder(_Stats)
 _decode_schema = decoder(_Schema)
 
 
@@ -70,7 +65,7 @@ def measure_delta(address: TableAddress, store: ObjectStore, now: float) -> Tabl
         version=str(state.version),
         target_bytes=_target(state.metadata),
         partitions=tuple(_partitions(state, state.metadata)),
-        delete_files=sum(1 for one, _ in state.files.values() if one.deletion_vector is not None),
+        delete_files=sum(1 for one in state.files.values() if one.deleted is not None),
         metadata_files=state.entries,
         versions=state.version - state.first + 1,
         commits=sorted(state.commits),
@@ -113,39 +108,19 @@ def _partitions(state: DeltaState, metadata: Metadata) -> Iterator[PartitionMeas
             found[texts] = _Gathered(where)
         return found[texts]
 
-    for one, at in state.files.values():
-        gathered = of(one.partition_values)
-        gathered.files.append(_data_file(one))
-        gathered.touch(_moment(one.modification_time, at))
+    for one in state.files.values():
+        gathered = of(one.values)
+        gathered.files.append(
+            DataFile(one.size, one.rows, one.deleted or 0, int(one.deleted is not None))
+        )
+        gathered.touch(one.changed)
     for removed in state.removed.values():
-        if removed.partition_values is not None or not metadata.partition_columns:
-            gathered = of(removed.partition_values or {})
-            gathered.touch(_moment(removed.deletion_timestamp, None))
+        at = removed.deletion_timestamp
+        if at and (removed.partition_values is not None or not metadata.partition_columns):
+            of(removed.partition_values or {}).touch(at / 1_000)
     made = [(_name(each.where), each) for each in found.values() if each.files]
     for name, each in sorted(made, key=lambda pair: pair[0]):
         yield PartitionMeasure(name, tuple(each.files), each.changed, where=each.where)
-
-
-def _moment(milliseconds: int | None, at: float | None) -> float | None:
-    """UNIX seconds; some writers leave 0 instead of a time."""
-    told = milliseconds / 1_000 if milliseconds else None
-    return max((one for one in (told, at) if one is not None), default=None)
-
-
-def _data_file(one: Add) -> DataFile:
-    rows = _rows(one)
-    if one.deletion_vector is None:
-        return DataFile(one.size, rows)
-    return DataFile(one.size, rows, one.deletion_vector.cardinality, 1)
-
-
-def _rows(one: Add) -> int | None:
-    if one.stats:
-        try:
-            return _decode_stats(one.stats.encode()).num_records
-        except (msgspec.MsgspecError, ValueError):
-            return None
-    return (one.stats_parsed or {}).get("numRecords")
 
 
 def _physical_names(metadata: Metadata) -> dict[str, str]:

@@ -29,6 +29,7 @@ from compactor.log.stored import (
 from compactor.log.whole import not_whole, outputs_there
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
 
@@ -178,8 +179,8 @@ def examine(
 ) -> Examined | None:
     """Decide about one entry; None when its sources are still to be kept.
 
-    That is while retention has not passed by the store's clock, or the output is not in the
-    destination's table yet.
+    That is while retention has not passed by the store's clock, a rule says so, or the output is
+    not in the destination's table yet.
 
     Raises:
         IntegrityError: the entry is not what it was when the log was read.
@@ -190,10 +191,25 @@ def examine(
     sources = cleanup.own_sources(commit, run.settings.source) if entry.valid else ()
     if entry.valid and commit.sources and not sources:
         return Examined(commit, elsewhere=True)
+    if _is_left_by_a_rule(run, sources):
+        return None
     waits = table is not None and not table.has(run.path, entry.sequence)
     if sources and commit.output is not None and waits:
         return None
     return _examine_output(_Look(run, log, table), entry, Examined(commit, sources))
+
+
+def _is_left_by_a_rule(run: CleanUpRun, sources: Iterable[SourceObject]) -> bool:
+    """A rule says to leave one of them, or to leave it now.
+
+    Then all stay: a commit that is done with in part would be gone through again in every run.
+    """
+    if not run.settings.policies:
+        return False
+    root, now = run.settings.source.root, run.clock.now()
+    rules = ObjectRules(run.settings.rules, root.bucket, root.prefix)
+    found = (rules.of(one.key) for one in sources)
+    return any(one.rule.leave or one.is_quiet(now) for one in found)
 
 
 class _Look(NamedTuple):

@@ -22,8 +22,9 @@ from compactor.discovery.work import WorkItem, blaming
 from compactor.errors import TransientStoreError
 from compactor.fingerprint import Fingerprint
 from compactor.log.at_rest import NOBODY, Resting, Rests
-from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
+from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
 from compactor.ports import ObjectStore, SummedPage
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 
 #: Gives the identities of the sources that a partition's commits name.
@@ -90,6 +91,7 @@ class Count:
         fleet: the workers.
         stop: true when a count is to be left between two pages.
         rests: tells which partitions are at rest; None where none can be.
+        now: UNIX seconds, for quiet hours; None where nobody asks for them here.
     """
 
     def __init__(
@@ -101,8 +103,10 @@ class Count:
         stop: Callable[[], bool] = lambda: False,
         *,
         rests: Rests | None = None,
+        now: float | None = None,
     ) -> None:
         self.settings = settings
+        self._now = now
         self.store = store
         self.committed = committed
         self.processors = fleet.processors
@@ -118,6 +122,9 @@ class Count:
             return partition, tally
         if len(partition.path.encode()) > self._longest_path:
             return partition, _LeftAlone(self, partition, tally).count()
+        reason = self._rule_against(partition)
+        if reason is not None:
+            return partition, self._left_by_rule(partition, tally, reason)
         counting = _Counting(self, partition, tally)
         while not counting.count():
             counting = _Counting(self, partition, Tally(against_log=True))
@@ -127,6 +134,26 @@ class Count:
             # Rows are written by Spark alone, however few they are.
             counting.tally.oversized = True
         return partition, counting.tally
+
+    def _rule_against(self, partition: Partition) -> SkipReason | None:
+        """Why nothing of a partition may be taken; None where some of it may."""
+        if not self.settings.policies:
+            return None
+        one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
+        if one is None:
+            return None
+        if one.rule.leave:
+            return SkipReason.RULE
+        return SkipReason.QUIET if self._now is not None and one.is_quiet(self._now) else None
+
+    def _left_by_rule(self, partition: Partition, tally: Tally, reason: SkipReason) -> Tally:
+        """Counted, and no work for anybody."""
+        tally = _LeftAlone(self, partition, tally).count()
+        tally.alone = False
+        if tally.complete and tally.objects:
+            left = Skipped(tally.objects, tally.size, tally.examples)
+            tally.resting = Resting(1, tally.objects, tally.size, {reason.value: left})
+        return tally
 
     def is_oversized(self, tally: Tally) -> bool:
         """More than one worker may take."""

@@ -61,7 +61,7 @@ def discover(
     dates = dates_of(settings, now)
     check_places(settings, store)
     rests = rests_of(settings, store, now)
-    count = Count(settings, store, committed, fleet or Fleet(), rests=rests)
+    count = Count(settings, store, committed, fleet or Fleet(), rests=rests, now=now)
     found = Found(settings)
     with Parallel(workers) as parallel:
         search = Search(settings, store, parallel)

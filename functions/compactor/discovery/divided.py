@@ -215,7 +215,9 @@ def _count(
 ) -> dict[int, Tally]:
     """The counts from a partition of a stretch on, as far as they come."""
     rests = rests_of(ask.settings, ask.store, ask.now, ask.run_id)
-    count = Count(ask.settings, ask.store, ask.committed, ask.fleet, watch, rests=rests)
+    count = Count(
+        ask.settings, ask.store, ask.committed, ask.fleet, watch, rests=rests, now=ask.now
+    )
 
     def one(number: int) -> tuple[int, Tally]:
         partition = partition_below(ask.settings, stretch.prefixes[number])

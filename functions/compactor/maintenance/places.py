@@ -80,9 +80,9 @@ def history_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     return _table_key(state, table, "history/")
 
 
-def superseded_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Which replaced files of a table were marked for a cheaper class."""
-    return _table_key(state, table, "superseded.json")
+def superseded_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
+    """Which replaced files of a table were marked for a cheaper class, one document a run."""
+    return _table_key(state, table, "superseded/")
 
 
 def _table_key(state: S3Uri, table: TableAddress, name: str) -> tuple[str, str]:

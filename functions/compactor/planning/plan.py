@@ -20,6 +20,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.planning.packing import pack
+from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
@@ -37,11 +38,14 @@ class Knowledge:
         committed: identities of sources that a commit names.
         quarantined: identities of sources that were left alone, and would be again.
         signatures: what was learned of sources that did not fit their group.
+        at: the time of the day, UNIX seconds, where ages are counted back from another; None where
+            they are not.
     """
 
     committed: Container[bytes] = frozenset()
     quarantined: Container[bytes] = frozenset()
     signatures: Mapping[bytes, Signature] = field(default_factory=dict)
+    at: float | None = None
 
 
 def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
@@ -87,12 +91,18 @@ class _Rules:
     ) -> None:
         self._known = known
         self._now = now
+        self._at = now if known.at is None else known.at
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
         self._root_length = len(settings.source.root.prefix)
         self._partition_length = len(partition.prefix)
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
+        self._policies = (
+            ObjectRules(settings.rules, partition.bucket, partition.prefix)
+            if settings.policies
+            else None
+        )
         self._rows = settings.columnar
         self._own = (settings.destination, settings.state)
 
@@ -107,6 +117,11 @@ class _Rules:
             return SkipReason.CLOUDTRAIL_DIGEST
         if source.key.endswith("/") and not source.size:
             return SkipReason.DIRECTORY_MARKER
+        if self._policies is not None and self._policies.of(source.key).rule.leave:
+            return SkipReason.RULE
+        return self._by_globs(relative)
+
+    def _by_globs(self, relative: str) -> SkipReason | None:
         if self._include and not any(g.match(relative) for g in self._include):
             return SkipReason.NOT_INCLUDED
         if any(g.match(relative) for g in self._exclude):
@@ -127,6 +142,8 @@ class _Rules:
             return SkipReason.ARCHIVED
         if source.last_modified > self._settled_before:
             return SkipReason.TOO_YOUNG
+        if self._policies is not None and self._policies.of(source.key).is_quiet(self._at):
+            return SkipReason.QUIET
         return None
 
 

@@ -115,7 +115,7 @@ class RestNotes:
     def _until(self, decision: CompactionPlan, now: float) -> float:
         """When the age of objects alone makes another plan; UNIX seconds, now for any time."""
         settings, times = self._run.settings, [inf]
-        if any(one.restored_until for one in self._left):
+        if any(one.restored_until for one in self._left) or SkipReason.QUIET in decision.skipped:
             return now
         if SkipReason.TOO_YOUNG in decision.skipped:
             arrived = (one.last_modified for one in self._left)

@@ -5,5 +5,8 @@ fields            FIELDS: every field, described once
 specs             how one field is described and checked
 uris              S3Uri: where source, destination and state lie, and whether they overlap
 partitioning      by which columns, and transforms of columns, a table is divided
+policies          rules of who may touch what, and how: the first that matches counts
+object_rules      which of them are for the objects of a partition
+schedules         when something is due by the date
 windows           which prefixes are partitions of a window of time
 """

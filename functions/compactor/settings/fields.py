@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from compactor.model import Compression, Format
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
+from compactor.settings.policies import checked_policies
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -205,6 +206,17 @@ class RunFields:
         tuple[str, ...],
         Declared(
             _WHICH, (), globs(), "Globs like those of include; matching objects are left alone."
+        ),
+    ]
+    policies: Annotated[
+        tuple[Mapping[str, Any], ...],
+        Declared(
+            _WHICH,
+            (),
+            Reader("a list of rules (docs/maintenance.md)", checked_policies),
+            "Rules by patterns of objects such as s3://logs/app/*, as those of tables: what the"
+            " first that matches says to leave is neither compacted nor deleted, and in its quiet"
+            " hours nothing is.",
         ),
     ]
     settle_seconds: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
+from compactor.settings.policies import Policies, read_policies
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
@@ -101,6 +103,11 @@ class Settings(RunFields):
         return self.source.root.uri
 
     @property
+    def rules(self) -> Policies:
+        """The rules for its objects."""
+        return _rules(json.dumps(self.policies)) if self.policies else _NO_RULES
+
+    @property
     def columnar(self) -> bool:
         """True when outputs hold rows, which only Spark writes, instead of their sources' bytes."""
         return "parquet" in {self.format, self.output_format}
@@ -154,6 +161,14 @@ class Settings(RunFields):
             accepted = f"a window of at most {MAX_WINDOW_PREFIXES:,} {unit}"
             raise InvalidInput(field, getattr(self, field), accepted)
         return start, end
+
+
+_NO_RULES = Policies()
+
+
+@lru_cache(16)
+def _rules(text: str) -> Policies:
+    return read_policies(json.loads(text))
 
 
 # Asked for with every key that is made, a dozen times for each partition.

@@ -23,6 +23,7 @@ from compactor.stores.fast_get import FastGet
 from compactor.stores.listing import S3Listing
 from compactor.stores.retries import PATIENCE, SILENCE_SECONDS, Patience
 from compactor.stores.sources import SourceReader
+from compactor.stores.tags import S3Tags
 from compactor.stores.uploads import S3Uploads
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def moment_of(value: Any) -> datetime:
     return moment
 
 
-class S3Store(S3Listing, S3Deletes, S3Uploads):
-    """Implements :class:`compactor.ports.ObjectStore`.
+class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
+    """Implements :class:`compactor.ports.ObjectStore` and :class:`compactor.ports.TaggedStore`.
 
     Args:
         client: boto3 S3 client, whose endpoint, region and credentials serve all requests. It

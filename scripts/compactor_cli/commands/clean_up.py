@@ -23,6 +23,7 @@ from compactor_cli.console import counted, print_error, print_line, print_table
 from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
+_FIELDS = ("retention_days", "keep_runs_days", "output_stem", "policies")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-y", "--yes", action="store_true", help="delete without asking first; needed in scripts"
     )
     options.add_common(parser)
-    options.add_named(parser, options.STATE, "retention_days", "keep_runs_days", "output_stem")
+    options.add_named(parser, options.STATE, *_FIELDS)
 
 
 def run(args: argparse.Namespace) -> int:

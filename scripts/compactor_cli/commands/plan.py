@@ -19,13 +19,14 @@ from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
-from compactor.model import CompactionPlan, Skipped
+from compactor.model import CompactionPlan, Skipped, SkipReason
 from compactor.outputs.detection import decided_by
 from compactor.planning.listing import ListedStore
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.report.html import human_bytes
 from compactor.runs.earlier import open_pending
+from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
 from compactor.whole.begin import committed_in, find_listed, find_pending
@@ -93,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_document(settings, found, forecasts), indent=2))
     else:
         _show(found, forecasts, priced=settings.listing != "events")
+        _show_rules(settings, found, forecasts)
     return 0
 
 
@@ -161,7 +163,12 @@ def _document(
             "bytes": sum(f.bytes for f in forecasts),
             "skipped": dict(skips(found, forecasts)),
         },
-        "partitions": [f.to_dict() for f in forecasts],
+        "partitions": [
+            {**f.to_dict(), "rule": rule_of(settings, f.item).text}
+            if settings.policies
+            else f.to_dict()
+            for f in forecasts
+        ],
         "oversized": [item.to_dict() for item in found.oversized],
         "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
@@ -181,6 +188,26 @@ def _show(found: Discovery, forecasts: Sequence[Forecast], *, priced: bool) -> N
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
         print_line(f"outside of every partition: {counted(outside.objects, 'object')}{such}")
+
+
+def _show_rules(settings: Settings, found: Discovery, forecasts: Sequence[Forecast]) -> None:
+    """Which rules matched, each with how many partitions, and an example of what it leaves."""
+    if not settings.policies:
+        return
+    bucket = settings.source.root.bucket
+    matched = Counter(rule_of(settings, one.item).text for one in forecasts)
+    for text, partitions in sorted(matched.items()):
+        print_line(f"{text}: {counted(partitions, 'partition')}")
+    for reason in (SkipReason.RULE.value, SkipReason.QUIET.value):
+        for one in _skipped(found, forecasts):
+            for key in one[reason].examples[:1] if reason in one else ():
+                rule = settings.rules.of(f"s3://{bucket}/{key}")
+                print_line(f"{reason} by {rule.text}: {key}")
+
+
+def rule_of(settings: Settings, item: WorkItem) -> Matched:
+    """The rule for a partition; where its objects have several, the one for its prefix."""
+    return settings.rules.of(f"s3://{item.bucket}/{item.prefix}")
 
 
 def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:

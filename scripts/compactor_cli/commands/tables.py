@@ -37,6 +37,14 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_managed",
         "show and set the maintenance that S3 Tables does by itself",
     ),
+    "history": Action(
+        "compactor_cli.commands.tables_history",
+        "draw how slow a table became, with its maintenance, and recommend a schedule",
+    ),
+    "undo": Action(
+        "compactor_cli.commands.tables_undo",
+        "order that a table becomes what it was before the last rewrite",
+    ),
 }
 
 

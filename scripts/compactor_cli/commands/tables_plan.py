@@ -18,6 +18,17 @@ from compactor_cli.commands import options, table_input
 from compactor_cli.console import counted, print_line, print_table
 
 _SHOWN_ROWS = 20
+_HEADS = (
+    "Table",
+    "Engine",
+    "Files",
+    "Rewritten",
+    "Into",
+    "Bytes",
+    "Saves a scan",
+    "Costs",
+    "Paid after",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +69,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(found: Sequence[TablePlan]) -> None:
-    heads = ("Table", "Engine", "Files", "Rewritten", "Into", "Bytes", "Saves a scan", "Costs")
-    heads = (*heads, "Paid after")
     rows = [_row(one) for one in found[:_SHOWN_ROWS]]
-    print_table("What a run would do now (nothing was written)", heads, rows)
+    print_table("What a run would do now (nothing was written)", _HEADS, rows)
     for one in found[:_SHOWN_ROWS]:
         print_line(f"{one.table}: {one.engine}, {one.reason} ({one.rule})")
         if one.steps:

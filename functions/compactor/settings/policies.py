@@ -1,0 +1,393 @@
+"""Who may touch what, and how: one file of rules, the first that matches counts.
+
+A pattern names tables (``glue:bronze.*``, ``delta:s3://lake/gold/*``) or plain objects
+(``s3://logs/app/*``); ``*`` stands for anything, and ``bronze.*`` for a table of any catalog.
+The same rules say for both what is never touched and when nothing may run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Annotated, Any, get_type_hints
+
+from compactor.errors import InvalidInput
+from compactor.settings.schedules import EVERY_ACCEPTED, Every, parse_every
+from compactor.settings.specs import (
+    Declared,
+    FieldSpec,
+    Reader,
+    Required,
+    flag,
+    globs,
+    number,
+    one_of,
+    whole,
+)
+from compactor.sizes import MIB, TIB
+
+ENGINES = ("auto", "spark", "athena", "glue")
+_WHAT, _HOW, _KEEP, _WHEN = "What", "How", "What is kept", "When"
+_DUE = "When it is due, with only_when_due"
+_DAY = 86_400
+_MINUTES = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,254}")
+_TABLE = re.compile(r"(glue|rest|sql|delta):")
+LATENCY_ACCEPTED = (
+    "estimate, glue_job:NAME, emr_serverless:APPLICATION_ID/JOB_NAME,"
+    " emr_step:CLUSTER_ID/STEP_NAME or athena:WORKGROUP"
+)
+_LATENCY = re.compile(
+    r"estimate"
+    r"|glue_job:[^\x00-\x1f]{1,255}"
+    r"|emr_serverless:[0-9a-z]{1,64}/[^\x00-\x1f]{1,256}"
+    r"|emr_step:j-[A-Za-z0-9]{1,64}/[^\x00-\x1f]{1,256}"
+    r"|athena:[A-Za-z0-9._-]{1,128}"
+)
+
+
+class QuietHours(tuple[int, int]):
+    """A stretch of each day when nothing may run, in minutes (UTC); it may pass midnight."""
+
+    __slots__ = ()
+
+    def holds(self, now: float) -> bool:
+        """Whether a moment is within.
+
+        Args:
+            now: UNIX seconds.
+        """
+        moment = datetime.fromtimestamp(now, UTC)
+        minute = moment.hour * 60 + moment.minute
+        start, end = self
+        return start <= minute < end if start < end else not end <= minute < start
+
+    @property
+    def text(self) -> str:
+        """As a rule has it."""
+        start, end = self
+        return f"{start // 60:02}:{start % 60:02}-{end // 60:02}:{end % 60:02}"
+
+
+def _read_hours(value: object) -> tuple[QuietHours, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise ValueError
+    return tuple(_read_stretch(one) for one in value)
+
+
+def _read_stretch(value: object) -> QuietHours:
+    if not isinstance(value, str):
+        raise ValueError
+    found = [_MINUTES.fullmatch(one) for one in value.split("-")]
+    match found:
+        case [re.Match() as start, re.Match() as end] if start[0] != end[0]:
+            return QuietHours(
+                int(hour) * 60 + int(minute) for hour, minute in (start.groups(), end.groups())
+            )
+    raise ValueError
+
+
+def _read_latency(value: object) -> str:
+    if not isinstance(value, str) or not _LATENCY.fullmatch(value):
+        raise ValueError
+    return value
+
+
+def _columns(*orders: str) -> Reader:
+    """Columns, each once, with one of these words behind it where there are any."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise ValueError
+        found = [one.split() if isinstance(one, str) else [] for one in value]
+        if not all(0 < len(one) <= 2 and _COLUMN.fullmatch(one[0]) for one in found):
+            raise ValueError
+        if any(one[1:] and one[1].lower() not in orders for one in found):
+            raise ValueError
+        if len({one[0] for one in found}) < len(found):
+            raise ValueError
+        return tuple(" ".join(one) for one in found)
+
+    shown = '["day", "id desc"]' if orders else '["customer", "day"]'
+    return Reader(f"a list of columns, each once, such as {shown}", read)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, checked."""
+
+    match: Annotated[
+        tuple[str, ...],
+        Declared(
+            _WHAT,
+            Required.REQUIRED,
+            globs(),
+            "Patterns of what the rule is for; the first rule of the file that matches counts.",
+        ),
+    ]
+    leave: Annotated[
+        bool, Declared(_WHAT, False, flag(), "Never touch it; no other field says anything then.")
+    ]
+    engine: Annotated[
+        str,
+        Declared(
+            _HOW,
+            "auto",
+            one_of(*ENGINES),
+            "Who rewrites a table; auto takes the cheapest that can do what the rule asks.",
+        ),
+    ]
+    target_bytes: Annotated[
+        int | None,
+        Declared(
+            _HOW,
+            None,
+            whole(MIB, 10 * 1024 * MIB),
+            "Size of a data file; by default what the table's properties say.",
+        ),
+    ]
+    num_files: Annotated[
+        int | None,
+        Declared(
+            _HOW,
+            None,
+            whole(1, 100_000),
+            "Delta: write each partition anew as so many files, instead of OPTIMIZE.",
+        ),
+    ]
+    min_files: Annotated[
+        int,
+        Declared(_HOW, 5, whole(2, 100_000), "A partition with fewer files to rewrite is left."),
+    ]
+    sort: Annotated[
+        tuple[str, ...],
+        Declared(_HOW, (), _columns("asc", "desc"), "Iceberg: columns to sort rewritten rows by."),
+    ]
+    zorder: Annotated[
+        tuple[str, ...],
+        Declared(_HOW, (), _columns(), "Columns whose values shall lie close together."),
+    ]
+    most_bytes: Annotated[
+        int, Declared(_HOW, TIB, whole(1, 1024 * TIB), "What one run may rewrite of a table.")
+    ]
+    verify_bytes: Annotated[
+        int,
+        Declared(
+            _HOW,
+            100 * 1024 * MIB,
+            whole(0, 1024 * TIB),
+            "Up to so many rewritten bytes the rows before and after are counted and hashed.",
+        ),
+    ]
+    keep_days: Annotated[
+        float,
+        Declared(
+            _KEEP, 7.0, number(0, 3_650), "How long snapshots, and files that versions name, stay."
+        ),
+    ]
+    keep_versions: Annotated[
+        int, Declared(_KEEP, 1, whole(1, 100_000), "Snapshots that stay whatever their age.")
+    ]
+    orphan_days: Annotated[
+        float,
+        Declared(_KEEP, 7.0, number(0, 3_650), "How old a file that nothing names must be to go."),
+    ]
+    below_floor: Annotated[
+        bool,
+        Declared(
+            _KEEP,
+            False,
+            flag(),
+            "Say for the second time that keep_days may be below 7, or orphan_days below 3: whoever"
+            " still reads or writes loses data.",
+        ),
+    ]
+    undo_days: Annotated[
+        float,
+        Declared(_KEEP, 7.0, number(0, 3_650), "How long a rewrite can be undone."),
+    ]
+    closed_after_seconds: Annotated[
+        int,
+        Declared(
+            _WHEN,
+            3_600,
+            whole(0, 366 * _DAY),
+            "A partition that a commit touched since is left: rewriting it makes writers fail.",
+        ),
+    ]
+    quiet_hours: Annotated[
+        tuple[QuietHours, ...],
+        Declared(
+            _WHEN,
+            (),
+            Reader('a list of stretches of the day in UTC, such as ["22:00-04:30"]', _read_hours),
+            "When nothing may run.",
+        ),
+    ]
+    latency: Annotated[
+        str,
+        Declared(
+            _DUE,
+            "estimate",
+            Reader(LATENCY_ACCEPTED, _read_latency),
+            "Whose run times tell how slow a table has become: by default what its metadata makes"
+            " us expect of a scan.",
+        ),
+    ]
+    slower_by: Annotated[
+        float,
+        Declared(
+            _DUE,
+            0.25,
+            number(0, 100),
+            "A table is due when the rolling average of these exceeds the best since its last"
+            " compaction by this share.",
+        ),
+    ]
+    files_over: Annotated[
+        int | None,
+        Declared(_DUE, None, whole(1, 1_000_000_000), "It is due with more data files than that."),
+    ]
+    every: Annotated[
+        Every | None,
+        Declared(_DUE, None, Reader(EVERY_ACCEPTED, parse_every), "It is due by the date."),
+    ]
+
+
+def _declared() -> Mapping[str, FieldSpec]:
+    hints = get_type_hints(Rule, include_extras=True)
+    return {name: hint.__metadata__[0].named(name) for name, hint in hints.items()}
+
+
+def _usual() -> dict[str, Any]:
+    return {name: spec.default for name, spec in RULE_FIELDS.items()}
+
+
+#: Each field of a rule, in documented order.
+RULE_FIELDS: Mapping[str, FieldSpec] = MappingProxyType(_declared())
+#: What holds where no rule matches.
+USUAL = Rule(**(_usual() | {"match": ("*",)}))
+# Below these, who is at work while files go loses data: a day for a job, a week for a reader.
+_FLOORS = {"keep_days": 7.0, "orphan_days": 3.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The rule for one table or prefix.
+
+    Attributes:
+        number: of the rule in its file, from 1; 0 where none matched.
+        pattern: of the rule that did.
+    """
+
+    rule: Rule
+    number: int = 0
+    pattern: str = ""
+
+    @property
+    def text(self) -> str:
+        """For a person."""
+        return f"rule {self.number} ({self.pattern})" if self.number else "no rule"
+
+    def is_quiet(self, now: float) -> bool:
+        """Whether nothing may run now; UNIX seconds."""
+        return any(one.holds(now) for one in self.rule.quiet_hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The rules of a file, in its order."""
+
+    rules: tuple[Rule, ...] = ()
+
+    def of(self, name: str) -> Matched:
+        """The rule for a table's address, or for the URI of a prefix."""
+        for position, rule in enumerate(self.rules, start=1):
+            for pattern in rule.match:
+                if matches(pattern, name):
+                    return Matched(rule, position, pattern)
+        return Matched(USUAL)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern is for a name: ``*`` is anything, all else itself."""
+    if "://" not in pattern and not _TABLE.match(pattern):
+        # A table by its name alone, in whatever catalog; a path is none.
+        kind, _, rest = name.partition(":")
+        if kind == "s3" or not rest or "/" in rest.rpartition("#")[2]:
+            return pattern == "*"
+        name = rest.rpartition("#")[2]
+    return compiled(pattern).fullmatch(name) is not None
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """What finds the names that a pattern is for."""
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def read_policies(document: object) -> Policies:
+    """Check what a file of rules holds.
+
+    Args:
+        document: a list of objects, decoded.
+
+    Raises:
+        InvalidInput: names the rule by its number, the field, the value and what is accepted.
+    """
+    if not isinstance(document, Sequence) or isinstance(document, str | bytes):
+        raise InvalidInput(
+            "policies", document, 'a list of rules such as [{"match": ["bronze.*"]}]'
+        )
+    return Policies(tuple(_read_rule(number, one) for number, one in enumerate(document, start=1)))
+
+
+def checked_policies(document: object) -> tuple[dict[str, Any], ...]:
+    """The same rules as they were given, once they are checked.
+
+    Raises:
+        InvalidInput: see :func:`read_policies`.
+    """
+    read_policies(document)
+    assert isinstance(document, Sequence)  # noqa: S101 - else it was refused
+    return tuple(dict(one) for one in document)
+
+
+def _read_rule(position: int, given: object) -> Rule:
+    where = f"policies[{position}]"
+    if not isinstance(given, Mapping):
+        raise InvalidInput(where, given, "an object with match, and what else the rule says")
+    unknown = [name for name in given if name not in RULE_FIELDS]
+    if unknown:
+        raise InvalidInput(f"{where}.{unknown[0]}", given[unknown[0]], ", ".join(RULE_FIELDS))
+    values: dict[str, Any] = {}
+    for name, spec in RULE_FIELDS.items():
+        if spec.required and name not in given:
+            raise InvalidInput(f"{where}.{name}", None, spec.accepted)
+        try:
+            values[name] = spec.parse(given[name]) if name in given else spec.default
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}.{name}", given[name], error.accepted) from None
+    rule = Rule(**values)
+    _require_sense(where, rule)
+    return rule
+
+
+def _require_sense(where: str, rule: Rule) -> None:
+    if not rule.match:
+        raise InvalidInput(f"{where}.match", list(rule.match), "at least one pattern")
+    if rule.sort and rule.zorder:
+        raise InvalidInput(f"{where}.zorder", list(rule.zorder), "nothing where sort is given")
+    if rule.num_files is not None and (rule.sort or rule.zorder or rule.target_bytes):
+        accepted = "null where sort, zorder or target_bytes is given"
+        raise InvalidInput(f"{where}.num_files", rule.num_files, accepted)
+    for name, floor in _FLOORS.items():
+        days = getattr(rule, name)
+        if days < floor and not rule.below_floor:
+            accepted = (
+                f"at least {floor:g}: writers and readers that are still at work lose data below;"
+                " with below_floor true any"
+            )
+            raise InvalidInput(f"{where}.{name}", days, accepted)

@@ -1,0 +1,156 @@
+"""When something is due by the date: every so many days, or by a cron expression of EventBridge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+EVERY_ACCEPTED = (
+    'a number of days from 0.04 to 366, or a cron expression of EventBridge (UTC) such as "cron(0 3'
+    ' ? * SUN *)", without L, W and #'
+)
+_DAY = 86_400.0
+_LEAST_DAYS, _MOST_DAYS = 0.04, 366.0
+_CRON = re.compile(r"cron\((\S+) (\S+) (\S+) (\S+) (\S+) (\S+)\)")
+_PART = re.compile(r"(\*|[A-Z0-9]+)(?:-([A-Z0-9]+))?(?:/(\d+))?")
+_MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
+_WEEKDAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
+# Of minutes, hours, days of the month, months, days of the week and years, by EventBridge's guide.
+_RANGES: tuple[tuple[int, int, Mapping[str, int]], ...] = (
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, _MONTHS),
+    (1, 7, _WEEKDAYS),
+    (1970, 2199, {}),
+)
+_ANY = "?"
+# The 29th of February comes at the latest after eight years.
+_LOOKED_BACK_DAYS = 8 * 366
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """How often, by the date alone.
+
+    Attributes:
+        text: as a rule has it.
+        days: between two times; None for a cron expression.
+        fields: what each field of the expression allows, in its order; None where that is ``?``.
+    """
+
+    text: str
+    days: float | None = None
+    fields: tuple[frozenset[int] | None, ...] = ()
+
+    def has_come(self, last: float | None, now: float) -> bool:
+        """Whether it is time again.
+
+        Args:
+            last: when it was done last, UNIX seconds; None for never.
+            now: UNIX seconds.
+        """
+        if last is None:
+            return True
+        if self.days is not None:
+            return now - last >= self.days * _DAY
+        latest = self.latest(now)
+        return latest is not None and latest > last
+
+    def latest(self, now: float) -> float | None:
+        """The last moment of a cron expression up to now; None where there was none in 8 years.
+
+        Args:
+            now: UNIX seconds.
+        """
+        moment = datetime.fromtimestamp(now, UTC)
+        for _ in range(_LOOKED_BACK_DAYS):
+            if self._is_day(moment):
+                found = self._time_of(moment)
+                if found is not None:
+                    return found.timestamp()
+            moment = (moment - timedelta(days=1)).replace(hour=23, minute=59)
+        return None
+
+    def _is_day(self, moment: datetime) -> bool:
+        _, _, days, months, weekdays, years = self.fields
+        wanted = (
+            (days, moment.day),
+            (months, moment.month),
+            (weekdays, moment.isoweekday() % 7 + 1),
+            (years, moment.year),
+        )
+        return all(allowed is None or value in allowed for allowed, value in wanted)
+
+    def _time_of(self, moment: datetime) -> datetime | None:
+        """The last time of its day up to this one."""
+        minutes, hours = self.fields[0] or frozenset(), self.fields[1] or frozenset()
+        for hour in sorted((one for one in hours if one <= moment.hour), reverse=True):
+            most = moment.minute if hour == moment.hour else 59
+            found = [one for one in minutes if one <= most]
+            if found:
+                return moment.replace(hour=hour, minute=max(found), second=0, microsecond=0)
+        return None
+
+
+def parse_every(value: object) -> Every:
+    """Read a number of days, or a cron expression.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str):
+        return _parse_cron(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    if not _LEAST_DAYS <= value <= _MOST_DAYS:
+        raise ValueError
+    return Every(f"every {value:g} days", float(value))
+
+
+def _parse_cron(text: str) -> Every:
+    found = _CRON.fullmatch(text)
+    if found is None:
+        raise ValueError
+    parts = found.groups()
+    # EventBridge refuses an expression with a day of the month and one of the week.
+    if [parts[2], parts[4]].count(_ANY) != 1 or parts.count(_ANY) != 1:
+        raise ValueError(f"{EVERY_ACCEPTED}; one of the two fields of days is ?, no other field")
+    fields = tuple(
+        None if part == _ANY else _numbers(part, *allowed)
+        for part, allowed in zip(parts, _RANGES, strict=True)
+    )
+    return Every(text, fields=fields)
+
+
+def _numbers(text: str, least: int, most: int, names: Mapping[str, int]) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.upper().split(","):
+        match = _PART.fullmatch(part)
+        if match is None or (match[1] == "*" and match[2]):
+            raise ValueError
+        first, last = _ends(match, least, most, names)
+        step = int(match[3]) if match[3] else 1
+        if step < 1 or not least <= first <= last <= most:
+            raise ValueError
+        found.update(range(first, last + 1, step))
+    return frozenset(found)
+
+
+def _ends(match: re.Match[str], least: int, most: int, names: Mapping[str, int]) -> tuple[int, int]:
+    if match[1] == "*":
+        return least, most
+    first = _number(match[1], names)
+    if match[2]:
+        return first, _number(match[2], names)
+    # 10/20 is each 20th from 10 on.
+    return first, most if match[3] else first
+
+
+def _number(text: str, names: Mapping[str, int]) -> int:
+    if not text.isdecimal() and text not in names:
+        raise ValueError
+    return names[text] if text in names else int(text)

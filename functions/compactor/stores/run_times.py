@@ -1,0 +1,234 @@
+"""How long jobs and queries took, as the services tell that ran them.
+
+Glue keeps a job's runs, EMR a cluster's steps (GetJobRuns and ListSteps tell the newest first), EMR
+Serverless a job's runs, Athena a workgroup's queries of 45 days. Of each only what came to its end
+counts: what failed early would make a table look fast.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from compactor.ports import RunTime, RunTimes
+from compactor.settings.tables import DELTA, TableAddress
+from compactor.stores.services import Thing, answers_of, service_client
+
+#: Runs that are looked at, at most, for each question.
+MOST_RUNS = 200
+# Of EMR Serverless each run is a request of its own.
+_MOST_ASKED = 50
+_MOST_PAGES = 20
+_ATHENA_BATCH = 50
+# What reads a table; maintenance of ours, and of others, does not count.
+_READS = re.compile(
+    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL
+)
+
+
+def open_run_times(kind: str, place: str, name: str, table: TableAddress) -> RunTimes:
+    """What knows the run times of a source of latency.
+
+    Args:
+        kind: ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
+        place: application, cluster or workgroup.
+        name: of the job or step.
+        table: whose queries count, in Athena.
+
+    Raises:
+        InvalidInput: there is no region.
+    """
+    if kind == "glue_job":
+        return GlueJob(name)
+    if kind == "emr_serverless":
+        return ServerlessJob(place, name)
+    if kind == "emr_step":
+        return ClusterStep(place, name)
+    return AthenaQueries(place, table)
+
+
+class _Asked:
+    """What the four have in common: a thing that is asked about, newest runs first."""
+
+    service = ""
+
+    def __init__(self, thing: Thing, client: Any) -> None:
+        self._thing = thing
+        self._client = client or service_client(self.service)
+
+    def since(self, start: float, end: float) -> Sequence[RunTime]:
+        """See :class:`compactor.ports.RunTimes`."""
+        with self._answers():
+            found = (one for one in self._runs(start) if start < one.began <= end)
+            return list(islice(found, MOST_RUNS))
+
+    @abstractmethod
+    def _runs(self, start: float) -> Iterator[RunTime]:
+        """Runs that came to their end; those before ``start`` may be among them."""
+
+    def _answers(self) -> AbstractContextManager[None]:
+        return answers_of(f"run times of {self._thing.value}", self._thing)
+
+
+class GlueJob(_Asked):
+    """The runs of a job of Glue, by ``glue:GetJobRuns``."""
+
+    service = "glue"
+
+    def __init__(self, name: str, client: Any = None) -> None:
+        super().__init__(Thing("latency", f"glue_job:{name}", "a job of Glue"), client)
+        self._name = name
+
+    def _runs(self, start: float) -> Iterator[RunTime]:
+        asked: dict[str, Any] = {"JobName": self._name, "MaxResults": 200}
+        for page in _pages(self._client.get_job_runs, asked, "NextToken"):
+            runs = page["JobRuns"]
+            for one in runs:
+                if one["JobRunState"] == "SUCCEEDED":
+                    # Without the wait for capacity, which no table is to blame for.
+                    yield RunTime(_seconds(one["StartedOn"]), float(one["ExecutionTime"]))
+            if _all_before(start, (one["StartedOn"] for one in runs)):
+                return
+
+
+class ServerlessJob(_Asked):
+    """The runs with a name of an application of EMR Serverless."""
+
+    service = "emr-serverless"
+
+    def __init__(self, application: str, name: str, client: Any = None) -> None:
+        value = f"emr_serverless:{application}/{name}"
+        super().__init__(Thing("latency", value, "an application of EMR Serverless"), client)
+        self._application = application
+        self._name = name
+
+    def _runs(self, start: float) -> Iterator[RunTime]:
+        for run in islice(self._named(start), _MOST_ASKED):
+            told = self._client.get_job_run(applicationId=self._application, jobRunId=run["id"])
+            one = told["jobRun"]
+            seconds = one.get("totalExecutionDurationSeconds")
+            if seconds is not None:
+                yield RunTime(_seconds(one.get("startedAt", one["createdAt"])), float(seconds))
+
+    def _named(self, start: float) -> Iterator[Mapping[str, Any]]:
+        asked: dict[str, Any] = {
+            "applicationId": self._application,
+            "states": ["SUCCESS"],
+            "createdAtAfter": datetime.fromtimestamp(start, UTC),
+            "maxResults": 50,
+        }
+        for page in _pages(self._client.list_job_runs, asked, "nextToken"):
+            yield from (one for one in page["jobRuns"] if one.get("name") == self._name)
+
+
+class ClusterStep(_Asked):
+    """The steps with a name of a cluster of EMR, by ``elasticmapreduce:ListSteps``."""
+
+    service = "emr"
+
+    def __init__(self, cluster: str, name: str, client: Any = None) -> None:
+        value = f"emr_step:{cluster}/{name}"
+        super().__init__(Thing("latency", value, "a cluster of EMR"), client)
+        self._cluster = cluster
+        self._name = name
+
+    def _runs(self, start: float) -> Iterator[RunTime]:
+        asked: dict[str, Any] = {"ClusterId": self._cluster, "StepStates": ["COMPLETED"]}
+        for page in _pages(self._client.list_steps, asked, "Marker"):
+            times = [one["Status"]["Timeline"] for one in page["Steps"]]
+            for one, time in zip(page["Steps"], times, strict=True):
+                if one["Name"] == self._name and {"StartDateTime", "EndDateTime"} <= time.keys():
+                    began = _seconds(time["StartDateTime"])
+                    yield RunTime(began, _seconds(time["EndDateTime"]) - began)
+            if _all_before(start, (one["CreationDateTime"] for one in times)):
+                return
+
+
+class AthenaQueries(_Asked):
+    """The queries of a workgroup that read a table.
+
+    By ``athena:ListQueryExecutions`` and ``athena:BatchGetQueryExecution``; a query reads the table
+    when its text names it, with its database or in it.
+    """
+
+    service = "athena"
+
+    def __init__(self, workgroup: str, table: TableAddress, client: Any = None) -> None:
+        super().__init__(Thing("latency", f"athena:{workgroup}", "a workgroup of Athena"), client)
+        self._workgroup = workgroup
+        self._named = _Named(table)
+
+    def _runs(self, start: float) -> Iterator[RunTime]:
+        asked: dict[str, Any] = {"WorkGroup": self._workgroup, "MaxResults": _ATHENA_BATCH}
+        for page in _pages(self._client.list_query_executions, asked, "NextToken"):
+            ids = page["QueryExecutionIds"]
+            if not ids:
+                continue
+            told = self._client.batch_get_query_execution(QueryExecutionIds=ids)
+            queries = told["QueryExecutions"]
+            for one in queries:
+                millis = one.get("Statistics", {}).get("EngineExecutionTimeInMillis")
+                if millis is not None and self._counts(one):
+                    began = _seconds(one["Status"]["SubmissionDateTime"])
+                    yield RunTime(began, millis / 1_000)
+            if _all_before(start, (one["Status"]["SubmissionDateTime"] for one in queries)):
+                return
+
+    def _counts(self, query: Mapping[str, Any]) -> bool:
+        reused = query.get("Statistics", {}).get("ResultReuseInformation", {})
+        return (
+            query["Status"]["State"] == "SUCCEEDED"
+            # From an earlier answer: nothing was read.
+            and not reused.get("ReusedPreviousResult")
+            and _READS.match(query["Query"]) is not None
+            and self._named.is_in(
+                query["Query"], query.get("QueryExecutionContext", {}).get("Database", "")
+            )
+        )
+
+
+class _Named:
+    """Finds a table's name in SQL."""
+
+    def __init__(self, table: TableAddress) -> None:
+        if table.kind == DELTA:
+            # Registered under the name of its directory, in whatever database.
+            name, self._database = table.uri.rstrip("/").rpartition("/")[2], ""
+        else:
+            name, self._database = table.name[-1], table.name[-2]
+        before = rf'"?{re.escape(self._database)}"?\s*\.\s*' if self._database else ""
+        self._whole = re.compile(
+            rf'(?<![\w"]){before}"?{re.escape(name)}"?(?![\w"])', re.IGNORECASE
+        )
+        self._alone = re.compile(rf'(?<![\w".])"?{re.escape(name)}"?(?![\w".])', re.IGNORECASE)
+
+    def is_in(self, sql: str, database: str) -> bool:
+        """Whether a query that is run in a database reads the table."""
+        if self._whole.search(sql):
+            return True
+        return database.lower() == self._database.lower() and self._alone.search(sql) is not None
+
+
+def _pages(ask: Any, asked: dict[str, Any], token: str) -> Iterator[Mapping[str, Any]]:
+    """Answers, page by page, of a service that tells where to go on by one name."""
+    for _ in range(_MOST_PAGES):
+        answer = ask(**asked)
+        yield answer
+        if not answer.get(token):
+            return
+        asked[token] = answer[token]
+
+
+def _all_before(start: float, moments: Iterable[datetime]) -> bool:
+    """Everything behind is older still. Nothing at all says nothing."""
+    found = [_seconds(one) for one in moments]
+    return bool(found) and max(found) <= start
+
+
+def _seconds(moment: datetime) -> float:
+    return moment.timestamp()

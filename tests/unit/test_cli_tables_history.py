@@ -1,0 +1,203 @@
+"""``compactor tables history`` and ``undo``: what a person sees, and what is ordered."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from compactor.maintenance import places
+from compactor.maintenance.history import keep_look
+from compactor.maintenance.looks import Look
+from compactor.maintenance.orders import read_order
+from compactor.maintenance.receipts import (
+    DONE,
+    LEFT,
+    MaintenanceReceipt,
+    RewrittenPartition,
+    write_receipt,
+)
+from compactor.maintenance.watching import Watched, note_maintenance
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
+from compactor_cli import commands as cli
+from tests.support.memory_store import ManualClock, MemoryStore
+
+STATE = parse_location("s3://lake/_maintenance/")
+NAME = "delta:s3://lake/gold/orders/"
+TABLE = parse_table(NAME)
+NOW, DAY = 1_795_000_000.0, 86_400.0
+WHERE = (NAME, "--state-uri", STATE.uri)
+
+
+@pytest.fixture(autouse=True)
+def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    store = MemoryStore(ManualClock(NOW))
+    store.add_bucket("lake")
+    opened = "compactor_cli.commands.tables_history.open_store"
+    monkeypatch.setattr(opened, lambda endpoint_url, bucket: store)
+    monkeypatch.setattr("time.time", lambda: NOW)
+    return store
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    assert cli.main(["tables", *words]) == code
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
+
+
+def receipt(run_id: str = "r1", **given: object) -> MaintenanceReceipt:
+    done = RewrittenPartition(name="day=1", status=DONE, files=40, bytes=4_096, into=2)
+    left = RewrittenPartition(name="day=2", status=LEFT, files=7)
+    found = MaintenanceReceipt(
+        table=NAME,
+        run_id=run_id,
+        engine="spark",
+        status="done",
+        partitions=[done, left],
+        undo="17",
+        undo_until=NOW + DAY,
+    )
+    for name, value in given.items():
+        setattr(found, name, value)
+    return found
+
+
+def leave(store: MemoryStore, one: MaintenanceReceipt, at: float = NOW - DAY) -> None:
+    write_receipt(one, STATE, store)
+    note_maintenance(Watched(STATE, TABLE, store), one, at)
+
+
+def seen(store: MemoryStore, days: float, latency: float) -> None:
+    one = Look(
+        at=NOW - days * DAY,
+        run_id=f"d{days:g}",
+        files=9,
+        bytes=2_048,
+        latency=latency,
+        samples=1,
+        source="athena:primary",
+    )
+    keep_look(one, STATE, TABLE, store)
+
+
+@pytest.fixture
+def three_weeks(store: MemoryStore) -> None:
+    for week in range(3):
+        leave(store, receipt(f"m{week}"), NOW - (21 - 7 * week) * DAY)
+        for day in range(6):
+            seen(store, 20.9 - 7 * week - day, 10.0 + day)
+
+
+@pytest.mark.usefixtures("three_weeks")
+def test_a_history_is_drawn_with_its_compactions_and_a_schedule_is_recommended(capsys):
+    out = told(capsys, "history", *WHERE)
+    assert "latency by athena:primary; ┊ is a compaction" in out
+    bars = [line.partition(" s │")[2] for line in out.splitlines() if " s │┊" in line]
+    assert [bars[0], bars[1], *{*bars[3:]}] == ["┊    ▄█" * 3, "┊  ▃▇██" * 3, "┊██████" * 3]
+    assert len(bars) == 8
+    assert "spark: done, 40 files into 2" in out
+    assert "recommended: cron(0 3 1/3 * ? *) (it was 25% slower 3.0 days after" in out
+
+
+@pytest.mark.usefixtures("three_weeks")
+def test_a_history_is_told_as_json(capsys):
+    found = json.loads(told(capsys, "history", *WHERE, "--slower-by", "0.05", "--json"))
+    assert (found["table"], found["latency"]) == (NAME, "athena:primary")
+    assert len(found["looks"]) == 21
+    assert found["looks"][2]["average"] == 10.5
+    assert found["looks"][0]["maintained"]["files"] == 40
+    assert found["cron"] == "cron(0 3 * * ? *)"
+
+
+def test_a_table_that_nobody_has_looked_at_has_no_history(capsys):
+    assert "nothing is known of delta:s3://lake/gold/orders/" in told(capsys, "history", *WHERE)
+    assert json.loads(told(capsys, "history", *WHERE, "--json"))["cron"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("history", "gold.orders", "--state-uri", STATE.uri), "TABLE"),
+        (("history", NAME, "--state-uri", "lake"), "s3_state_uri"),
+        (("history", *WHERE, "--latency", "spark"), "latency"),
+        (("history", *WHERE, "--slower-by", "-1"), "slower_by"),
+        (("undo", *WHERE, "--json"), "--yes"),
+        (("undo", *WHERE, "--yes"), "table"),
+        (("undo", *WHERE, "--yes", "--run", "r9"), "run"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(capsys, words, field):
+    assert f": {field}: " in told(capsys, *words, code=2)
+
+
+def test_an_undo_shows_what_would_happen_and_orders_it_once(capsys, store):
+    leave(store, receipt())
+    out = told(capsys, "undo", *WHERE, "--dry-run")
+    assert "back to version 17, before run r1" in out
+    assert "2 files of 1 partition become 40 files of 4.0 KiB again" in out
+    order_key = places.order_key(STATE, "r1.undo", TABLE)
+    assert store.head(*order_key) is None
+    told(capsys, "undo", *WHERE, "--yes")
+    order = read_order(*order_key, store)
+    assert (order.steps, order.undo_run, order.measured) == (("undo",), "r1", "17")
+    assert (order.engine, order.partitions) == ("spark", ())
+    # Asked once more before Spark has done it: the same order.
+    again = json.loads(told(capsys, "undo", *WHERE, "--yes", "--json"))
+    assert again["order"] == f"s3://{order_key[0]}/{order_key[1]}"
+    write_receipt(receipt("r1.undo", undo="", partitions=[]), STATE, store)
+    assert "run r1.undo did" in told(capsys, "undo", *WHERE, "--yes", code=2)
+
+
+def test_who_says_no_orders_nothing(capsys, store, monkeypatch):
+    leave(store, receipt())
+    typed = io.StringIO("n\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert "nothing was ordered" in told(capsys, "undo", *WHERE, code=1)
+    assert not [key for key in store.contents("lake") if key.endswith(".order.json")]
+
+
+def test_a_version_that_is_kept_no_longer_is_not_gone_back_to(capsys, store):
+    leave(store, receipt(undo_until=NOW - 2 * DAY))
+    assert "17 was until 2.0 days ago" in told(capsys, "undo", *WHERE, "--yes", code=2)
+
+
+def test_the_newest_run_that_rewrote_something_is_undone_or_one_by_its_name(capsys, store):
+    leave(store, receipt("old", undo="3"), NOW - 3 * DAY)
+    leave(store, receipt("new", undo="9"), NOW - 2 * DAY)
+    leave(store, receipt("idle", undo="", partitions=[]), NOW - DAY)
+    assert json.loads(told(capsys, "undo", *WHERE, "-n", "--json"))["run"] == "new"
+    named = json.loads(told(capsys, "undo", *WHERE, "-n", "--json", "--run", "old"))
+    assert (named["version"], named["order"]) == ("3", None)
+
+
+def test_files_that_an_undo_brings_back_are_untagged_before_it_is_ordered(
+    capsys, store, tmp_path: Path
+):
+    pytest.importorskip("deltalake")
+    from compactor.catalogs.delta_files import DeltaFiles
+    from compactor.maintenance.superseded import SupersededFiles
+    from tests.support.delta_lake import DeltaLake
+
+    lake = DeltaLake(tmp_path, store)
+    lake.append()
+    done = lake.rewrite()
+    done.undo_until = NOW + DAY
+    leave(store, done)
+    SupersededFiles(STATE, TABLE, store, DeltaFiles(TABLE, store)).tag(done)
+    assert len(lake.tagged) == 6
+    tagged_at_order = []
+
+    def look(call: object) -> None:
+        if getattr(call, "key", "").endswith(".order.json"):
+            tagged_at_order.append(len(lake.tagged))
+
+    store.hooks.before.append(look)
+    assert "untagged: 6 files" in told(capsys, "undo", *WHERE, "--yes")
+    assert tagged_at_order == [0]
+    lake.restore(int(done.undo))
+    assert lake.tagged.isdisjoint(lake.alive)
