@@ -91,6 +91,7 @@ KINDS = {
     "runs/<run id>/items.json": True,
     "runs/<run id>/oversized.json": True,
     "runs/<run id>/receipts/<partition id>.json": True,
+    "runs/<run id>/tables/<table id>.receipt.json": False,
     "runs/<run id>/clean-up.json": True,
     "runs/<run id>/clean-ups/<partition id>.json": True,
     "runs/<run id>/table.json": True,
