@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.maintenance_fields import check_locations, tables_request, tables_spark
 from cdk.readers import rate_minutes, read_key
 from compactor.errors import InvalidInput
-from compactor.maintenance.request import MaintenanceRequest, read_request
+from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
@@ -143,22 +144,17 @@ class Config:
     @property
     def tables_request(self) -> MaintenanceRequest | None:
         """What a run of maintenance is asked; None where nothing is maintained."""
-        if self.maintenance is None:
-            return None
-        return read_request({**self.maintenance, "s3_state_uri": self.run.s3_state_uri})
-
-    @property
-    def table_engines(self) -> list[str]:
-        """Which engines there are for tables; a cluster is never made for one."""
-        spark = ["spark"] if self.tables_spark != "none" else []
-        return [*spark, "athena", "glue"]
+        return tables_request(self.maintenance, self.run)
 
     @property
     def tables_spark(self) -> str:
         """Where Spark works on tables: ``emr_serverless``, ``cluster`` or ``none``."""
-        if self.run.spark_engine == "emr":
-            return "cluster" if self.run.emr_cluster_id is not None else "none"
-        return self.run.spark_engine
+        return tables_spark(self.run)
+
+    @property
+    def table_engines(self) -> list[str]:
+        """Which engines there are for tables."""
+        return [*(["spark"] if self.tables_spark != "none" else []), "athena", "glue"]
 
     @property
     def deletes(self) -> bool:
@@ -405,24 +401,9 @@ def _check_table_location(config: Config, uri: str) -> None:
 
 
 def _check_maintenance(config: Config) -> None:
-    if config.maintenance is None:
-        # Rules and rights come with it.
-        for name in ("maintenance_locations", "glue_optimizers"):
-            if getattr(config, name):
-                raise InvalidInput(name, list(getattr(config, name)), "none without maintenance")
-        return
-    if config.standalone:
+    places = {"state": config.run.state, "destination": config.run.destination}
+    check_locations(
+        config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers
+    )
+    if config.maintenance is not None and config.standalone:
         raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
-    if not config.maintenance_locations:
-        accepted = 'where the maintained tables lie, such as ["s3://lake/bronze/"]'
-        raise InvalidInput("maintenance_locations", [], accepted)
-    _check_maintenance_locations(config)
-
-
-def _check_maintenance_locations(config: Config) -> None:
-    for uri in config.maintenance_locations:
-        where = S3Uri.parse("maintenance_locations", uri)
-        for name in ("state", "destination"):
-            if where.overlaps(getattr(config.run, name)):
-                accepted = f"a place that neither contains the {name} nor lies in it"
-                raise InvalidInput("maintenance_locations", uri, accepted)

@@ -11,16 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from cdk.maintenance_fields import MAINTENANCE_FIELDS
 from cdk.readers import (
     DAYS,
     E_MAIL,
-    GLUE_TABLES,
     INSTANCE,
     KMS_KEY,
     LOCATION,
-    LOCATIONS,
     LOG_DAYS,
-    MAINTENANCE,
     SCHEDULE,
     TIME_ZONE,
     or_null,
@@ -31,7 +29,6 @@ from compactor.sizes import GIB, TIB
 
 _WHERE, _WHEN, _BUCKETS = "Where", "Schedule", "Buckets made by the stack"
 _EVENTS, _TABLE = "Events", "Table"
-_MAINTENANCE = "Tables that others write"
 _WORK, _SPARK, _WATCH = "Functions", "Spark", "Operation"
 
 _DEPLOYMENT = (
@@ -252,59 +249,7 @@ _DEPLOYMENT = (
         KMS_KEY,
         "The key that encrypts the table's metadata, when that is in a bucket of its own.",
     ),
-    FieldSpec(
-        "maintenance",
-        _MAINTENANCE,
-        None,
-        or_null(MAINTENANCE),
-        "Which tables are maintained, and how: makes the second state machine, NAME-tables. It is"
-        " the input that its schedule starts runs with.",
-    ),
-    FieldSpec(
-        "maintenance_locations",
-        _MAINTENANCE,
-        (),
-        LOCATIONS,
-        "Where these tables lie: roles that maintain them may read, write and delete there, and"
-        " nowhere else.",
-    ),
-    FieldSpec(
-        "maintenance_kms_key_arn",
-        _MAINTENANCE,
-        None,
-        KMS_KEY,
-        "The key that encrypts these tables, when they have one.",
-    ),
-    FieldSpec(
-        "maintenance_schedule",
-        _MAINTENANCE,
-        "cron(0 5 * * ? *)",
-        SCHEDULE,
-        "When maintenance runs, in schedule_time_zone.",
-    ),
-    FieldSpec(
-        "maintenance_schedule_enabled",
-        _MAINTENANCE,
-        False,
-        flag(),
-        "Whether that schedule starts runs. Off until you have seen one go well.",
-    ),
-    FieldSpec(
-        "maintenance_jars",
-        _MAINTENANCE,
-        "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar,"
-        "/usr/share/aws/delta/lib/delta-spark.jar,/usr/share/aws/delta/lib/delta-storage.jar",
-        matching(r"[A-Za-z0-9_./:*,-]{1,1000}", "paths or URIs of archives, separated by commas"),
-        "Iceberg and Delta for Spark, as the EMR release has them.",
-    ),
-    FieldSpec(
-        "glue_optimizers",
-        _MAINTENANCE,
-        (),
-        GLUE_TABLES,
-        "Tables whose optimizers the stack makes and keeps: compaction, retention and removal of"
-        " orphan files, as the first rule of maintenance that matches says.",
-    ),
+    *MAINTENANCE_FIELDS,
     FieldSpec(
         "architecture",
         _WORK,
