@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Self
 
+from cdk import maintenance_fields as tables
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
-from cdk.maintenance_fields import check_locations, tables_request, tables_spark
-from cdk.readers import rate_minutes, read_key
+from cdk.readers import MOST_ALARM_HOURS, alarm_hours, rate_minutes, read_key
 from compactor.errors import InvalidInput
 from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
@@ -28,8 +28,6 @@ MADE_REGISTRY = "made-by-the-stack"
 # The only catalog whose tables a function can publish to.
 _CATALOG = "glue"
 
-_HOURS_BY_DEFAULT = 48
-_MOST_HOURS = 168
 _IA_DAYS = 30
 # What a worker needs beside what it reads ahead: the interpreter, a window's manifest, three parts.
 _WORKER_BASE_BYTES = 384 * MIB
@@ -144,17 +142,12 @@ class Config:
     @property
     def tables_request(self) -> MaintenanceRequest | None:
         """What a run of maintenance is asked; None where nothing is maintained."""
-        return tables_request(self.maintenance, self.run)
-
-    @property
-    def tables_spark(self) -> str:
-        """Where Spark works on tables: ``emr_serverless``, ``cluster`` or ``none``."""
-        return tables_spark(self.run)
+        return tables.tables_request(self.maintenance, self.run)
 
     @property
     def table_engines(self) -> list[str]:
         """Which engines there are for tables."""
-        return [*(["spark"] if self.tables_spark != "none" else []), "athena", "glue"]
+        return tables.table_engines(self.run)
 
     @property
     def deletes(self) -> bool:
@@ -176,12 +169,12 @@ class Config:
     @property
     def alarm_hours(self) -> int:
         """Hours without a run that are too many."""
-        return self.missed_run_hours or _alarm_hours(self.schedule)
+        return self.missed_run_hours or alarm_hours(self.schedule)
 
     @property
     def tables_alarm_hours(self) -> int:
         """Hours without a run of maintenance that are too many."""
-        return _alarm_hours(self.maintenance_schedule)
+        return alarm_hours(self.maintenance_schedule)
 
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""
@@ -193,13 +186,6 @@ class Config:
             if (spec.required or values[name] != _plain(spec.default))
             and not (name == "s3_state_uri" and state_is_default)
         }
-
-
-def _alarm_hours(schedule: str) -> int:
-    """Two periods of a rate, two days of a cron; between what is a mistake and what an alarm is."""
-    minutes = rate_minutes(schedule)
-    hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
-    return max(2, min(hours, _MOST_HOURS))
 
 
 def _plain(value: object) -> object:
@@ -357,7 +343,9 @@ def _check_worker(config: Config) -> None:
 def _check_alarm(config: Config) -> None:
     minutes = rate_minutes(config.schedule)
     if minutes is not None and minutes > config.alarm_hours * 60:
-        accepted = f"more than the {minutes // 60} hours between two runs, at most {_MOST_HOURS}"
+        accepted = (
+            f"more than the {minutes // 60} hours between two runs, at most {MOST_ALARM_HOURS}"
+        )
         raise InvalidInput("missed_run_hours", config.alarm_hours, accepted)
 
 
@@ -402,7 +390,7 @@ def _check_table_location(config: Config, uri: str) -> None:
 
 def _check_maintenance(config: Config) -> None:
     places = {"state": config.run.state, "destination": config.run.destination}
-    check_locations(
+    tables.check_locations(
         config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers
     )
     if config.maintenance is not None and config.standalone:

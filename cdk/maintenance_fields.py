@@ -84,6 +84,11 @@ def tables_spark(run: Settings) -> str:
     return run.spark_engine
 
 
+def table_engines(run: Settings) -> list[str]:
+    """Which engines there are for tables."""
+    return [*(["spark"] if tables_spark(run) != "none" else []), "athena", "glue"]
+
+
 def check_locations(
     maintenance: Mapping[str, Any] | None,
     locations: Sequence[str],

@@ -16,6 +16,9 @@ from compactor.settings.uris import URI_ACCEPTED, parse_location
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
+#: CloudWatch looks back a week.
+MOST_ALARM_HOURS = 168
+_HOURS_BY_DEFAULT = 48
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 _SCHEDULE_ACCEPTED = (
     "cron(minutes hours day-of-month month day-of-week year) or rate(number unit), such as"
@@ -34,6 +37,13 @@ def rate_minutes(schedule: str) -> int | None:
     """The minutes between two runs of a ``rate(…)``; None for a ``cron(…)``."""
     match = _RATE.fullmatch(schedule)
     return int(match[1]) * _MINUTES[match[2]] if match else None
+
+
+def alarm_hours(schedule: str) -> int:
+    """Hours without a run that are too many: two periods of a rate, two days of a cron."""
+    minutes = rate_minutes(schedule)
+    hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
+    return max(2, min(hours, MOST_ALARM_HOURS))
 
 
 def _schedule(value: object) -> str:

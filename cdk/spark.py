@@ -16,6 +16,7 @@ from cdk.emr import AnyCluster, Engine, MadeClusters, NoEngine, Serverless
 from cdk.functions import may_compact
 from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
 from cdk.maintained_tables import MaintainedTables
+from cdk.maintenance_fields import tables_spark
 from cdk.storage import Storage
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -92,7 +93,7 @@ class SparkStep(Construct):
             **shared,
             "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
             "TableJars": self._config.maintenance_jars,
-            "SparkEngine": self._config.tables_spark,
+            "SparkEngine": tables_spark(self._config.run),
             "EmrClusterId": self._config.run.emr_cluster_id or _NOT_DEPLOYED,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
+from compactor.maintenance import places
 from compactor.maintenance.optimizers import (
     MOST_LOOKS,
     OptimizerWork,
@@ -21,6 +23,7 @@ from compactor.maintenance.orders import Order
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import parse_location
+from tests.support.document_tables import table_of
 from tests.support.memory_store import ManualClock, MemoryStore
 
 DAY = 86_400.0
@@ -192,6 +195,8 @@ def test_runs_are_told_of_once(bench: Bench) -> None:
 
     bench.glue.history["compaction"].insert(0, run(30))
     bench.look(run_id="r2")
+    kept = bench.store.get(*places.optimizers_key(STATE, TABLE))
+    assert {*json.loads(kept)} == {*table_of("OptimizerLooks")}
     assert bench.receipt("r2").steps["compaction"] == "1 runs, 0.25 DPU-hours"
 
 

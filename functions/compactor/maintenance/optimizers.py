@@ -56,13 +56,13 @@ _DELETED = (
 _GOING_ON = ("starting", "in_progress")
 
 
-class _Looks(msgspec.Struct):
+class OptimizerLooks(msgspec.Struct):
     """When the last run began that a receipt tells of, by type of optimizer; UNIX seconds."""
 
     seen: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-_decode = decoder(_Looks)
+_decode = decoder(OptimizerLooks)
 
 
 def wanted(order: Order, role_arn: str) -> dict[str, dict[str, Any]]:
@@ -239,22 +239,24 @@ class OptimizerWork:
             receipt.steps[kind] = told
         receipt.dpu_hours += hours
 
-    def _seen(self) -> _Looks:
+    def _seen(self) -> OptimizerLooks:
         bucket, key = places.optimizers_key(self.state, self.order.address)
         try:
             body = self.store.get(bucket, key)
         except ObjectMissing:
-            return _Looks()
+            return OptimizerLooks()
         return decoded(_decode, f"s3://{bucket}/{key}", body, LOOKS_VERSION)
 
-    def _remember(self, runs: Mapping[str, Sequence[Mapping[str, Any]]], seen: _Looks) -> None:
+    def _remember(
+        self, runs: Mapping[str, Sequence[Mapping[str, Any]]], seen: OptimizerLooks
+    ) -> None:
         now = dict(seen.seen)
         for kind, some in runs.items():
             ended = [_began(one) for one in some if one.get("eventType") not in _GOING_ON]
             now[kind] = max([now.get(kind, 0.0), *ended])
         if now != seen.seen:
             bucket, key = places.optimizers_key(self.state, self.order.address)
-            body = msgspec.json.encode(numbered(_Looks(now), LOOKS_VERSION))
+            body = msgspec.json.encode(numbered(OptimizerLooks(now), LOOKS_VERSION))
             self.store.put(bucket, key, body, content_type="application/json")
 
 
