@@ -8,7 +8,7 @@ import pytest
 
 from compactor.maintenance.advising import advise
 from compactor.maintenance.due import is_due
-from compactor.maintenance.latency import LatencySource, estimated_seconds, with_latency
+from compactor.maintenance.latency import LatencySource, estimated_seconds
 from compactor.maintenance.looks import (
     AVERAGED,
     History,
@@ -18,6 +18,7 @@ from compactor.maintenance.looks import (
     look_of,
 )
 from compactor.maintenance.measures import DataFile, PartitionMeasure, TableMeasure
+from compactor.maintenance.watching import with_latency
 from compactor.ports import RunTime
 from compactor.settings.policies import QuietHours, Rule, read_policies
 from compactor.settings.schedules import parse_every
@@ -98,12 +99,14 @@ def test_a_small_table_may_not_take_longer_for_files_that_fit_into_one() -> None
 
 
 def test_nothing_is_due_when_nothing_would_change() -> None:
-    told = is_due(rule(files_over=1, every=1), table(), history(10.0, 99.0), NOW, rewrites=0)
-    assert (told.is_due, told.reason) == (False, "nothing would change: no file would be rewritten")
+    told = is_due(
+        rule(files_over=1, every=1), table(), history(10.0, 99.0), NOW, nothing_to_do=True
+    )
+    assert (told.is_due, told.reason) == (False, "nothing would change: the plan has no step")
 
 
 def test_a_table_that_was_never_compacted_is_due() -> None:
-    told = is_due(rule(), table(), History((seen(NOW - DAY, 3.0),)), NOW, rewrites=9)
+    told = is_due(rule(), table(), History((seen(NOW - DAY, 3.0),)), NOW)
     assert told.is_due
     assert "never compacted" in told.reason
 

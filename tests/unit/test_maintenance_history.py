@@ -215,7 +215,7 @@ def test_a_table_is_watched_from_its_first_look_to_the_next_time_it_is_due(
     ]
     note_maintenance(watched, receipt, NOW + 60)
     assert not watch(watched, measured(2), rule, NOW + HOUR, run_id="b")
-    assert not watch(watched, measured(2), rule, NOW + 2 * HOUR, run_id="c", rewrites=0)
+    assert not watch(watched, measured(2), rule, NOW + 2 * HOUR, run_id="c", nothing_to_do=True)
     assert "over the best" in watch(watched, measured(90), rule, NOW + DAY, run_id="d").reason
     told = watched.history().looks
     assert [(one.run_id, bool(one.due), one.is_compaction) for one in told] == [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cdk import keys_table
-from compactor_dev import settings_table
+from compactor_dev import rules_table, settings_table
 
 MOST_LINES = 200
 
 
-@pytest.mark.parametrize("page", [settings_table.PAGE, keys_table.PAGE])
+@pytest.mark.parametrize("page", [settings_table.PAGE, rules_table.PAGE, keys_table.PAGE])
 def test_the_tables_of_settings_and_keys_are_up_to_date(page):
     text = page.path.read_text(encoding="utf-8")
     assert page.filled(text) == text, f"run python -m {page.module}"

@@ -5,6 +5,7 @@ iceberg     Iceberg tables in Glue, behind REST, or in a catalog of this machine
 partitions  how an Iceberg table that is made is divided, and in which partition an output lies
 delta       Delta tables by their location
 measuring   what a table's metadata says of its files: measured_iceberg, measured_delta, delta_log
+delta_files which objects a Delta table is made of
 keyed       a table whose rows have a key, by both of its tables, for whoever has no Spark
 parquet     what the footers of outputs say: columns, and what a table keeps of them
 """

@@ -8,14 +8,25 @@ from urllib.parse import unquote
 
 from compactor.catalogs.delta_log import LOG, DeltaLog
 from compactor.errors import InvalidInput
-from compactor.maintenance.superseded import Live
+from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.model import SourceObject
-from compactor.ports import ObjectStore
+from compactor.ports import ObjectStore, TaggedStore
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
 
 _VERSION = re.compile(r"\d{20}\.json")
 _ABSOLUTE = re.compile(r"s3[an]?://([^/]+)/(.*)", re.DOTALL)
+
+
+def superseded_files(state: S3Uri, table: TableAddress, store: TaggedStore) -> SupersededFiles:
+    """The superseded files of a Delta table.
+
+    Args:
+        state: of the maintenance runs.
+        table: its address.
+        store: where both are.
+    """
+    return SupersededFiles(state, table, store, DeltaFiles(table, store))
 
 
 class DeltaFiles:

@@ -13,6 +13,12 @@ athena     what Athena is asked, and what its answers mean (pure); athena_work c
 optimizers what Glue's optimizers are set to, and what they did
 snapshots  what an Iceberg table's metadata file says (pure)
 ports      what is asked of AWS's services
+looks      what was seen of a table and done to it: averages, the best of them (pure)
+latency    whose run times tell how slow it is, and an estimate (pure)
+due        whether it is to be maintained; advising: how often (pure)
+history    its looks on S3; watching: one more look, with its decision
+superseded the tag on files of a Delta table that only old versions name
+undoing    which run can be undone, and the order for it
 places     where a run's documents lie
 
 Tables belong to their writers. So a run measures a table by its metadata alone, orders what pays,

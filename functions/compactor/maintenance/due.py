@@ -33,7 +33,7 @@ def is_due(
     history: History,
     now: float,
     *,
-    rewrites: int | None = None,
+    nothing_to_do: bool = False,
 ) -> Due:
     """Whether a table is due.
 
@@ -42,11 +42,10 @@ def is_due(
         measure: of the table, now.
         history: of the table; with the look of now, where its rule names a latency.
         now: UNIX seconds.
-        rewrites: files that the plan would rewrite; None where there is no plan. Where that is 0,
-            nothing would change, and nothing is due.
+        nothing_to_do: the plan has no step: then nothing is due, whatever else says so.
     """
-    if rewrites == 0:
-        return Due(False, "nothing would change: no file would be rewritten")
+    if nothing_to_do:
+        return Due(False, "nothing would change: the plan has no step")
     if rule.files_over is not None and measure.files > rule.files_over:
         return Due(True, f"{measure.files:,} files are more than {rule.files_over:,}")
     if rule.every is not None and rule.every.has_come(history.maintained, now):

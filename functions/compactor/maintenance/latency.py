@@ -1,4 +1,4 @@
-"""How slow a table has become for those who read it: what their run times say, or its metadata.
+"""How slow a table has become for its readers: whose run times say so, and an estimate (pure).
 
 The run times are those of a job, or of queries, that the rule of a table names; where it names
 none, they are estimated. The estimate knows nothing of a query: it is the time in which an engine
@@ -7,14 +7,9 @@ opens every file of the table and reads it, and only tells one state of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from compactor.maintenance.looks import History, Look
 from compactor.maintenance.measures import TableMeasure
-from compactor.ports import RunTime, RunTimes
 
 ESTIMATE = "estimate"
 # Of the estimate: what S3 takes to the first byte of a request, requests of an engine at once (the
@@ -24,8 +19,6 @@ _AT_ONCE = 32
 _BYTES_A_SECOND = 1024**3
 # A footer is a request of its own, and the data behind it one at least.
 _REQUESTS_A_FILE = 2
-# What a table that nobody has looked at yet is told by, at most.
-_FIRST_LOOK_SECONDS = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,38 +71,3 @@ def _packed_seconds(size: int, target: int) -> float:
 def _seconds(files: int, size: int, others: int = 0) -> float:
     requests = _REQUESTS_A_FILE * files + others
     return requests * _FIRST_BYTE_SECONDS / _AT_ONCE + size / _BYTES_A_SECOND
-
-
-def with_latency(
-    look: Look, measure: TableMeasure, source: str, history: History, times: RunTimes | None
-) -> Look:
-    """A look that tells the latency since the look before it, too.
-
-    Args:
-        look: at the table, now.
-        measure: of the table, for the estimate.
-        source: whose latency, as a rule names it.
-        history: looks before this one.
-        times: what knows the run times of this source; None for the estimate.
-
-    Raises:
-        TransientStoreError: the service did not answer.
-        InvalidInput: there is no such job, or it may not be asked about.
-    """
-    if source == ESTIMATE or times is None:
-        seconds = estimated_seconds(measure)
-        return msgspec.structs.replace(look, latency=seconds, samples=1, source=ESTIMATE)
-    last = history.last
-    since = look.at - _FIRST_LOOK_SECONDS
-    found = mean(times.since(since if last is None else max(since, last.at), look.at))
-    if found is None:
-        return msgspec.structs.replace(look, source=source)
-    seconds, count = found
-    return msgspec.structs.replace(look, latency=seconds, samples=count, source=source)
-
-
-def mean(times: Sequence[RunTime]) -> tuple[float, int] | None:
-    """The average of run times, and how many there are; None where there is none."""
-    if not times:
-        return None
-    return sum(one.seconds for one in times) / len(times), len(times)

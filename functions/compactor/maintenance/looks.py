@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Self
 
 import msgspec
 
 from compactor.maintenance.measures import TableMeasure
-from compactor.maintenance.receipts import DONE, MaintenanceReceipt
 
 #: Of so many looks with a latency the rolling average is taken.
 AVERAGED = 7
@@ -50,25 +48,6 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     deleted_bytes: int = 0
     seconds: float = 0.0
     scan_seconds: tuple[float | None, float | None] = (None, None)
-
-    @classmethod
-    def of(cls, receipt: MaintenanceReceipt) -> Self:
-        """What a receipt comes to; partitions that were rolled back count for nothing."""
-        done = receipt.of(DONE)
-        return cls(
-            engine=receipt.engine,
-            status=receipt.status,
-            partitions=len(done),
-            files=sum(one.files for one in done),
-            bytes=sum(one.bytes for one in done),
-            into=sum(one.into for one in done),
-            into_bytes=sum(one.into_bytes for one in done),
-            expired=receipt.expired,
-            deleted_files=receipt.deleted_files,
-            deleted_bytes=receipt.deleted_bytes,
-            seconds=receipt.seconds,
-            scan_seconds=receipt.scan_seconds,
-        )
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -231,11 +210,6 @@ def look_of(measure: TableMeasure, now: float, run_id: str = "", *, due: str = "
         hours=tuple(hours) if any(hours) else (),
         due=due,
     )
-
-
-def look_after(receipt: MaintenanceReceipt, now: float) -> Look:
-    """What a run did, once its receipt is there."""
-    return Look(at=now, run_id=receipt.run_id, maintained=Maintained.of(receipt))
 
 
 def in_order(looks: Iterable[Look]) -> tuple[Look, ...]:

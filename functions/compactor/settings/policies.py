@@ -243,8 +243,8 @@ class Rule:
             _DUE,
             0.25,
             number(0, 100),
-            "A table is due when the rolling average of these exceeds the best since its last"
-            " compaction by this share.",
+            "A table is due when the rolling average of these exceeds by this share the best seen"
+            " after one of its last five compactions.",
         ),
     ]
     files_over: Annotated[

@@ -19,6 +19,7 @@ from compactor.report.html import human_bytes
 from compactor.settings.policies import RULE_FIELDS
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import S3Uri
+from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table
@@ -41,8 +42,8 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def watched_from(args: argparse.Namespace) -> Watched:
-    """The table of a command.
+def opened_from(args: argparse.Namespace) -> tuple[Watched, S3Store]:
+    """The table of a command, and the store that it is in.
 
     Raises:
         InvalidInput: it has no such address, or there is no such bucket.
@@ -52,7 +53,8 @@ def watched_from(args: argparse.Namespace) -> Watched:
     except ValueError as error:
         raise InvalidInput("TABLE", args.table, str(error)) from None
     state = S3Uri.parse("s3_state_uri", args.s3_state_uri)
-    return Watched(state, table, open_store(args.endpoint_url, state.bucket))
+    store = open_store(args.endpoint_url, state.bucket)
+    return Watched(state, table, store), store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     assert isinstance(share, float)  # noqa: S101 - what the field reads
     if args.latency is not None:
         RULE_FIELDS["latency"].parse(args.latency)
-    watched = watched_from(args)
+    watched, _ = opened_from(args)
     history = watched.history()
     source = args.latency or _newest_source(history)
     advice = advise(history, source, share)

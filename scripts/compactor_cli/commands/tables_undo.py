@@ -9,17 +9,18 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from compactor.catalogs.opening import require_installed
 from compactor.errors import InvalidInput
 from compactor.maintenance.orders import write_order
 from compactor.maintenance.receipts import DONE
-from compactor.maintenance.superseded import SupersededFiles
 from compactor.maintenance.undoing import Undoable, find_undoable
 from compactor.maintenance.watching import Watched
+from compactor.ports import TaggedStore
 from compactor.report.html import human_bytes
 from compactor.settings.tables import DELTA
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.tables_history import add_table, watched_from
+from compactor_cli.commands.tables_history import add_table, opened_from
 from compactor_cli.console import counted, print_error, print_line, progress
 
 _SHOWN = 10
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     asked = sys.stdin.isatty() and not args.json
     if not (args.dry_run or args.yes or asked):
         raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
-    watched = watched_from(args)
+    watched, store = opened_from(args)
     found = find_undoable(watched, time.time(), args.run_id)
     if not args.json:
         _show(found)
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         if not args.yes and not _agreed():
             raise Failure("nothing was ordered")
-        untagged = _untag(watched)
+        untagged = _untag(watched, store)
         uri = write_order(found.order(), watched.state, watched.store)
     if args.json:
         print(json.dumps(_document(found, uri, untagged), indent=2))
@@ -69,16 +70,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _untag(watched: Watched) -> int:
+def _untag(watched: Watched, store: TaggedStore) -> int:
     """Before the order: what it brings back to life may have no tag."""
     if watched.table.kind != DELTA:
         return 0
-    from compactor.catalogs.delta_files import DeltaFiles  # noqa: PLC0415 - of an extra
+    # pyarrow, which reads the checkpoints of a Delta log, comes with it.
+    require_installed("iceberg", watched.table.text)
+    from compactor.catalogs.delta_files import superseded_files  # noqa: PLC0415 - of an extra
 
-    store = watched.store
-    files = SupersededFiles(watched.state, watched.table, store, DeltaFiles(watched.table, store))
     with progress("untagging"):
-        return files.untag_all().untagged
+        return superseded_files(watched.state, watched.table, store).untag_all().untagged
 
 
 def _show(found: Undoable) -> None:

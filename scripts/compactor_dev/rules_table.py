@@ -1,0 +1,23 @@
+"""The table of what a rule says in docs/maintenance.md, made from the fields themselves.
+
+``python -m compactor_dev.rules_table`` writes it between the markers.
+"""
+
+from __future__ import annotations
+
+from compactor.settings.policies import RULE_FIELDS
+from compactor_dev.settings_table import DOCS, MadePage, heads, row
+
+
+def table() -> str:
+    """Markdown, one row a field."""
+    lines = heads("Field")
+    for spec in RULE_FIELDS.values():
+        lines.append(row(spec, "required" if spec.required else f"`{spec.default_text}`"))
+    return "\n".join(lines)
+
+
+PAGE = MadePage(DOCS / "maintenance.md", "rules", "compactor_dev.rules_table", table)
+
+if __name__ == "__main__":
+    PAGE.write()
