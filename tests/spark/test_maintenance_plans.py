@@ -45,6 +45,7 @@ class MadeTable:
         self.sql = f"delta.`{self._place}`" if self.is_delta else f"lake.db.{spec.name}"
 
     def make(self) -> None:
+        self._spark.conf.set("spark.databricks.delta.stats.collect", "true")
         by = f"PARTITIONED BY ({self.spec.partitioned_by})" if self.spec.partitioned_by else ""
         named = ", ".join(f"'{name}' = '{value}'" for name, value in self.spec.properties.items())
         properties = f"TBLPROPERTIES ({named})" if named else ""
@@ -56,12 +57,13 @@ class MadeTable:
             self._spark.sql(f"DELETE FROM {self.sql} WHERE {self.spec.deletes}")  # noqa: S608 - our own
 
     def _append(self, number: int, rows: int) -> None:
-        text = ", ".join(f"sha2(concat(id, '-{number}-{n}'), 256)" for n in range(6))
+        # What packs to nothing less: of all else a writer thinks that it is more than it is.
+        bytes_ = ", ".join(f"unhex(sha2(concat(id, '-{number}-{n}'), 256))" for n in range(6))
         frame = self._spark.range(0, rows, numPartitions=1).selectExpr(
             f"id + {number} * 100000 AS id",
             "CASE id % 3 WHEN 0 THEN 'a/b=c d' WHEN 1 THEN NULL ELSE 'plain' END AS kind",
             "CAST(timestamp_seconds(1761955200 + (id % 2) * 3000000) AS TIMESTAMP_NTZ) AS at",
-            f"concat({text}) AS payload",
+            f"concat({bytes_}) AS payload",
         )
         if self.is_delta:
             frame.write.format("delta").mode("append").save(str(self._place))

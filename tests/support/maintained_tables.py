@@ -243,7 +243,7 @@ class TableToMake(NamedTuple):
 
 
 #: Columns of all of them; ``kind`` has a value that is hard to write into a path, and null.
-COLUMNS = "id BIGINT, kind STRING, at TIMESTAMP_NTZ, payload STRING"
+COLUMNS = "id BIGINT, kind STRING, at TIMESTAMP_NTZ, payload BINARY"
 _FEW = (40, 900, 300, 2_000, 150, 60, 3_500, 700)
 _MANY = (*_FEW, 9_000, 4_600, 5_000, 12_000, 20, 80, 6_500)
 _ON_READ = {"write.delete.mode": "merge-on-read", "format-version": "2"}

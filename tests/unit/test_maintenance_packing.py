@@ -69,6 +69,24 @@ def test_iceberg_spreads_a_remainder_that_is_no_file_of_its_own(size: int, outpu
     assert ICEBERG.outputs(size) == outputs
 
 
+@pytest.mark.parametrize(
+    ("sizes", "outputs"),
+    [
+        # Of row groups that are no more than a file, none is divided among tasks.
+        ([100] * 10, 2),
+        ([300] * 10, 7),
+        ([90] * 40, 8),
+        # One file for each task, and for what is too large for one.
+        ([1_000], 2),
+        ([2_000, 10, 10], 4),
+    ],
+)
+def test_iceberg_writes_as_many_files_as_tasks_read_row_groups(
+    sizes: list[int], outputs: int
+) -> None:
+    assert ICEBERG.rewrites(files(*[one * MIB for one in sizes])).into == outputs
+
+
 def test_delta_packs_the_smallest_first() -> None:
     assert DELTA.rewrites(files(*[100 * MIB, 20 * MIB, 30 * MIB, 90 * MIB])) == Rewrite(
         2, 50 * MIB, 1

@@ -208,7 +208,8 @@ def test_the_size_of_a_rule_goes_before_that_of_the_table():
     one = table(partition("", *small(10, 40 * MIB)))
     assert plan(one).rewrite.into == 1
     found = plan(one, target_bytes=100 * MIB)
-    assert found.rewrite.into == 4
+    # Two of them in a task, for three are too many.
+    assert found.rewrite.into == 5
     assert found.order("r").target_bytes == 100 * MIB
 
 

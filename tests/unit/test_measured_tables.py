@@ -25,6 +25,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.update import RemoveSchemasUpdate
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
     BooleanType,
@@ -201,6 +202,19 @@ def test_files_of_an_older_division_are_told_apart(lake):
     assert found.spec == 1
     # By the names that columns have now, or had last.
     assert [each.column for each in found.partitions[1].where] == ["date", "kind"]
+
+
+def test_a_division_by_a_column_that_no_schema_has_any_more_is_told_by_its_own_name(lake):
+    table = lake.create("events", SCHEMA, spec((3, "identity", "by_kind")))
+    lake.name(table, [Named(5, partition=("a",))])
+    with table.update_spec() as update:
+        update.remove_field("by_kind")
+    with table.update_schema() as update:
+        update.delete_column("kind")
+    with table.transaction() as transaction:
+        transaction._apply((RemoveSchemasUpdate(schema_ids=[0]),))
+    (only,) = measured(lake).partitions
+    assert only.where == (PartitionValue("by_kind", "identity", "a"),)
 
 
 def test_a_partition_changed_when_the_last_commit_touched_it(lake):

@@ -368,9 +368,10 @@ class _Names:
 
     def of(self, spec: PartitionSpec, values: tuple[Any, ...]) -> Iterator[PartitionValue]:
         for one, value in zip(spec.fields, values, strict=True):
-            column, kind = self._columns[one.source_id]
-            text = None
-            if value is not None:
+            # A column may be gone, and with it the last schema that had it.
+            column, kind = self._columns.get(one.source_id, (one.name, None))
+            text = None if value is None else str(value)
+            if text is not None and kind is not None:
                 # Of a transform's result, so that a day is a day, whatever its column is.
                 result = one.transform.result_type(kind)
                 text = one.transform.to_human_string(result, value)

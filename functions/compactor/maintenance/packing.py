@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compactor.maintenance.measures import DataFile
-from compactor.sizes import GIB
+from compactor.sizes import GIB, MIB
 
 _LARGEST_GROUP = 100 * GIB
+# Of Iceberg: write.parquet.row-group-size-bytes, read.split.planning-lookback, and what a planner
+# adds to an even share.
+_ROW_GROUP = 128 * MIB
+_LOOKBACK = 10
+_SPLIT_OVERHEAD = 5 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class IcebergPacking:
         found = Rewrite()
         for group in worth:
             size = sum(one.size for one in group)
-            found += Rewrite(len(group), size, self.outputs(size))
+            found += Rewrite(len(group), size, self._tasks(group, size))
         return found
 
     @property
@@ -87,6 +92,21 @@ class IcebergPacking:
             or any(self._is_worn(one) for one in group)
         )
 
+    def _tasks(self, group: Sequence[DataFile], size: int) -> int:
+        """How many files the tasks write that read a group.
+
+        What they read are row groups, which are not divided: of files that are a little more than
+        half of what a task takes, each is a task. A task begins a new file when one is full.
+        """
+        even = size // self.outputs(size) + _SPLIT_OVERHEAD
+        most = min(max(even, self.target_bytes), self._write_most)
+        pieces = (piece for one in group for piece in _pieces(one.size, _ROW_GROUP))
+        return sum(-(-task // self._write_most) for task in _bins(pieces, most, _LOOKBACK))
+
+    @property
+    def _write_most(self) -> int:
+        return self.target_bytes + (self._largest - self.target_bytes) // 2
+
     def outputs(self, size: int) -> int:
         """Into how many files it writes a group of so many bytes.
 
@@ -98,9 +118,7 @@ class IcebergPacking:
         whole, rest = divmod(size, self.target_bytes)
         if rest == 0:
             return whole
-        most = min(
-            1.1 * self.target_bytes, self.target_bytes + (self._largest - self.target_bytes) // 2
-        )
+        most = min(1.1 * self.target_bytes, self._write_most)
         return whole if rest <= self._smallest and size // whole < most else whole + 1
 
 
@@ -156,3 +174,30 @@ def _packed(files: Iterable[DataFile], most: int) -> Iterator[list[DataFile]]:
         size += one.size
     if group:
         yield group
+
+
+def _pieces(size: int, most: int) -> Iterator[int]:
+    """A size, divided into as many as are full, and the rest."""
+    whole, rest = divmod(size, most)
+    yield from (most for _ in range(whole))
+    if rest:
+        yield rest
+
+
+def _bins(sizes: Iterable[int], most: int, lookback: int) -> Iterator[int]:
+    """What bins hold, into which sizes are put as Iceberg's BinPacking does it.
+
+    Each goes into the first that has room; of more open ones than may be, the fullest is closed.
+    """
+    bins: list[int] = []
+    for size in sizes:
+        fitting = next((n for n, held in enumerate(bins) if held + size <= most), None)
+        if fitting is not None:
+            bins[fitting] += size
+            continue
+        bins.append(size)
+        if len(bins) > lookback:
+            fullest = max(bins)
+            bins.remove(fullest)
+            yield fullest
+    yield from bins
