@@ -15,10 +15,11 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cdk.checks import acknowledge_wildcard
+from cdk.checks import TABLES_HISTORY, acknowledge_wildcard
 from cdk.config import Config
 from cdk.functions import Functions, log_days
-from cdk.grants import allow, may_list, may_read, may_write, own_role
+from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
+from cdk.latencies import may_read_latencies
 from cdk.maintained_tables import MaintainedTables
 from cdk.managed_rules import ACTIONS, managed_rules
 from cdk.spark import SparkStep
@@ -32,14 +33,15 @@ _DEFINITION = REPOSITORY / "statemachine" / "tables.asl.json"
 _LIST, _RESULTS = "runs/*/tables.json", "runs/*/tables.json.results/*"
 _RUN_IDS = "A run's records lie below its id, which is new each time."
 _ANSWERS = "athena-results/"
+_HISTORY = TABLES_HISTORY
 # What a run's documents are, by the function that writes them.
 _WRITES = {
     "list_tables": ("runs/*.json",),
-    "plan_table": ("runs/*/tables/*.json",),
+    "plan_table": ("runs/*/tables/*.json", _HISTORY),
     "begin_table": ("tables/*/lease.json",),
     "athena_step": ("runs/*/tables/*.json",),
     "optimizers": ("runs/*/tables/*.json", "tables/*/optimizers.json"),
-    "end_table": ("runs/*/tables/*.json", "tables/*/lease.json"),
+    "end_table": ("runs/*/tables/*.json", "tables/*/lease.json", _HISTORY),
     "report_tables": ("runs/*/tables-report.json",),
 }
 _RETRIES, _RETRY_HOURS = 3, 2
@@ -165,6 +167,9 @@ class Maintenance(Construct):
                 may_write(roles[name], state, below)
         tables.may_look(roles["list_tables"])
         tables.may_read_metadata(roles["plan_table"])
+        # It sums up looks that lie back, and drops them.
+        may_delete(roles["plan_table"], state, _HISTORY)
+        may_read_latencies(roles["plan_table"], self._config)
         tables.may_ask_optimizers(roles["begin_table"])
         tables.may_read_metadata(roles["athena_step"])
         allow(roles["athena_step"], ["athena:GetQueryResults"], [self._workgroup_arn])

@@ -9,6 +9,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.maintenance.lease import Leases
 from compactor.maintenance.outcomes import Outcome, outcome_of, write_outcome
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
+from compactor.maintenance.watching import Watched, note_maintenance
 from compactor.report.left import failure_text
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 from compactor_handlers.tables_runtime import CLOCK, RunOfTables, table_of, tell_table
@@ -46,6 +47,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     write_outcome(outcome, run.state, run.store)
     # Behind its outcome: the next run finds a table whose story is told.
     Leases(run.store, run.state, CLOCK).release(table, run.run_id)
+    if receipt is not None:
+        note_maintenance(Watched(run.state, table, run.store), receipt, CLOCK.now())
     _count(outcome)
     return {"table": table.text, "status": outcome.status, "line": outcome.line}
 

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("deltalake")
 
+from compactor.maintenance import places
 from compactor.maintenance.lease import Leases
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
@@ -80,6 +81,24 @@ def test_tables_are_found_planned_maintained_and_reported(
     assert status["run_id"] == ran["run_id"]
     assert status["report"] == ran["report"]
     assert told(capsys, "status", ran["run_id"], "--state-uri", STATE, code=1) == status
+
+
+def test_a_table_that_is_no_slower_than_after_its_last_compaction_is_not_due(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = f"s3://{BUCKET}/due/"
+    words = ("run", ORDERS, "--state-uri", state, "--workers", "1")
+    first = told(capsys, *words, code=0)
+    again = told(capsys, *words, "--only-when-due", code=0)
+
+    assert first["report"]["tables"][0]["status"] == "done"
+    (left,) = again["report"]["tables"]
+    assert (left["status"], left["engine"]) == ("left", "none")
+    assert left["why"].startswith("not due: ")
+    prefix = places.history_prefix(parse_location(state), parse_table(ORDERS))
+    pages = store.list_objects(*prefix)
+    kinds = [one.key.rpartition("+")[2] for page in pages for one in page]
+    assert kinds == ["measured.json", "maintained.json", "measured.json"]
 
 
 def test_a_run_that_has_not_ended_is_shown_by_what_is_there(

@@ -19,12 +19,13 @@ from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.static_checks import template_findings
 
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
+LATENCY = {"match": ["bronze.slow"], "latency": "glue_job:nightly"}
 RULE = {"match": ["gold.orders"], "zorder": ["customer"], "keep_days": 9, "min_files": 7}
 MAINTENANCE = {
     "glue_tables": ["bronze.*"],
     "tables": ["glue:gold.orders"],
     "delta_prefixes": ["s3://tables/delta/"],
-    "policies": [RULE],
+    "policies": [RULE, LATENCY],
 }
 CONTEXT: Mapping[str, Any] = {
     **_URIS,
@@ -122,6 +123,8 @@ def test_no_function_may_delete_or_write_a_table(template: dict[str, Any]) -> No
         ("ListTables", "runs/r/maintenance-request.json", True),
         ("ListTables", "partitions/p/commits/1.json.gz", False),
         ("PlanTable", "runs/r/tables/1.order.json", True),
+        ("PlanTable", "tables/1/history/20261122T191530Z-r+measured.json", True),
+        ("EndTable", "tables/1/history/20261122T191530Z-r+maintained.json", True),
         ("BeginTable", "tables/1/lease.json", True),
         ("BeginTable", "runs/r/tables/1.order.json", False),
         ("AthenaStep", "runs/r/tables/1.receipt.json", True),
@@ -139,6 +142,17 @@ def test_each_function_writes_its_own_documents(
 
     assert may(template, f"Functions{name}Role", "s3:PutObject", state + key) is writes
     assert may(template, f"Functions{name}Role", "s3:GetObject", state + key)
+
+
+def test_plans_may_sum_up_histories_and_ask_the_job_that_a_rule_names(
+    template: dict[str, Any],
+) -> None:
+    rights = {*allowed(template, "FunctionsPlanTableRole")}
+    deletes = {arn.partition(":s3:::")[2] for action, arn in rights if action == _DELETES}
+
+    assert deletes == {"lake/_compactor/compacted/tables/*/history/*.json"}
+    (job,) = (arn for action, arn in rights if action == "glue:GetJobRuns")
+    assert job.endswith(":job/nightly")
 
 
 def test_the_machine_may_do_what_its_states_ask_for(template: dict[str, Any]) -> None:

@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="plan and report, and touch no table"
     )
     parser.add_argument(
+        "--only-when-due",
+        action="store_true",
+        help="leave tables that are as fast as after their last compaction",
+    )
+    parser.add_argument(
         "--stack",
         metavar="NAME",
         help="start the state machine of this CloudFormation stack instead; without tables, with"
@@ -78,8 +83,9 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     given = table_input.document_from(args)
     if args.state_uri is not None:
         given["s3_state_uri"] = args.state_uri
-    if args.dry_run:
-        given["dry_run"] = True
+    for name in ("dry_run", "only_when_due"):
+        if getattr(args, name):
+            given[name] = True
     return given
 
 
