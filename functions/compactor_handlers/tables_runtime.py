@@ -18,7 +18,7 @@ from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.stores.athena_results import AthenaResults
 from compactor.stores.glue_tables import GlueTables
-from compactor_handlers.runtime import SERVICE, Event, LambdaContext, table_store
+from compactor_handlers.runtime import NAMESPACE, SERVICE, Event, LambdaContext, table_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,6 @@ def tell_table(table: str, name: str, value: float) -> None:
         name: of the metric.
         value: of now.
     """
-    with single_metric(name=name, unit=MetricUnit.NoUnit, value=value) as one:
+    with single_metric(name=name, unit=MetricUnit.NoUnit, value=value, namespace=NAMESPACE) as one:
         one.add_dimension(name="service", value=SERVICE)
         one.add_dimension(name="table", value=table)
