@@ -13,6 +13,7 @@ from compactor.maintenance.report import TablesReport, report_on
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
 from compactor_cli.commands import tables_managed, tables_run, tables_status
+from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.stack import Stack
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -42,7 +43,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
         return Execution(f"{MACHINE}:{run_id}", "RUNNING", NOON, None, given)
 
     monkeypatch.setattr(tables_run, "find_stack", lambda aws, name: stack())
-    monkeypatch.setattr(tables_run.executions, "start", start)
+    monkeypatch.setattr(executions, "start", start)
     return inputs
 
 
@@ -89,7 +90,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> TablesReport:
     execution = Execution(f"{MACHINE}:r1", "FAILED", NOON, NOON, OWN, "TablesFailed", report.cause)
     monkeypatch.setattr(tables_status, "open_store", lambda _: store)
     monkeypatch.setattr(tables_status, "find_stack", lambda aws, name: stack())
-    monkeypatch.setattr(tables_status.executions, "chosen", lambda aws, arn, run: execution)
+    monkeypatch.setattr(executions, "chosen", lambda aws, arn, run: execution)
     return report
 
 
