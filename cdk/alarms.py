@@ -87,6 +87,36 @@ class Alarms(Construct):
         alarm.add_alarm_action(actions.SnsAction(self.topic))
         alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
 
+    def add_tables(self, how: Mapping[str, cloudwatch.IMetric], started: cloudwatch.Metric) -> None:
+        """A maintenance run did not succeed, or none started for two days though it should.
+
+        As :meth:`add_failed` and :meth:`add_missed` do for compaction.
+        """
+        for name, metric in how.items():
+            self._add(
+                name,
+                metric,
+                "A maintenance run failed: compactor tables status says which table and why. What"
+                " was done to the others stands; start it again for the rest.",
+            )
+        if not self._config.maintenance_schedule_enabled:
+            return
+        hours = self._config.tables_alarm_hours
+        alarm = started.create_alarm(
+            self,
+            "NoTablesRun",
+            alarm_name=f"{self._config.name}-NoTablesRun",
+            alarm_description=f"No maintenance run started for {hours} hours. Is its schedule"
+            " there, and does the queue of failed starts say why?",
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            threshold=1,
+            evaluation_periods=hours,
+            datapoints_to_alarm=hours,
+            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
+
     def add_ingest(
         self,
         register_errors: cloudwatch.IMetric,

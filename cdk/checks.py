@@ -17,6 +17,7 @@ from constructs import IConstruct
 
 from cdk.config import Config
 from compactor.errors import InvalidInput
+from compactor.settings.uris import S3Uri
 
 _RULES = Path(__file__).with_name("rules.guard")
 _DELETION = Path(__file__).with_name("deletion.guard")
@@ -26,6 +27,8 @@ _STAGING = "/runs/*/staging/*"
 #: Below the state: what clean-up drops of it. A commit's name ends in its number and .json.gz, so
 #: that no partition's name opens a way to one.
 OLD_STATE = ("runs/*", "partitions/*commits/*.checkpoint.json.gz")
+#: Looks at tables, which are summed up, and then dropped.
+TABLES_HISTORY = "tables/*/history/*.json"
 
 
 def attach(app: cdk.App, config: Config) -> None:
@@ -53,6 +56,11 @@ def guard_rules(config: Config) -> dict[str, str]:
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]
+    if config.maintenance is not None:
+        allowed.append(f"/{config.run.state.prefix}{TABLES_HISTORY}")
+    for uri in config.maintenance_locations:
+        # What nothing names any more, by whoever maintains the tables there.
+        allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")
     # Guard has patterns between slashes, so those within are escaped as well.
     patterns = [re.escape(end).replace("/", "\\/") for end in allowed]
     deletion = _DELETION.read_text(encoding="utf-8")

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Self
 
+from cdk import maintenance_fields as tables
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
-from cdk.readers import BUNDLED, RELEASE, rate_minutes, read_key
+from cdk.readers import BUNDLED, MOST_ALARM_HOURS, RELEASE, alarm_hours, rate_minutes, read_key
 from compactor.errors import InvalidInput
+from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import KEYS_SUFFIX, S3TABLES, TableAddress, parse_inventory_table
@@ -32,8 +34,6 @@ RELEASE_JARS = "/usr/share/aws/iceberg/lib/iceberg-spark*runtime*.jar"
 # The only catalog whose tables a function can publish to.
 _CATALOG = "glue"
 
-_HOURS_BY_DEFAULT = 48
-_MOST_HOURS = 168
 _IA_DAYS = 30
 # What a worker needs beside what it reads ahead: the interpreter, a window's manifest, three parts.
 _WORKER_BASE_BYTES = 384 * MIB
@@ -81,6 +81,13 @@ class Config:
     switch_on_notifications: bool
     table_location_uri: str | None
     table_kms_key_arn: str | None
+    maintenance: Mapping[str, Any] | None
+    maintenance_locations: tuple[str, ...]
+    maintenance_kms_key_arn: str | None
+    maintenance_schedule: str
+    maintenance_schedule_enabled: bool
+    maintenance_jars: str
+    glue_optimizers: tuple[str, ...]
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
@@ -120,6 +127,7 @@ class Config:
         _check_worker(config)
         _check_alarm(config)
         _check_table(config, given)
+        _check_maintenance(config)
         return config
 
     @property
@@ -171,6 +179,16 @@ class Config:
         return (RELEASE_JARS,) if self.spark_jars == RELEASE else tuple(self.spark_jars)
 
     @property
+    def tables_request(self) -> MaintenanceRequest | None:
+        """What a run of maintenance is asked; None where nothing is maintained."""
+        return tables.tables_request(self.maintenance, self.run)
+
+    @property
+    def table_engines(self) -> list[str]:
+        """Which engines there are for tables."""
+        return tables.table_engines(self.run)
+
+    @property
     def deletes(self) -> bool:
         """True when clean-up may delete sources."""
         return self.run.clean_up == "delete"
@@ -190,11 +208,12 @@ class Config:
     @property
     def alarm_hours(self) -> int:
         """Hours without a run that are too many."""
-        if self.missed_run_hours is not None:
-            return self.missed_run_hours
-        minutes = rate_minutes(self.schedule)
-        hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
-        return max(2, min(hours, _MOST_HOURS))
+        return self.missed_run_hours or alarm_hours(self.schedule)
+
+    @property
+    def tables_alarm_hours(self) -> int:
+        """Hours without a run of maintenance that are too many."""
+        return alarm_hours(self.maintenance_schedule)
 
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""
@@ -380,7 +399,9 @@ def _check_worker(config: Config) -> None:
 def _check_alarm(config: Config) -> None:
     minutes = rate_minutes(config.schedule)
     if minutes is not None and minutes > config.alarm_hours * 60:
-        accepted = f"more than the {minutes // 60} hours between two runs, at most {_MOST_HOURS}"
+        accepted = (
+            f"more than the {minutes // 60} hours between two runs, at most {MOST_ALARM_HOURS}"
+        )
         raise InvalidInput("missed_run_hours", config.alarm_hours, accepted)
 
 
@@ -414,3 +435,12 @@ def _check_table_locations(config: Config) -> None:
                 if location.uri != config.table_location_uri:
                     accepted += f", and the keys beside it, {location.uri}, neither"
                 raise InvalidInput("table_location_uri", config.table_location_uri, accepted)
+
+
+def _check_maintenance(config: Config) -> None:
+    places = {"state": config.run.state, "destination": config.run.destination}
+    tables.check_locations(
+        config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers
+    )
+    if config.maintenance is not None and config.standalone:
+        raise InvalidInput("mode", config.mode, '"workflow" with maintenance')

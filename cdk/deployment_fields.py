@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from cdk.maintenance_fields import MAINTENANCE_FIELDS
 from cdk.readers import (
     BUNDLED,
     DAYS,
@@ -259,6 +260,7 @@ _DEPLOYMENT = (
         KMS_KEY,
         "The key that encrypts the table's metadata, when that is in a bucket of its own.",
     ),
+    *MAINTENANCE_FIELDS,
     FieldSpec(
         "architecture",
         _WORK,

@@ -47,6 +47,16 @@ _NEW_ACCOUNTS_MB = 3_008
 # receipts, but reads each, which takes a processor; the plan of a clean-up the list that it writes.
 _DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_769, 1_024, 1_024
 _REGISTER_MB, _SWEEP_MB, _PUBLISH_MB = 1_024, 1_024, 1_024
+# A plan holds what a table's metadata names, some 300 bytes a file.
+_TABLES_MB = {
+    "list_tables": 512,
+    "plan_table": 3_008,
+    "begin_table": 512,
+    "athena_step": 1_024,
+    "optimizers": 512,
+    "end_table": 512,
+    "report_tables": 1_024,
+}
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 _RETENTION = {
@@ -91,7 +101,7 @@ class Functions(Construct):
         self._code = self._bundled()
         self._table = table_of(Stack.of(self), config, storage)
         # What knows the table has libraries that are five times as large as all others.
-        knows = self._table is not None or config.inventory_table is not None
+        knows = (self._table, config.inventory_table, config.maintenance) != (None, None, None)
         self._table_code = self._bundled(table=True) if knows else self._code
         if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
             Annotations.of(self).add_info(
@@ -121,6 +131,10 @@ class Functions(Construct):
         self._add_report()
         if self._table is not None:
             self._add_publish_table(self._table)
+        if self._config.maintenance is not None:
+            # What each may do, cdk.maintenance says.
+            for name, memory_mb in _TABLES_MB.items():
+                self._add(name, memory_mb, knows_table=name == "plan_table")
         if self._config.events:
             self._add_register()
             self._add_sweep()

@@ -21,6 +21,8 @@ _RULES: Mapping[str, str] = {
     "elasticmapreduce:terminateCluster.sync": "StepFunctionsGetEventForEMRTerminateJobFlowsRule",
     "emr-serverless:startJobRun.sync": "StepFunctionsGetEventsForEMRServerlessJobRule",
 }
+# Step Functions asks these services itself how far they are: the guide's policies have no rule.
+_POLLED = frozenset({"athena:startQueryExecution.sync"})
 ACTIONS = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
 
 
@@ -39,7 +41,7 @@ def managed_rules(definition: Mapping[str, Any]) -> tuple[str, ...]:
 def _synchronous(definition: Mapping[str, Any]) -> Iterator[str]:
     for _, state in each_state(definition):
         integration = str(state.get("Resource", "")).rpartition(":states:::")[2]
-        if ".sync" in integration:
+        if ".sync" in integration and integration not in _POLLED:
             yield integration
 
 

@@ -58,6 +58,16 @@ class Metrics:
             period=period,
         )
 
+    def of_tables(self, name: str, statistic: str) -> cloudwatch.MathExpression:
+        """What the handlers count for each table, a line each; CloudWatch finds them by name."""
+        schema = f"{{{self._config.name},service,table}}"
+        return cloudwatch.MathExpression(
+            expression=f"SEARCH('{schema} MetricName=\"{name}\"', '{statistic}', 86400)",
+            using_metrics={},
+            label="",
+            period=_DAY,
+        )
+
     def freshness(self, percentile: int) -> cloudwatch.Metric:
         """Seconds from the event of an object until its records are readable in an output."""
         return cloudwatch.Metric(

@@ -93,6 +93,39 @@ class Monitoring(Construct):
             ),
         )
 
+    def watch_tables(self, machine: sfn.StateMachine) -> None:
+        """Show and watch maintenance of tables."""
+        self._alarms.add_tables(
+            {
+                "TablesFailed": machine.metric_failed(period=_SOON, statistic="Sum"),
+                "TablesTimedOut": machine.metric_timed_out(period=_SOON, statistic="Sum"),
+                "TablesAborted": machine.metric_aborted(period=_SOON, statistic="Sum"),
+            },
+            machine.metric_started(period=_HOUR, statistic="Sum"),
+        )
+        count, of_tables = self._metrics.count, self._metrics.of_tables
+        self._show(
+            _graph(
+                "Maintenance: runs and tables",
+                machine.metric_started(period=_DAY, label="runs"),
+                machine.metric_failed(period=_DAY, label="failed runs"),
+                count("MaintainedTables", "tables"),
+                count("FailedTables", "failed tables"),
+            ),
+            _graph("Files of each table", of_tables("TableFiles", "Maximum")),
+            _graph("Backlog: files of each table to rewrite", of_tables("TableBacklog", "Maximum")),
+        )
+        self._show(
+            _graph(
+                "Maintenance: files",
+                count("MaintainedFiles", "replaced"),
+                count("WrittenFiles", "written"),
+                count("GaveWay", "partitions that gave way"),
+            ),
+            _graph("Maintenance: dollars a day, about", count("MaintenanceDollars", "dollars")),
+            _graph("Seconds of each table", of_tables("TableSeconds", "Maximum")),
+        )
+
     def watch_ingest(self, ingest: Ingest) -> None:
         """Show and watch how events become objects that wait, and those become outputs."""
         register, sweep = (self._functions.by_name[name] for name in ("register", "sweep"))

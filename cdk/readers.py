@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 from zoneinfo import available_timezones
 
-from compactor.settings.specs import FieldSpec, Reader, matching, whole
-from compactor.settings.tables import S3TABLES, parse_inventory_table
+from compactor.errors import InvalidInput
+from compactor.maintenance.request import read_request
+from compactor.settings.specs import FieldSpec, Reader, matching, names, whole
+from compactor.settings.tables import S3TABLES, parse_inventory_table, parse_table
 from compactor.settings.uris import URI_ACCEPTED, parse_location
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
+#: CloudWatch looks back a week.
+MOST_ALARM_HOURS = 168
+_HOURS_BY_DEFAULT = 48
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 # Of those on S3 the job's role gets the right to just these objects: no pattern.
 _JAR = re.compile(r"s3://[a-z0-9][a-z0-9.-]+/[\w./=+@-]+\.jar|/[\w./=+@*-]+\.jar", re.ASCII)
@@ -36,6 +43,13 @@ def rate_minutes(schedule: str) -> int | None:
     """The minutes between two runs of a ``rate(…)``; None for a ``cron(…)``."""
     match = _RATE.fullmatch(schedule)
     return int(match[1]) * _MINUTES[match[2]] if match else None
+
+
+def alarm_hours(schedule: str) -> int:
+    """Hours without a run that are too many: two periods of a rate, two days of a cron."""
+    minutes = rate_minutes(schedule)
+    hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
+    return max(2, min(hours, MOST_ALARM_HOURS))
 
 
 def _schedule(value: object) -> str:
@@ -106,6 +120,37 @@ def or_null(reader: Reader) -> Reader:
     return Reader(f"{reader.accepted}, or null", read)
 
 
+def _locations(value: object) -> tuple[str, ...]:
+    uris = names().read(value)
+    assert isinstance(uris, tuple)  # noqa: S101 - what names() reads
+    return tuple(parse_location(one).uri for one in uris)
+
+
+def _glue_tables(value: object) -> tuple[str, ...]:
+    addresses = names().read(value)
+    assert isinstance(addresses, tuple)  # noqa: S101 - what names() reads
+    tables = [parse_table(one) for one in addresses]
+    if any(one.kind != "glue" for one in tables):
+        raise ValueError
+    return tuple(one.text for one in tables)
+
+
+def _maintenance(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or "s3_state_uri" in value:
+        raise ValueError
+    try:
+        read_request({**value, "s3_state_uri": "s3://not-used/here/"})
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+LOCATIONS = Reader('a list of S3 URIs such as ["s3://lake/bronze/"]', _locations)
+GLUE_TABLES = Reader('a list of tables such as ["glue:bronze.events"]', _glue_tables)
+MAINTENANCE = Reader(
+    "an object with the fields of a maintenance run but s3_state_uri (docs/maintenance.md)",
+    _maintenance,
+)
 DAYS = whole(1, 36_500)
 LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)

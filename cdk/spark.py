@@ -18,6 +18,8 @@ from cdk.config import Config
 from cdk.emr import AnyCluster, Engine, MadeClusters, MayRun, NoEngine, Serverless
 from cdk.functions import may_compact
 from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
+from cdk.maintained_tables import MaintainedTables
+from cdk.maintenance_fields import tables_spark
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor_dev import REPOSITORY
@@ -32,6 +34,16 @@ _TERMINATE_SECONDS = 1_800
 _NOT_DEPLOYED = "not-deployed"
 # What the definition has for a setting where the job writes no table: one that Spark does not read.
 _NO_TABLE = "spark.compactor.table=none"
+_OF_TABLES = (
+    "AwsPartition",
+    "AwsRegion",
+    "SparkAppZipUri",
+    "SparkDepsZipUri",
+    "SparkLogUri",
+    "SparkTimeoutSeconds",
+    "EmrServerlessApplicationId",
+    "EmrServerlessJobRoleArn",
+)
 
 
 class SparkStep(Construct):
@@ -42,9 +54,15 @@ class SparkStep(Construct):
         engine: the service that runs the job.
     """
 
-    def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        config: Config,
+        storage: Storage,
+        tables: MaintainedTables | None = None,
+    ) -> None:
         super().__init__(scope, "Spark")
-        self._config, self._storage = config, storage
+        self._config, self._storage, self._tables = config, storage, tables
         self._assets = {} if config.run.spark_engine == "none" else self._bundle()
         self._jars = self._bundle_jars()
         self.engine = self._engine()
@@ -75,6 +93,19 @@ class SparkStep(Construct):
             **self.engine.substitutions,
         }
 
+    @property
+    def tables_substitutions(self) -> dict[str, str]:
+        """The same of the definition of maintenance."""
+        script = self._assets.get("MaintainScriptUri")
+        shared = {name: self.substitutions[name] for name in _OF_TABLES}
+        return {
+            **shared,
+            "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
+            "TableJars": self._config.maintenance_jars,
+            "SparkEngine": tables_spark(self._config.run),
+            "EmrClusterId": self._config.run.emr_cluster_id or _NOT_DEPLOYED,
+        }
+
     def allow_workflow(self, policy: iam.Policy) -> None:
         """Let the state machine start, watch and end what runs Spark."""
         self.engine.allow_workflow(policy)
@@ -82,7 +113,12 @@ class SparkStep(Construct):
     def _bundle(self) -> dict[str, s3_assets.Asset]:
         machine = Machine(self._config.spark_architecture, self._config.spark_python)
         source = REPOSITORY / "spark"
+        more: dict[str, s3_assets.Asset] = {}
+        if self._tables is not None:
+            script = SCRIPT.with_name("maintain_tables.py")
+            more["MaintainScriptUri"] = s3_assets.Asset(self, "TablesScript", path=str(script))
         return {
+            **more,
             "SparkScriptUri": s3_assets.Asset(self, "Script", path=str(SCRIPT)),
             "SparkAppZipUri": asset(self, "Packages", source, spark_application()),
             "SparkDepsZipUri": asset(self, "Libraries", source, spark_libraries(machine)),
@@ -124,6 +160,8 @@ class SparkStep(Construct):
         # The job finds uploads that nobody can complete any more.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
+        if self._tables is not None:
+            self._tables.may_rewrite(role)
         self._may_read_assets(role, [*self._assets.values()])
         if self._config.run.columnar:
             # What Spark writes before it becomes an upload; no source and no output is there.

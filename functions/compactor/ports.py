@@ -214,6 +214,17 @@ class ObjectStore(Protocol):
         """Create-if-absent (If-None-Match: *). Raises AlreadyExists."""
         ...
 
+    def replace(
+        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+    ) -> None:
+        """Write over a small object that has this ETag (If-Match).
+
+        Raises:
+            AlreadyExists: another one stands there.
+            ObjectMissing: none does.
+        """
+        ...
+
     def create_upload(
         self,
         bucket: str,

@@ -6,14 +6,17 @@ import json
 import os
 from typing import Any
 
+import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.catalogs.measuring import measure_table
 from compactor.clock import SystemClock
 from compactor.maintenance import places
+from compactor.maintenance.choosing import NONE
 from compactor.maintenance.costs import ENGINES
 from compactor.maintenance.orders import write_order
 from compactor.maintenance.planning import TablePlan, plan_table
+from compactor.maintenance.watching import Watched, watch
 from compactor.maintenance.worklist import read_stored_request
 from compactor.settings.tables import parse_table
 from compactor_handlers.runtime import (
@@ -24,6 +27,7 @@ from compactor_handlers.runtime import (
     table_store,
     traced,
 )
+from compactor_handlers.tables_runtime import tell_table
 
 # Which engines there are: a JSON list of their names.
 ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
@@ -47,7 +51,19 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     address, now = parse_table(event["table"]), SystemClock().now()
     measure = measure_table(address, store, now)
     available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
-    plan = plan_table(measure, request.policies.of(address.text), now, available)
+    matched = request.policies.of(address.text)
+    plan = plan_table(measure, matched, now, available)
+    # Each run looks, whether or not it goes by what it sees: so there is a curve to go by.
+    due = watch(
+        Watched(request.state, address, store),
+        measure,
+        matched.rule,
+        now,
+        run_id=event["run_id"],
+        nothing_to_do=not plan.steps,
+    )
+    if request.only_when_due and plan.engine != NONE and not due:
+        plan = _left(plan, f"not due: {due.reason}")
     uri = write_order(plan.order(event["run_id"]), request.state, store)
     bucket, key = places.order_key(request.state, event["run_id"], address)
     _tell(plan)
@@ -62,7 +78,14 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     }
 
 
+def _left(plan: TablePlan, reason: str) -> TablePlan:
+    """A plan that is not carried out now; its order says so as well."""
+    order = msgspec.structs.replace(plan.template, engine=NONE, reason=reason)
+    return msgspec.structs.replace(plan, engine=NONE, reason=reason, template=order)
+
+
 def _tell(plan: TablePlan) -> None:
+    tell_table(plan.table, "TableFiles", plan.files)
     for name, value in (("TableFiles", plan.files), ("FilesToRewrite", plan.foretold()["files"])):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     logger.info(

@@ -27,9 +27,8 @@ Event = dict[str, Any]
 Handler = Callable[[Event, Any], dict[str, Any]]
 
 logger = Logger(service=SERVICE)
-metrics = Metrics(
-    namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE), service=SERVICE
-)
+NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE)
+metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
 
 
 def traced(handler: Handler) -> Handler:

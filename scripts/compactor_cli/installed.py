@@ -26,9 +26,9 @@ def import_roots() -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(package_directory(name).parent) for name in _PACKAGES))
 
 
-def definition() -> Path:
-    """The state machine's definition: in a wheel beside this module."""
-    shipped = _HERE / "compaction.asl.json"
+def definition(name: str = "compaction.asl.json") -> Path:
+    """A state machine's definition: in a wheel beside this module."""
+    shipped = _HERE / name
     return shipped if shipped.exists() else _HERE.parents[1] / "statemachine" / shipped.name
 
 

@@ -10,6 +10,10 @@ PARTITIONS_LABEL, CLEAN_UPS_LABEL = "Partitions", "CleanUps"
 """The labels of the definition's two Distributed Maps, a part of their Map Runs' names."""
 
 
+TABLES_LABEL = "Tables"
+"""The label of the Distributed Map over tables, of the definition of maintenance."""
+
+
 def new_run_id() -> str:
     """A name for a run that sorts by time (UTC, whole seconds) and meets no other."""
     return time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime()) + secrets.token_hex(3)

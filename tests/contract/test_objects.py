@@ -45,6 +45,35 @@ def test_create_does_not_write_over_anything(bench: Bench) -> None:
     assert bench.contents() == {"k": b"first"}
 
 
+def test_replace_writes_over_what_was_read_alone(bench: Bench) -> None:
+    store, bucket = bench.store, bench.bucket
+    first = bench.seed("k", b"first").etag
+    store.replace(bucket, "k", b"second", etag=first, content_type="application/json")
+    with pytest.raises(AlreadyExists):
+        store.replace(bucket, "k", b"third", etag=first)
+    assert bench.contents() == {"k": b"second"}
+
+
+def test_what_is_not_there_is_not_replaced(bench: Bench) -> None:
+    with pytest.raises(ObjectMissing):
+        bench.store.replace(bench.bucket, "k", b"first", etag="d41d8cd98f00b204e9800998ecf8427e")
+    assert bench.contents() == {}
+
+
+def test_of_many_replacements_at_once_one_wins(bench: Bench) -> None:
+    store, bucket = bench.store, bench.bucket
+    etag = bench.seed("k", b"first").etag
+
+    def replace(number: int) -> None:
+        store.replace(bucket, "k", f"{number}".encode(), etag=etag)
+
+    said = at_once(*(partial(replace, number) for number in range(8)))
+
+    won = [number for number, error in enumerate(said) if not error]
+    assert [f"{number}".encode() for number in won] == [*bench.contents().values()]
+    assert {*said} == {"", "AlreadyExists"}
+
+
 def test_head_tells_size_etag_and_time(bench: Bench) -> None:
     seeded = bench.seed("k", b"12345")
     head = bench.store.head(bench.bucket, "k")

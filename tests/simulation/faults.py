@@ -232,6 +232,14 @@ class Client:
         write = self._s3.put if Guard.CREATE_IF_ABSENT in self._without else self._s3.create
         self._request("create", bucket, key, lambda: write(bucket, key, body))
 
+    def replace(
+        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+    ) -> None:
+        def write() -> None:
+            self._s3.replace(bucket, key, body, etag=etag)
+
+        self._request("replace", bucket, key, write)
+
     def create_upload(
         self,
         bucket: str,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from compactor.maintenance.orders import REWRITE, Condition, Order, PartitionOrder
 from compactor.maintenance.receipts import MaintenanceReceipt
@@ -18,10 +21,13 @@ from compactor_spark.maintain.delta import DeltaTable
 from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_spark.maintain.job import Maintenance
+from tests.support.table_engines import known_session
 
 ICEBERG, DELTA = "iceberg", "delta"
 #: Files of a partition to begin with.
 FILES = 6
+#: Rows of such a partition.
+ROWS = 18
 LONG_AGO_SECONDS = 40 * 86_400
 
 Row = Mapping[str, Any]
@@ -50,6 +56,10 @@ class Maintained:
     saved: list[MaintenanceReceipt] = field(default_factory=list)
     _rows: int = 0
 
+    def __post_init__(self) -> None:
+        # What our session is told for a while, such as what its commits say, is not for others.
+        self.others = known_session(self.session, self.directory)
+
     @property
     def sql(self) -> str:
         """As statements name it."""
@@ -61,34 +71,50 @@ class Maintained:
         return f"{self.directory.as_uri()}/{self.name}"
 
     def make(self, columns: str = "id BIGINT, day STRING, v STRING", **properties: str) -> None:
-        """An empty table with partitions by ``day``."""
-        own = {"format-version": "2"} if self.kind == ICEBERG else {}
-        said = ", ".join(f"'{one}' = '{value}'" for one, value in (own | properties).items())
-        self.session.sql(
+        """An empty table with partitions by ``day``, whose deletes are not files written anew."""
+        own = {
+            ICEBERG: {
+                "format-version": "2",
+                "write.delete.mode": "merge-on-read",
+                "write.distribution-mode": "none",
+                "write.spark.fanout.enabled": "true",
+            },
+            DELTA: {"delta.enableDeletionVectors": "true"},
+        }[self.kind] | properties
+        said = ", ".join(f"'{one}' = '{value}'" for one, value in own.items())
+        self.others.sql(
             f"CREATE TABLE {self.sql} ({columns}) USING {self.kind} PARTITIONED BY (day)"
-            + (f" TBLPROPERTIES ({said})" if said else "")
+            f" TBLPROPERTIES ({said})"
         )
 
-    def fill(self, *days: str, files: int = FILES) -> None:
-        """Small files in each of these partitions."""
-        for _ in range(files):
-            for one in days:
-                self.append(one)
+    def fill(self, *days: str) -> None:
+        """Small files in each of these partitions, by one commit."""
+        count = ROWS * len(days)
+        first, self._rows = self._rows, self._rows + count
+        frame = self.others.range(first, self._rows, 1, FILES).selectExpr(
+            "id",
+            f"element_at(split('{' '.join(days)}', ' '), 1 + int(id % {len(days)})) AS day",
+            "concat('v', id) AS v",
+        )
+        self._write(frame)
 
     def append(self, of_day: str, rows: int = 3) -> None:
         """A commit of another writer: one file."""
         first, self._rows = self._rows, self._rows + rows
-        frame = self.session.range(first, self._rows).selectExpr(
+        frame = self.others.range(first, self._rows).selectExpr(
             "id", f"'{of_day}' AS day", "concat('v', id) AS v"
         )
+        self._write(frame.coalesce(1))
+
+    def _write(self, frame: DataFrame) -> None:
         if self.kind == ICEBERG:
-            frame.coalesce(1).writeTo(self.sql).append()
+            frame.writeTo(self.sql).append()
         else:
-            frame.coalesce(1).write.format("delta").mode("append").save(self.uri)
+            frame.write.format("delta").mode("append").save(self.uri)
 
     def delete(self, where: str) -> None:
         """A commit of another writer."""
-        self.session.sql(f"DELETE FROM {self.sql} WHERE {where}")
+        self.others.sql(f"DELETE FROM {self.sql} WHERE {where}")  # noqa: S608 - of tests
 
     def read(self) -> list[Row]:
         """All rows, by a library that has not written them."""
@@ -112,16 +138,16 @@ class Maintained:
             found = self.session.table(f"{self.sql}.files").where("content = 0")
             rows = found.selectExpr("partition.*").groupBy("day").count().collect()
             return {row[0]: row[1] for row in rows}
-        rows = self.session.read.format("delta").load(self.uri)
-        counted = rows.selectExpr("day", "_metadata.file_path AS f").distinct().groupBy("day")
-        return {row[0]: row[1] for row in counted.count().collect()}
+        from deltalake import DeltaTable as Other
+
+        found = pa.table(Other(self.uri).get_add_actions(flatten=True))
+        return dict(Counter(found.column("partition.day").to_pylist()))
 
     def versions(self) -> list[str]:
         """All that the table was, the newest first."""
         if self.kind == ICEBERG:
-            found = self.session.sql(
-                f"SELECT snapshot_id FROM {self.sql}.history ORDER BY made_current_at DESC"
-            )
+            history = self.session.table(f"{self.sql}.history")
+            found = history.orderBy("made_current_at", ascending=False).select("snapshot_id")
         else:
             found = self.session.sql(f"DESCRIBE HISTORY {self.sql}").select("version")
         return [str(row[0]) for row in found.collect()]
@@ -167,8 +193,6 @@ class Maintained:
         return work.run()
 
     def _save(self, receipt: MaintenanceReceipt) -> None:
-        import msgspec
-
         self.saved.append(msgspec.json.decode(msgspec.json.encode(receipt), type=type(receipt)))
 
     def on_disk(self) -> set[str]:
@@ -178,8 +202,6 @@ class Maintained:
 
     def age(self, seconds: float = LONG_AGO_SECONDS) -> None:
         """Make all of a Delta table as old as that: its files, and what its log says of them."""
-        import os
-
         then = time.time() - seconds
         for path in sorted((self.directory / self.name).rglob("*")):
             if path.suffix == ".json":

@@ -25,9 +25,10 @@ _CREATE = "arn:aws:states:::elasticmapreduce:createCluster.sync"
 _ADD_STEP = "arn:aws:states:::elasticmapreduce:addStep.sync"
 _TERMINATE = "arn:aws:states:::elasticmapreduce:terminateCluster.sync"
 _START_JOB_RUN = "arn:aws:states:::emr-serverless:startJobRun.sync"
+_QUERY = "arn:aws:states:::athena:startQueryExecution.sync"
 # The integrations this project uses; a new one is added on purpose.
-_RESOURCES = {_LAMBDA, _CREATE, _ADD_STEP, _TERMINATE, _START_JOB_RUN}
-_JOBS = {_ADD_STEP, _START_JOB_RUN}
+_RESOURCES = {_LAMBDA, _CREATE, _ADD_STEP, _TERMINATE, _START_JOB_RUN, _QUERY}
+_JOBS = {_ADD_STEP, _START_JOB_RUN, _QUERY}
 _AN_HOUR = 3_600
 # What an error of any kind matches, or one of any kind but a time-out.
 _ANY_ERROR = {"States.ALL", "States.TaskFailed"}
@@ -110,6 +111,27 @@ def ends_without_a_report(machine: Machine) -> Iterator[str]:
         yield " -> ".join(path)
 
 
+def tables_without_an_end(machine: Machine) -> Iterator[str]:
+    """Ways of a table's child execution to an end that pass no EndTable, by their last state."""
+    child = machine["States"]["MaintainTables"]["ItemProcessor"]
+    for path in _ways(child["States"], child["StartAt"], (), _ends_a_table):
+        yield " -> ".join(path)
+
+
+def runs_of_tables_without_a_report(machine: Machine) -> Iterator[str]:
+    """Ways from the list of tables to an end that pass no report, by their last state."""
+    for path in _ways(machine["States"], "IsThereATable", (), _reports):
+        yield " -> ".join(path)
+
+
+def engines_before_their_lease(machine: Machine) -> Iterator[str]:
+    """Ways to what changes a table that do not take its lease first, by their last state."""
+    child = machine["States"]["MaintainTables"]["ItemProcessor"]
+    for path in _ways_to(child["States"], child["StartAt"], (), _changes_a_table):
+        if "BeginTable" not in path:
+            yield " -> ".join(path)
+
+
 def deletions_after_an_unexplained_failure(machine: Machine) -> Iterator[str]:
     reached, left = {"BranchesFailed"}, ["BranchesFailed"]
     while left:
@@ -158,6 +180,32 @@ def _terminates(state: Mapping[str, Any]) -> bool:
 
 def _reports(state: Mapping[str, Any]) -> bool:
     return "Report" in str(state.get("Parameters", {}).get("FunctionName"))
+
+
+def _ends_a_table(state: Mapping[str, Any]) -> bool:
+    return "EndTable" in str(state.get("Parameters", {}).get("FunctionName"))
+
+
+def _changes_a_table(state: Mapping[str, Any]) -> bool:
+    works = "Optimizers" in str(state.get("Parameters", {}).get("FunctionName"))
+    return works or state.get("Resource") in _JOBS
+
+
+def _ways_to(
+    states: Mapping[str, Any],
+    name: str,
+    before: tuple[str, ...],
+    wanted: Callable[[Mapping[str, Any]], bool],
+) -> Iterator[tuple[str, ...]]:
+    """Every way from a state to one that is wanted."""
+    if name in before:
+        return
+    path = (*before, name)
+    if wanted(states[name]):
+        yield path
+        return
+    for other in _following(states[name]):
+        yield from _ways_to(states, other, path, wanted)
 
 
 def _ways(
@@ -230,7 +278,8 @@ def names_used_twice(machine: Machine) -> Iterator[str]:
     yield from (name for name in sorted({*names}) if names.count(name) > 1)
 
 
-CHECKS: tuple[Callable[[Machine], Iterator[str]], ...] = (
+#: Of every definition.
+COMMON: tuple[Callable[[Machine], Iterator[str]], ...] = (
     distributed_fields_in_inline_maps,
     unknown_resources,
     states_all_not_last_and_alone,
@@ -241,11 +290,18 @@ CHECKS: tuple[Callable[[Machine], Iterator[str]], ...] = (
     tasks_without_retry,
     jobs_that_are_repeated_when_they_fail,
     created_clusters_that_may_live_on,
-    ends_without_a_report,
-    deletions_after_an_unexplained_failure,
     map_runs_that_return_all_results,
     map_runs_without_a_label_of_their_own,
     retries_in_step,
     throttled_invocations_that_give_up_within_an_hour,
     names_used_twice,
+)
+#: Of the definition of a compaction.
+CHECKS = (*COMMON, ends_without_a_report, deletions_after_an_unexplained_failure)
+#: Of the definition of maintenance.
+TABLES_CHECKS = (
+    *COMMON,
+    tables_without_an_end,
+    runs_of_tables_without_a_report,
+    engines_before_their_lease,
 )

@@ -292,7 +292,7 @@ def test_every_own_check_is_among_those_run() -> None:
         if not value.__name__.startswith("_")
     }
 
-    assert public == {*asl_checks.CHECKS}
+    assert public == {*asl_checks.CHECKS, *asl_checks.TABLES_CHECKS}
 
 
 def test_every_substitution_is_filled_in_before_a_local_run() -> None:

@@ -25,6 +25,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "spark/test_keyed_runs",
         "spark/test_table_schedules",
         "spark/test_table_engines",
+        "spark/test_maintenance",
+        "spark/test_maintenance_job",
         "spark/test_upsert_opening",
     ),
     (

@@ -35,7 +35,9 @@ from compactor.log.passed import PassedRecord
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
 from compactor.maintenance.history import Looks
+from compactor.maintenance.lease import Lease
 from compactor.maintenance.looks import Look, Maintained
+from compactor.maintenance.optimizers import OptimizerLooks
 from compactor.maintenance.superseded import Superseded
 from compactor.model import (
     Compression,
@@ -119,6 +121,8 @@ OBJECTS: dict[str, Any] = {
     "Look": Look,
     "Maintained": Maintained,
     "Superseded": Superseded,
+    "Lease": Lease,
+    "OptimizerLooks": OptimizerLooks,
 }
 # Objects that tell their version, by a field that no type of the code has.
 NUMBERED: tuple[str, ...] = (
@@ -138,6 +142,8 @@ NUMBERED: tuple[str, ...] = (
     "RunReport",
     "Looks",
     "Superseded",
+    "Lease",
+    "OptimizerLooks",
 )
 VALUES: dict[str, type[enum.Enum]] = {
     "Format": Format,

@@ -144,6 +144,15 @@ class MemoryStore(MemoryBase):
             arrived = self._arrived("create", bucket, key, body)
             there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
 
+    def replace(
+        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+    ) -> None:
+        with self._request("replace", bucket, key) as there:
+            if there.existing(key).etag != etag:
+                raise AlreadyExists(f"s3://{bucket}/{key}")
+            arrived = self._arrived("replace", bucket, key, body)
+            there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
+
     def create_upload(
         self,
         bucket: str,

@@ -16,7 +16,14 @@ from compactor_spark.columnar.session import columnar_session
 from tests.support import server_builds
 from tests.support.server_builds import Unavailable
 
-__all__ = ["ICEBERG", "Unavailable", "engine_settings", "small_session", "table_session"]
+__all__ = [
+    "ICEBERG",
+    "Unavailable",
+    "engine_settings",
+    "known_session",
+    "small_session",
+    "table_session",
+]
 
 #: The catalog of Iceberg's tables.
 ICEBERG = "lake"
@@ -66,8 +73,15 @@ def table_session(session: SparkSession, directory: Path) -> SparkSession:
     Args:
         session: started with :func:`engine_settings`.
         directory: where the catalog, a SQLite file that pyiceberg's SqlCatalog reads as well, and
-            the tables of Iceberg lie.
+            the tables of Iceberg lie; empty.
     """
+    own = known_session(session, directory)
+    own.sql(f"CREATE NAMESPACE {ICEBERG}.db")
+    return own
+
+
+def known_session(session: SparkSession, directory: Path) -> SparkSession:
+    """The same where such a catalog is there already."""
     own = small_session(session)
     catalog = f"spark.sql.catalog.{ICEBERG}"
     settings: Mapping[str, str] = {
@@ -80,5 +94,4 @@ def table_session(session: SparkSession, directory: Path) -> SparkSession:
     }
     for name, value in settings.items():
         own.conf.set(name, value)
-    own.sql(f"CREATE NAMESPACE {ICEBERG}.db")
     return own

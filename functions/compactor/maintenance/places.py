@@ -17,6 +17,24 @@ def table_id(table: TableAddress) -> str:
     return hashlib.blake2b(table.text.encode(), digest_size=16).hexdigest()
 
 
+def state_around(bucket: str, key: str, run_id: str) -> S3Uri:
+    """The state that a document of a run lies in.
+
+    Args:
+        bucket: of the document.
+        key: of the document, below the run's prefix.
+        run_id: of the run.
+
+    Raises:
+        InvalidInput: it is no document of this run.
+    """
+    before, found, _ = f"/{key}".rpartition(f"/{RUNS}{run_id}/")
+    if not found:
+        accepted = f"a key below {RUNS}{run_id}/"
+        raise InvalidInput("key", key, accepted)
+    return S3Uri(bucket, f"{before}/".removeprefix("/"))
+
+
 def order_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
     """What a run wants done with a table."""
     return _run_key(state, run_id, f"tables/{table_id(table)}.order.json")
@@ -45,6 +63,16 @@ def report_key(state: S3Uri, run_id: str) -> tuple[str, str]:
 def lease_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     """Who works on a table now."""
     return _table_key(state, table, "lease.json")
+
+
+def optimizers_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
+    """Which runs of a table's optimizers a receipt tells of."""
+    return _table_key(state, table, "optimizers.json")
+
+
+def outcome_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
+    """A table's line of a run's report."""
+    return _run_key(state, run_id, f"tables/{table_id(table)}.outcome.json")
 
 
 def history_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:

@@ -65,6 +65,10 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
             where the table is of Delta; at most 10,000.
         scan_seconds: how long one scan of the table took before and after, where measured.
         seconds: in all.
+        answers: of services that are in it, so that none is noted twice.
+        scanned_bytes: what Athena read.
+        dpu_hours: what Glue's optimizers took.
+        dollars: what the engine's service takes for it, about; 0 where it does not tell.
         error, cause: class name and text of what ended it.
     """
 
@@ -83,6 +87,10 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     superseded: list[str] = msgspec.field(default_factory=list)
     scan_seconds: tuple[float | None, float | None] = (None, None)
     seconds: float = 0.0
+    answers: int = 0
+    scanned_bytes: int = 0
+    dpu_hours: float = 0.0
+    dollars: float = 0.0
     error: str = ""
     cause: str = ""
 

@@ -17,8 +17,8 @@ from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
-from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
 from compactor.settings.policies import Policies, read_policies
+from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,

@@ -28,6 +28,7 @@ from compactor.stores.direct import OK, Asked
 
 # Of a PUT, by botocore's names.
 _HEADERS = {
+    "IfMatch": "if-match",
     "IfNoneMatch": "if-none-match",
     "ContentType": "content-type",
     "ChecksumAlgorithm": "x-amz-sdk-checksum-algorithm",
@@ -106,6 +107,11 @@ class S3Objects(S3Base):
 
     def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
         self._put(bucket, key, body, content_type, {"IfNoneMatch": "*"})
+
+    def replace(
+        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+    ) -> None:
+        self._put(bucket, key, body, content_type, {"IfMatch": f'"{etag}"'})
 
     def _put(
         self, bucket: str, key: str, body: bytes, content_type: str, condition: dict[str, Any]

@@ -29,7 +29,7 @@ from compactor.stores.translate import (
 
 _CONNECT_SECONDS, _READ_SECONDS = 5, 20
 _TRIES = 6
-# Of DynamoDB, Glue and Step Functions, beside those that S3 has, too.
+# Of the services that are asked, beside those that S3 has, too.
 _PASSING = frozenset(
     {
         "InternalServerError",
@@ -41,6 +41,7 @@ _PASSING = frozenset(
         "RequestLimitExceeded",
         "ThrottledException",
         "ThrottlingException",
+        "TooManyRequestsException",
         "TransactionConflictException",
         "TransactionInProgressException",
     }
@@ -49,9 +50,16 @@ _CREDENTIALS = frozenset(
     {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
 )
 _NO_SUCH = frozenset(
-    {"EntityNotFoundException", "ResourceNotFoundException", "StateMachineDoesNotExist"}
+    {
+        "EntityNotFoundException",
+        "NotFoundException",
+        "ResourceNotFoundException",
+        "StateMachineDoesNotExist",
+    }
 )
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "KmsAccessDeniedException"})
+_DENIED = frozenset(
+    {"AccessDenied", "AccessDeniedException", "ForbiddenException", "KmsAccessDeniedException"}
+)
 
 
 def service_client(name: str, *, connections: int = 10) -> Any:

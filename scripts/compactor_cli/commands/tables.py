@@ -25,6 +25,18 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_plan",
         "show what a run would do to tables, by whom, for how much, and why; writes nothing",
     ),
+    "run": Action(
+        "compactor_cli.commands.tables_run",
+        "maintain tables, on this machine by Spark, or with --stack by a deployed state machine",
+    ),
+    "status": Action(
+        "compactor_cli.commands.tables_status",
+        "show how a maintenance run stands, and its report once it has ended",
+    ),
+    "managed": Action(
+        "compactor_cli.commands.tables_managed",
+        "show and set the maintenance that S3 Tables does by itself",
+    ),
     "history": Action(
         "compactor_cli.commands.tables_history",
         "draw how slow a table became, with its maintenance, and recommend a schedule",

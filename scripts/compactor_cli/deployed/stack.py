@@ -63,6 +63,27 @@ class Stack:
         return self._object("DefaultInput")
 
     @property
+    def tables_machine_arn(self) -> str:
+        """ARN of the state machine that maintains tables.
+
+        Raises:
+            Failure: the stack has none.
+        """
+        if "TablesStateMachineArn" not in self.outputs:
+            line = f"the stack {self.name} maintains no tables: deploy it with the key maintenance"
+            raise Failure(line, EXIT_USAGE)
+        return self.outputs["TablesStateMachineArn"]
+
+    @property
+    def tables_input(self) -> dict[str, Any]:
+        """The input that the schedule starts maintenance with.
+
+        Raises:
+            Failure: the stack has none.
+        """
+        return self._object("TablesInput")
+
+    @property
     def function_names(self) -> Mapping[str, str]:
         """Handler (``discover``, …) -> name of its Lambda function.
 

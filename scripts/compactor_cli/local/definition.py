@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.local.model import SUBSTITUTIONS, VALUES, EngineError
+from compactor_cli.local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -62,10 +63,12 @@ def load_definition(path: Path, bridged: Collection[str] = ()) -> str:
 
 
 def _substitute(match: re.Match[str]) -> str:
-    if match[1] in SUBSTITUTIONS:
-        return function_arn(SUBSTITUTIONS[match[1]])
-    if match[1] in VALUES:
-        return VALUES[match[1]]
+    functions = {**SUBSTITUTIONS, **TABLES_SUBSTITUTIONS}
+    values = {**VALUES, **TABLES_VALUES}
+    if match[1] in functions:
+        return function_arn(functions[match[1]])
+    if match[1] in values:
+        return values[match[1]]
     raise EngineError(f"nothing is known to put in place of {match[0]} of the definition")
 
 

@@ -178,7 +178,9 @@ def _run_job(
 
 def _tell_the_end(arguments: Sequence[str]) -> None:
     """Pass on what the job wrote about its partitions, if it came so far."""
-    # The run's URI is the last argument, and the job's only one.
+    # The run's URI is the last argument, and the job's only one; a table's order is no run.
+    if not arguments[-1].endswith("/"):
+        return None
     bucket, _, prefix = arguments[-1].removeprefix("s3://").partition("/")
     client = boto3.client("s3")
     for name in _ENDINGS:

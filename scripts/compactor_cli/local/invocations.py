@@ -65,7 +65,7 @@ class Functions:
         with self._lock:
             # Of a batch that failed, some may be done; clean-up has none.
             known = set() if label == CLEAN_UPS_LABEL else self._done
-            good = len(items) if succeeded else sum(one["path"] in known for one in items)
+            good = len(items) if succeeded else sum(one.get("path") in known for one in items)
             more: dict[str, Any] = {
                 done: getattr(self.progress, done) + good,
                 failed: getattr(self.progress, failed) + len(items) - good,
@@ -106,6 +106,8 @@ class Functions:
         counts = payload.get("counts") or {}
         if name == "discover" and "item_count" in payload:
             return {"partitions_total": _partitions(payload)}
+        if name == "list_tables" and "count" in payload:
+            return {"partitions_total": payload["count"]}
         if name == "compact_partition":
             return {"counts": self._add_batch(payload)}
         if name == "plan_clean_up" and "clean_up" in payload:

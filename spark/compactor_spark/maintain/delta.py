@@ -23,6 +23,7 @@ from compactor.tables.upserts import quoted
 from compactor_spark.maintain.delta_log import DeltaEntries, Entry, uri_of
 from compactor_spark.maintain.delta_number import rewrite_as_number
 from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
+from compactor_spark.maintain.java import activate
 from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
 from compactor_spark.maintain.where import delta_predicate
 from compactor_spark.rounds import first_line
@@ -34,6 +35,9 @@ _OURS = f"{PREFIX}.maintenance:"
 # By default Delta 4.2 heeds no RETAIN but that of 0 hours, and takes the table's own retention.
 _RETAIN_COUNTS = f"{_CONF}.vacuum.retentionWindowIgnore.enabled"
 _RETAIN_CHECKED = f"{_CONF}.retentionDurationCheck.enabled"
+# Else a version older than the table's retention is neither read nor restored, though its files are
+# there: the last one before a rewrite may be as old as it likes.
+_OLD_REFUSED = f"{_CONF}.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _LEAST_ORPHAN_SECONDS = 86_400.0
 _HOUR = 3_600
@@ -52,7 +56,8 @@ class DeltaTable:
         self.uri = uri
         self._log, _ = self._look()
         self._entries = DeltaEntries(self._log, self._jvm)
-        session.conf.set(_RETAIN_COUNTS, "false")
+        for name in (_RETAIN_COUNTS, _OLD_REFUSED):
+            session.conf.set(name, "false")
 
     @property
     def _jvm(self) -> Any:
@@ -60,10 +65,7 @@ class DeltaTable:
 
     def _look(self) -> tuple[Any, Any]:
         """The log, and the snapshot of now."""
-        # Delta takes its settings from whatever session is the active one.
-        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(
-            self.session._jsparkSession
-        )
+        activate(self.session)
         delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
         found = delta.forTableWithSnapshot(self.session._jsparkSession, self.uri)
         if int(found._2().version()) < 0:

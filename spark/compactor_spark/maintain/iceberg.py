@@ -7,6 +7,7 @@ one compare-and-swap of the table's metadata, only where nobody committed since.
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.maintenance.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
 from compactor.tables.upserts import quoted
 from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
-from compactor_spark.maintain.java import static_get, walked
+from compactor_spark.maintain.java import activate, static_get, walked
 from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
 from compactor_spark.maintain.where import iceberg_filter
 from compactor_spark.rounds import first_line
@@ -56,6 +57,7 @@ class IcebergTable:
         return self.session._jvm
 
     def _table(self) -> Any:
+        activate(self.session)
         name = ".".join(quoted(part) for part in self.name.split("."))
         loader = self._jvm.org.apache.iceberg.spark.Spark3Util
         table = loader.loadIcebergTable(self.session._jsparkSession, name)
@@ -266,6 +268,8 @@ class IcebergTable:
 
     def _sums(self, table: Any, tasks: list[Any]) -> RowSums:
         """Of the rows of these files, read as a rewrite reads them."""
+        if not tasks:
+            return RowSums(0, 0, 0)
         spark, staged = self._jvm.org.apache.iceberg.spark, self._jvm.java.util.ArrayList()
         for one in tasks:
             staged.add(one)
@@ -343,7 +347,8 @@ class IcebergTable:
             return StepDone(kept)
         before = _snapshots(table)
         action = self._actions().expireSnapshots(table)
-        action = action.expireOlderThan(int((now - order.keep_seconds) * 1000))
+        older = min(int((now - order.keep_seconds) * 1000), _first_since_mark(table, order))
+        action = action.expireOlderThan(older)
         result = action.retainLast(order.keep_versions).execute()
         files = sum(
             int(count)
@@ -385,7 +390,8 @@ class IcebergTable:
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
         if snapshot is None:
-            raise InvalidInput("undo", version, "a snapshot from which the present one comes")
+            accepted = "a snapshot from which the present one comes, by snapshots that are there"
+            raise InvalidInput("undo", version, accepted)
         if current.snapshotId() == wanted:
             return f"the table is at snapshot {version} already"
         if not self._move(int(current.snapshotId()), wanted, ""):
@@ -402,6 +408,20 @@ def _older(table: Any, partition: PartitionOrder) -> str:
     spec = table.spec()
     own = partition.spec == spec.specId() and (partition.where or not spec.isPartitioned())
     return "" if own else _OLDER
+
+
+def _first_since_mark(table: Any, order: Order) -> int:
+    """When the first snapshot after this run's mark was made, UNIX milliseconds.
+
+    An undo looks at all of them: whether nobody else is among those who made them.
+    """
+    ref = table.refs().get(tag_of(order.run_id))
+    first, snapshot = sys.maxsize, table.currentSnapshot()
+    while ref is not None and snapshot is not None and snapshot.snapshotId() != ref.snapshotId():
+        first = min(first, int(snapshot.timestampMillis()))
+        parent = snapshot.parentId()
+        snapshot = None if parent is None else table.snapshot(parent)
+    return first
 
 
 def _others(what: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 
 def walked(iterable: Any) -> Iterator[Any]:
     """The elements of something of Java or Scala that has an iterator."""
@@ -22,3 +24,13 @@ def static_get(jvm: Any, name: str) -> Any:
 def singleton(package: Any, name: str) -> Any:
     """The one instance of a Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def activate(session: SparkSession) -> None:
+    """Make a session the one whose settings and catalogs count in this thread.
+
+    Iceberg looks for a catalog, and Delta for its settings, in whatever session is the active one;
+    what is not asked by a statement of SQL does not make its own session that.
+    """
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

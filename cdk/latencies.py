@@ -1,0 +1,43 @@
+"""Whose run times tell how slow a table has become: the rights to ask, by the rules."""
+
+from __future__ import annotations
+
+from aws_cdk import ArnFormat, Stack
+
+from cdk.config import Config
+from cdk.grants import Role, allow
+from compactor.maintenance.latency import LatencySource
+
+_RUNS = "Job runs of the one application; EMR Serverless names them."
+
+
+def may_read_latencies(role: Role, config: Config) -> None:
+    """Ask the services that rules name for the times of their jobs and queries."""
+    request = config.tables_request
+    named = {rule.latency for rule in request.policies.rules} if request is not None else set()
+    for text in sorted(named):
+        _allow(role, LatencySource.parse(text))
+
+
+def _allow(role: Role, source: LatencySource) -> None:
+    def arn(service: str, resource: str, name: str) -> str:
+        return Stack.of(role).format_arn(
+            service=service,
+            resource=resource,
+            resource_name=name,
+            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+        )
+
+    if source.kind == "glue_job":
+        allow(role, ["glue:GetJobRuns"], [arn("glue", "job", source.name)])
+    elif source.kind == "emr_step":
+        cluster = arn("elasticmapreduce", "cluster", source.place)
+        allow(role, ["elasticmapreduce:ListSteps"], [cluster])
+    elif source.kind == "athena":
+        actions = ["athena:ListQueryExecutions", "athena:BatchGetQueryExecution"]
+        allow(role, actions, [arn("athena", "workgroup", source.place)])
+    elif source.kind == "emr_serverless":
+        application = arn("emr-serverless", "/applications", source.place)
+        allow(role, ["emr-serverless:ListJobRuns"], [application])
+        runs = [f"{application}/jobruns/*"]
+        allow(role, ["emr-serverless:GetJobRun"], runs, wildcard=_RUNS)

@@ -1,0 +1,118 @@
+"""The tables that a deployment maintains: what of them a role must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Stack
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk.config import Config
+from cdk.grants import Role, allow, may_delete, may_read, may_write
+from cdk.storage import Place
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import S3Uri
+
+_PATTERNS = "Patterns of the configuration say which tables; which there are is known to a run."
+_ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainedTables:
+    """What a deployment knows of the tables it maintains.
+
+    Attributes:
+        places: where they lie.
+        catalog_arns: what Glue asks for where one is read or changed: catalog, databases, tables.
+        database_arns: what it asks for where tables are looked for.
+    """
+
+    places: Sequence[Place]
+    catalog_arns: Sequence[str]
+    database_arns: Sequence[str]
+
+    @classmethod
+    def of(cls, scope: Construct, config: Config) -> MaintainedTables:
+        """Those of a configuration."""
+        stack = Stack.of(scope)
+
+        def arn(resource: str, name: str | None = None) -> str:
+            if name is None:
+                return stack.format_arn(service="glue", resource=resource)
+            return stack.format_arn(service="glue", resource=resource, resource_name=name)
+
+        named = sorted({*_named(config)})
+        databases = dict.fromkeys(arn("database", database) for database, _ in named)
+        tables = [arn("table", f"{database}/{table}") for database, table in named]
+        everywhere = [arn("database", _ANY), arn("table", f"{_ANY}/{_ANY}")]
+        return cls(
+            [*_places(scope, config)],
+            [arn("catalog"), *databases, *tables] if named else [],
+            [arn("catalog"), *everywhere] if named else [],
+        )
+
+    def may_look(self, role: Role) -> None:
+        """See which tables there are in Glue, and below the prefixes of S3."""
+        if self.database_arns:
+            actions = ["glue:GetDatabases", "glue:GetTables"]
+            allow(role, actions, self.database_arns, wildcard=_PATTERNS)
+        for place in self.places:
+            may_read(role, place)
+
+    def may_read_metadata(self, role: Role) -> None:
+        """Read what tables consist of. Data files lie beside it; no right tells them apart."""
+        self._may_ask(role, ["glue:GetTable"])
+        for place in self.places:
+            may_read(role, place)
+
+    def may_ask_optimizers(self, role: Role) -> None:
+        """See whether Glue's optimizers of a table are on."""
+        self._may_ask(role, ["glue:GetTable", "glue:GetTableOptimizer"])
+
+    def may_set_optimizers(self, role: Role) -> None:
+        """Make and change them, and see what they did."""
+        actions = ["GetTable", "GetTableOptimizer", "CreateTableOptimizer", "UpdateTableOptimizer"]
+        names = [f"glue:{one}" for one in (*actions, "ListTableOptimizerRuns")]
+        self._may_ask(role, names)
+
+    def may_rewrite(self, role: Role) -> None:
+        """Commit to tables, write their files, and delete what nothing names any more."""
+        self._may_ask(role, ["glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"])
+        for place in self.places:
+            may_read(role, place)
+            may_write(role, place)
+            # VACUUM without it succeeds, and deletes nothing.
+            may_delete(role, place)
+
+    def _may_ask(self, role: Role, actions: Sequence[str]) -> None:
+        if self.catalog_arns:
+            allow(role, actions, self.catalog_arns, wildcard=_PATTERNS)
+
+
+def _named(config: Config) -> Iterator[tuple[str, str]]:
+    """Database and table of each pattern; ``*`` stands for anything."""
+    request = config.tables_request
+    patterns = request.glue_tables if request is not None else ()
+    for pattern in patterns:
+        database, _, table = pattern.partition(".")
+        yield database, table or _ANY
+    addresses = (*(request.tables if request is not None else ()), *config.glue_optimizers)
+    for address in map(parse_table, addresses):
+        if address.kind == "glue":
+            yield address.name[0], address.name[1]
+
+
+def _places(scope: Construct, config: Config) -> Iterator[Place]:
+    key: kms.IKey | None = None
+    if config.maintenance_kms_key_arn is not None:
+        key = kms.Key.from_key_arn(scope, "TablesKey", config.maintenance_kms_key_arn)
+    buckets: dict[str, s3.IBucket] = {}
+    for uri in config.maintenance_locations:
+        where = S3Uri.parse("maintenance_locations", uri)
+        if where.bucket not in buckets:
+            ident = f"Tables{len(buckets)}"
+            buckets[where.bucket] = s3.Bucket.from_bucket_name(scope, ident, where.bucket)
+        yield Place(buckets[where.bucket], where.prefix, key)

@@ -1,0 +1,124 @@
+"""The keys of maintenance, and what of them must fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cdk.readers import GLUE_TABLES, KMS_KEY, LOCATIONS, MAINTENANCE, SCHEDULE, or_null
+from compactor.errors import InvalidInput
+from compactor.maintenance.request import MaintenanceRequest, read_request
+from compactor.settings.settings import Settings
+from compactor.settings.specs import FieldSpec, flag, matching
+from compactor.settings.uris import S3Uri
+
+_MAINTENANCE = "Tables that others write"
+
+#: In the order in which they are documented.
+MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
+    FieldSpec(
+        "maintenance",
+        _MAINTENANCE,
+        None,
+        or_null(MAINTENANCE),
+        "Which tables are maintained, and how: makes the second state machine, NAME-tables. It is"
+        " the input that its schedule starts runs with.",
+    ),
+    FieldSpec(
+        "maintenance_locations",
+        _MAINTENANCE,
+        (),
+        LOCATIONS,
+        "Where these tables lie: roles that maintain them may read, write and delete there, and"
+        " nowhere else.",
+    ),
+    FieldSpec(
+        "maintenance_kms_key_arn",
+        _MAINTENANCE,
+        None,
+        KMS_KEY,
+        "The key that encrypts these tables, when they have one.",
+    ),
+    FieldSpec(
+        "maintenance_schedule",
+        _MAINTENANCE,
+        "cron(0 5 * * ? *)",
+        SCHEDULE,
+        "When maintenance runs, in schedule_time_zone.",
+    ),
+    FieldSpec(
+        "maintenance_schedule_enabled",
+        _MAINTENANCE,
+        False,
+        flag(),
+        "Whether that schedule starts runs. Off until you have seen one go well.",
+    ),
+    FieldSpec(
+        "maintenance_jars",
+        _MAINTENANCE,
+        "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar,"
+        "/usr/share/aws/delta/lib/delta-spark.jar,/usr/share/aws/delta/lib/delta-storage.jar",
+        matching(r"[A-Za-z0-9_./:*,-]{1,1000}", "paths or URIs of archives, separated by commas"),
+        "Iceberg and Delta for Spark, as the EMR release has them.",
+    ),
+    FieldSpec(
+        "glue_optimizers",
+        _MAINTENANCE,
+        (),
+        GLUE_TABLES,
+        "Tables whose optimizers the stack makes and keeps: compaction, retention and removal of"
+        " orphan files, as the first rule of maintenance that matches says.",
+    ),
+)
+
+
+def tables_request(given: Mapping[str, Any] | None, run: Settings) -> MaintenanceRequest | None:
+    """What a run of maintenance is asked; None where nothing is maintained."""
+    return None if given is None else read_request({**given, "s3_state_uri": run.s3_state_uri})
+
+
+def tables_spark(run: Settings) -> str:
+    """Where Spark works on tables; a cluster is never made for one."""
+    if run.spark_engine == "emr":
+        return "cluster" if run.emr_cluster_id is not None else "none"
+    return run.spark_engine
+
+
+def table_engines(run: Settings) -> list[str]:
+    """Which engines there are for tables."""
+    return [*(["spark"] if tables_spark(run) != "none" else []), "athena", "glue"]
+
+
+def check_locations(
+    maintenance: Mapping[str, Any] | None,
+    locations: Sequence[str],
+    places: Mapping[str, S3Uri],
+    *,
+    optimizers: Sequence[str],
+) -> None:
+    """Check where maintained tables lie.
+
+    Args:
+        maintenance: the key of that name.
+        locations: ``maintenance_locations``.
+        places: of the run, by name, where no table may lie.
+        optimizers: ``glue_optimizers``.
+
+    Raises:
+        InvalidInput: names the key at fault.
+    """
+    if maintenance is None:
+        # Rules and rights come with it.
+        for name, given in (("maintenance_locations", locations), ("glue_optimizers", optimizers)):
+            if given:
+                raise InvalidInput(name, list(given), "none without maintenance")
+        return
+    if not locations:
+        accepted = 'where the maintained tables lie, such as ["s3://lake/bronze/"]'
+        raise InvalidInput("maintenance_locations", [], accepted)
+    for uri in locations:
+        where = S3Uri.parse("maintenance_locations", uri)
+        for name, place in places.items():
+            if where.overlaps(place):
+                accepted = f"a place that neither contains the {name} nor lies in it"
+                raise InvalidInput("maintenance_locations", uri, accepted)

@@ -1,0 +1,362 @@
+"""An order carried out by Athena: one statement after the other, each as often as it takes.
+
+Between two statements there is nothing but a :class:`Position` in the state machine and the receipt
+on S3. A call that is made twice notes an answer once, and answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from compactor.maintenance.athena import (
+    MOST_TRIES,
+    OPTIMIZE,
+    PROPERTIES,
+    VACUUM,
+    VERIFY,
+    QueryEnd,
+    Statement,
+    query_end,
+    sql,
+    statements,
+    token,
+    wanted_properties,
+)
+from compactor.maintenance.orders import Order
+from compactor.maintenance.ports import Catalog, Queries
+from compactor.maintenance.receipts import (
+    DONE,
+    FAILED,
+    GAVE_WAY,
+    LEFT,
+    MaintenanceReceipt,
+    RewrittenPartition,
+    read_receipt,
+    write_receipt,
+)
+from compactor.maintenance.snapshots import TableState, read_state
+from compactor.ports import Clock, ObjectStore
+from compactor.settings.uris import S3Uri
+from compactor.sizes import TIB
+
+QUERY, ENDED = "query", "done"
+# As many manifest lists of expired snapshots are looked for afterwards.
+_WATCHED = 20
+_LONGEST_REASON = 500
+
+
+class Position(msgspec.Struct, frozen=True):
+    """How far an order is.
+
+    Attributes:
+        number: of the statement in work.
+        attempt: at it, from 0.
+        sent: queries so far.
+        before: snapshot right before the statement.
+        due: snapshots that VACUUM is to take away.
+        watched: manifest lists of some of them.
+    """
+
+    number: int = 0
+    attempt: int = 0
+    sent: int = 0
+    before: str = ""
+    due: tuple[str, ...] = ()
+    watched: tuple[str, ...] = ()
+
+    @property
+    def next(self) -> Position:
+        """The statement behind it."""
+        return Position(self.number + 1, sent=self.sent)
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done now.
+
+    Attributes:
+        status: ``query``: send ``sql``; ``done``: the receipt says what became of the order.
+        work: what the next call is given again.
+        token: of the request.
+    """
+
+    status: str
+    work: Position
+    sql: str = ""
+    token: str = ""
+    database: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AthenaWork:
+    """An order, and what it takes to carry it out.
+
+    Attributes:
+        state: where the receipt lies.
+        dollars_per_tib: what Athena takes for what it scans.
+    """
+
+    order: Order
+    store: ObjectStore
+    state: S3Uri
+    catalog: Catalog
+    queries: Queries
+    clock: Clock
+    dollars_per_tib: float
+
+    def advance(self, work: Position | None, answer: Mapping[str, Any] | None) -> Step:
+        """Note an answer, and say what is next.
+
+        Args:
+            work: of the step before; None at the beginning.
+            answer: what became of its query, or what was caught; None at the beginning.
+
+        Raises:
+            IntegrityError: the table's metadata, or the receipt, is damaged.
+            InvalidInput: the table is not there any more, or may not be read.
+        """
+        table = self._table()
+        todo = statements(self.order, table.types)
+        receipt = self._receipt()
+        if work is None:
+            work = Position()
+        elif answer is not None:
+            work = self._judge(work, todo[work.number], query_end(answer), table, receipt)
+        step = self._next(work, todo, table, receipt)
+        receipt.at = table.current
+        write_receipt(receipt, self.state, self.store)
+        return step
+
+    def _table(self) -> TableState:
+        uri = self.catalog.metadata_uri(self.order.address)
+        return read_state(uri, self.store.get(*_object_of(uri)))
+
+    def _receipt(self) -> MaintenanceReceipt:
+        order = self.order
+        found = read_receipt(self.state, order.run_id, order.table, self.store)
+        return found or MaintenanceReceipt(
+            table=order.table, run_id=order.run_id, engine=order.engine
+        )
+
+    def _next(
+        self,
+        work: Position,
+        todo: Sequence[Statement],
+        table: TableState,
+        receipt: MaintenanceReceipt,
+    ) -> Step:
+        while work.number < len(todo):
+            statement = todo[work.number]
+            if statement.kind != VERIFY and self._is_late(work):
+                receipt.steps["time"] = "the time that the rule leaves is over"
+                return Step(status=ENDED, work=work)
+            if not self._passed_over(work, statement, table, receipt):
+                if work.attempt == 0:
+                    work = self._looked(work, statement, table, receipt)
+                return self._query(work, statement, table)
+            work = work.next
+        rewritten = {one.name for one in receipt.partitions}
+        whole = all(one.name in rewritten for one in self.order.partitions if todo)
+        receipt.status = "failed" if not receipt.is_sound else "done" if whole else "more"
+        return Step(status=ENDED, work=work)
+
+    def _is_late(self, work: Position) -> bool:
+        until = self.order.until
+        return until is not None and self.clock.now() >= until and work.attempt == 0
+
+    def _passed_over(
+        self,
+        work: Position,
+        statement: Statement,
+        table: TableState,
+        receipt: MaintenanceReceipt,
+    ) -> bool:
+        """Whether a statement is not to be sent; what there is to say of it is noted."""
+        if statement.kind == OPTIMIZE and statement.unfit:
+            if not any(one.name == statement.partition for one in receipt.partitions):
+                left = RewrittenPartition(
+                    name=statement.partition, status=LEFT, why=statement.unfit
+                )
+                receipt.partitions.append(left)
+            return True
+        if statement.kind == VERIFY:
+            found = _partition(receipt, statement.partition)
+            return found is None or found.status != DONE
+        if statement.kind == PROPERTIES:
+            wanted = wanted_properties(self.order).items()
+            return wanted <= table.properties.items()
+        if statement.kind == VACUUM and not receipt.is_sound and work.attempt == 0:
+            receipt.steps[VACUUM] = "left: nothing goes where something failed"
+            return True
+        return False
+
+    def _query(self, work: Position, statement: Statement, table: TableState) -> Step:
+        asked = msgspec.structs.replace(work, sent=work.sent + 1)
+        return Step(
+            status=QUERY,
+            work=asked,
+            sql=sql(statement, self.order, before=work.before, state=table),
+            token=token(self.order, work.number, work.attempt),
+            database=self.order.address.name[0],
+        )
+
+    def _looked(
+        self,
+        work: Position,
+        statement: Statement,
+        table: TableState,
+        receipt: MaintenanceReceipt,
+    ) -> Position:
+        """What must be known afterwards of how the table was."""
+        if statement.kind == VERIFY:
+            found = _partition(receipt, statement.partition)
+            return msgspec.structs.replace(work, before=found.before if found else "")
+        if statement.kind != VACUUM:
+            return msgspec.structs.replace(work, before=table.current)
+        order = self.order
+        seconds = float(wanted_properties(order)["vacuum_max_snapshot_age_seconds"])
+        due = table.due(self.clock.now(), seconds, order.keep_versions)
+        lists = [one.manifest_list for one in due if one.manifest_list]
+        return msgspec.structs.replace(
+            work,
+            before=table.current,
+            due=tuple(f"{one.snapshot_id}" for one in due)[:_WATCHED],
+            watched=tuple(lists[:_WATCHED]),
+        )
+
+    def _judge(
+        self,
+        work: Position,
+        statement: Statement,
+        end: QueryEnd,
+        table: TableState,
+        receipt: MaintenanceReceipt,
+    ) -> Position:
+        again = end.takes_more_runs or end.state == "CANCELLED"
+        tries = work.attempt + 1 < MOST_TRIES
+        if receipt.answers < work.sent:
+            receipt.answers = work.sent
+            self._pay(end, receipt)
+            if not (again and tries):
+                self._note(work, statement, end, table, receipt)
+        if again and tries:
+            return msgspec.structs.replace(work, attempt=work.attempt + 1)
+        return work.next
+
+    def _pay(self, end: QueryEnd, receipt: MaintenanceReceipt) -> None:
+        receipt.seconds += end.seconds
+        receipt.scanned_bytes += end.scanned
+        receipt.dollars += end.billed_bytes / TIB * self.dollars_per_tib
+
+    def _note(
+        self,
+        work: Position,
+        statement: Statement,
+        end: QueryEnd,
+        table: TableState,
+        receipt: MaintenanceReceipt,
+    ) -> None:
+        """What a statement came to."""
+        why = "" if end.state == "SUCCEEDED" else _why(end)
+        if statement.kind == OPTIMIZE:
+            receipt.partitions.append(_rewritten(work, statement, end, table))
+            if receipt.partitions[-1].status == DONE and not receipt.undo:
+                receipt.undo = work.before
+        elif statement.kind == VERIFY:
+            _compare(receipt, statement, why or _difference(self.queries.rows(end.query_id)))
+        else:
+            fault = why
+            if statement.kind == VACUUM and not why:
+                fault = self._deleted_nothing(work, table, receipt)
+            receipt.steps[statement.kind] = fault or receipt.steps.get(statement.kind, "done")
+            if fault:
+                receipt.error, receipt.cause = "AthenaFailed", f"{statement.kind}: {fault}"
+
+    def _deleted_nothing(
+        self, work: Position, table: TableState, receipt: MaintenanceReceipt
+    ) -> str:
+        """Why a VACUUM that succeeded has not done its work; empty where it has."""
+        gone = [one for one in work.due if one not in table.snapshots]
+        receipt.expired += len(gone)
+        if work.due and not gone:
+            return f"VACUUM succeeded, and none of {len(work.due)} snapshots that are due is gone"
+        there = [uri for uri in work.watched if gone and self._is_there(uri)]
+        if there:
+            return (
+                f"VACUUM succeeded, and {len(there)} of {len(work.watched)} files that nothing"
+                f" names any more are there, such as {there[0]}: may the role delete objects"
+                " (s3:DeleteObject)?"
+            )
+        receipt.steps[VACUUM] = f"{len(gone)} snapshots expired, their files are gone"
+        return ""
+
+    def _is_there(self, uri: str) -> bool:
+        return self.store.head(*_object_of(uri)) is not None
+
+
+def _object_of(uri: str) -> tuple[str, str]:
+    """Bucket and key; tables name their files by s3, s3a or s3n."""
+    bucket, _, key = uri.partition("://")[2].partition("/")
+    return bucket, key
+
+
+def _partition(receipt: MaintenanceReceipt, name: str) -> RewrittenPartition | None:
+    return next((one for one in reversed(receipt.partitions) if one.name == name), None)
+
+
+def _rewritten(
+    work: Position, statement: Statement, end: QueryEnd, table: TableState
+) -> RewrittenPartition:
+    found = RewrittenPartition(
+        name=statement.partition,
+        status=DONE,
+        before=work.before,
+        after=table.current,
+        seconds=end.seconds,
+    )
+    if end.state != "SUCCEEDED":
+        found.status, found.why = (GAVE_WAY if end.gave_way else FAILED), _why(end)
+        return found
+    if table.current == work.before:
+        found.status, found.why = LEFT, "nothing to rewrite any more"
+        return found
+    since = table.snapshots[work.before].timestamp_ms if work.before in table.snapshots else 0
+    for one in table.snapshots.values():
+        ours = one.summary.get("operation") == "replace"
+        if ours and one.timestamp_ms >= since and f"{one.snapshot_id}" != work.before:
+            found.files += int(one.summary.get("deleted-data-files", 0))
+            found.bytes += int(one.summary.get("removed-files-size", 0))
+            found.into += int(one.summary.get("added-data-files", 0))
+            found.into_bytes += int(one.summary.get("added-files-size", 0))
+    return found
+
+
+def _compare(receipt: MaintenanceReceipt, statement: Statement, found: str | int) -> None:
+    """Note the rows of a partition, or why they are not those of before."""
+    one = _partition(receipt, statement.partition)
+    assert one is not None  # noqa: S101 - it was rewritten right before
+    if isinstance(found, int):
+        one.rows = found
+        return
+    one.status, one.why = FAILED, found
+
+
+def _difference(rows: Sequence[Sequence[str]]) -> str | int:
+    """How rows before and after differ; their number where they do not."""
+    sides = {row[0]: tuple(row[1:3]) for row in rows}
+    before, after = sides.get("before"), sides.get("after")
+    if before is None or after is None:
+        return "the rows were not compared: Athena answered with nothing"
+    if before != after:
+        return (
+            f"its rows are not those of before: {before[0]} with hash {before[1]}, and now"
+            f" {after[0]} with {after[1]}"
+        )
+    return int(before[0])
+
+
+def _why(end: QueryEnd) -> str:
+    return (end.reason or end.state)[:_LONGEST_REASON]

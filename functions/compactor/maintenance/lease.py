@@ -1,0 +1,160 @@
+"""Who works on a table: one run at a time, for a time.
+
+A lease is one object a table. It is taken by If-None-Match where there was none, and by If-Match
+from one that ended, was given back, or is of the same run: so a run that was stopped goes on when
+it is started again by its own name, and a run that died keeps nobody out for longer than its lease
+says. A store that ignores If-Match on PutObject lets two runs take a lease that has ended at the
+very same moment; the tables' own commits then tell them apart.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from compactor.decoding import decoded, decoder, numbered
+from compactor.errors import AlreadyExists, CompactorError, ObjectMissing, SourceChanged
+from compactor.maintenance import places
+from compactor.model import SourceObject
+from compactor.ports import Clock, ObjectStore
+from compactor.settings.tables import TableAddress
+from compactor.settings.uris import S3Uri
+
+LEASE_VERSION = 1
+#: The longest job may run twelve hours, as EMR Serverless ends it by itself; and verifies, after.
+LEASE_SECONDS = 13 * 3_600.0
+# Whoever takes a lease that has ended may have a clock that is ahead.
+_GRACE_SECONDS = 60.0
+_TRIES = 5
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """Who works on a table.
+
+    Attributes:
+        table: its address.
+        run_id: of the run that has it; empty once it was given back.
+        engine: that does the work.
+        since, until: UNIX seconds.
+    """
+
+    table: str
+    run_id: str
+    engine: str = ""
+    since: float = 0.0
+    until: float = 0.0
+
+    def keeps_out(self, run_id: str, now: float) -> bool:
+        """Whether another run must wait."""
+        return bool(self.run_id) and self.run_id != run_id and now < self.until + _GRACE_SECONDS
+
+
+class LeaseHeld(CompactorError):
+    """Another run works on the table: leave it, and come again."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(f"run {lease.run_id} works on {lease.table} with {lease.engine}")
+        self.lease = lease
+
+
+class LeaseLost(CompactorError):
+    """The table is not this run's any more: begin nothing new, and touch nothing."""
+
+
+_decode = decoder(Lease)
+
+
+class Leases:
+    """The leases of one state.
+
+    Args:
+        store: honours If-None-Match and If-Match on PutObject.
+        state: where they lie.
+        clock: tells when they end.
+    """
+
+    def __init__(self, store: ObjectStore, state: S3Uri, clock: Clock) -> None:
+        self._store, self._state, self._clock = store, state, clock
+
+    def look(self, table: TableAddress) -> Lease | None:
+        """The lease of a table as it stands; None where there never was one."""
+        found = self._read(table)
+        return found[0] if found else None
+
+    def take(
+        self, table: TableAddress, run_id: str, *, engine: str, seconds: float = LEASE_SECONDS
+    ) -> Lease:
+        """Take a table, or go on with it, from now for so many seconds.
+
+        Raises:
+            LeaseHeld: another run has it.
+        """
+        for _ in range(_TRIES):
+            found, now = self._read(table), self._clock.now()
+            if found is not None and found[0].keeps_out(run_id, now):
+                raise LeaseHeld(found[0])
+            ours = found is not None and found[0].run_id == run_id
+            lease = Lease(
+                table=table.text,
+                run_id=run_id,
+                engine=engine,
+                since=found[0].since if found and ours else now,
+                until=now + seconds,
+            )
+            if self._written(table, lease, found[1] if found else None):
+                return lease
+        raise LeaseHeld(_somebodys(table))
+
+    def release(self, table: TableAddress, run_id: str) -> bool:
+        """Give a table back; False where it is another's, or nobody's."""
+        for _ in range(_TRIES):
+            found = self._read(table)
+            if found is None or found[0].run_id != run_id:
+                return False
+            free = msgspec.structs.replace(found[0], run_id="", until=self._clock.now())
+            if self._written(table, free, found[1]):
+                return True
+        return False
+
+    def require(self, table: TableAddress, run_id: str) -> None:
+        """Do nothing while the table is this run's.
+
+        Raises:
+            LeaseLost: it is not, or not any more.
+        """
+        lease = self.look(table)
+        if lease is None or lease.run_id != run_id or self._clock.now() >= lease.until:
+            told = f"run {lease.run_id} has it" if lease and lease.run_id else "nobody has it"
+            raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {told}")
+
+    def _read(self, table: TableAddress) -> tuple[Lease, str] | None:
+        """A lease, and the ETag that it has."""
+        bucket, key = places.lease_key(self._state, table)
+        for _ in range(_TRIES):
+            head = self._store.head(bucket, key)
+            if head is None:
+                return None
+            pinned = SourceObject(bucket, key, head.etag, head.size, head.last_modified)
+            try:
+                body = self._store.read_range(pinned, 0, head.size)
+            except (SourceChanged, ObjectMissing):
+                continue
+            return decoded(_decode, f"s3://{bucket}/{key}", body, LEASE_VERSION), head.etag
+        raise LeaseHeld(_somebodys(table))
+
+    def _written(self, table: TableAddress, lease: Lease, etag: str | None) -> bool:
+        """Whether the lease stands; not where somebody else wrote since it was read."""
+        bucket, key = places.lease_key(self._state, table)
+        body = msgspec.json.encode(numbered(lease, LEASE_VERSION))
+        try:
+            if etag is None:
+                self._store.create(bucket, key, body, content_type="application/json")
+            else:
+                self._store.replace(bucket, key, body, etag=etag, content_type="application/json")
+        except (AlreadyExists, ObjectMissing):
+            return False
+        return True
+
+
+def _somebodys(table: TableAddress) -> Lease:
+    """A lease that changed each time it was looked at."""
+    return Lease(table=table.text, run_id="of somebody else", engine="something")

@@ -1,0 +1,140 @@
+"""What an Iceberg table's metadata file says of its snapshots, columns and properties.
+
+Read by itself, as plain JSON: whoever asks Athena to work on a table needs no library of Iceberg's.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from compactor.errors import IntegrityError
+
+_GZIP = b"\x1f\x8b"
+
+
+class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
+    """One snapshot.
+
+    Attributes:
+        timestamp_ms: when it was made, UNIX milliseconds.
+        manifest_list: URI; None in tables of Iceberg's first days.
+        schema_id: of the schema that it was written with.
+    """
+
+    snapshot_id: int
+    timestamp_ms: int
+    manifest_list: str | None = None
+    schema_id: int | None = None
+    summary: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Field(msgspec.Struct, frozen=True):
+    name: str
+    type: str | dict[str, object]
+
+
+class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
+    fields: tuple[_Field, ...]
+    schema_id: int = 0
+
+
+class _Ref(msgspec.Struct, frozen=True, rename="kebab"):
+    snapshot_id: int
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="kebab"):
+    location: str
+    current_snapshot_id: int | None = None
+    current_schema_id: int = 0
+    schema: _Schema | None = None
+    schemas: tuple[_Schema, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    refs: dict[str, _Ref] = msgspec.field(default_factory=dict)
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+_decode = msgspec.json.Decoder(_Metadata).decode
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table as one metadata file has it.
+
+    Attributes:
+        current: the snapshot that readers see; empty for a table without rows.
+        snapshots: by id.
+        types: of top-level columns, as Iceberg writes them; a nested one is ``struct``, ``list``
+            or ``map``.
+        kept: ids that a branch or tag names.
+        columns: names of those of the current snapshot's schema, in its order.
+    """
+
+    location: str
+    current: str
+    snapshots: Mapping[str, Snapshot]
+    types: Mapping[str, str]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
+    columns: Sequence[str] = ()
+
+    def due(self, now: float, keep_seconds: float, keep_versions: int) -> list[Snapshot]:
+        """Snapshots that an expiry with these bounds takes away, the oldest first.
+
+        Args:
+            now: UNIX seconds.
+            keep_seconds: younger ones stay.
+            keep_versions: so many of the newest stay in any case.
+        """
+        ordered = sorted(self.snapshots.values(), key=lambda one: one.timestamp_ms)
+        old = ordered[: max(0, len(ordered) - max(1, keep_versions))]
+        stays = {*self.kept, self.current}
+        return [
+            one
+            for one in old
+            if one.timestamp_ms / 1_000 < now - keep_seconds and f"{one.snapshot_id}" not in stays
+        ]
+
+
+def read_state(where: str, body: bytes) -> TableState:
+    """A metadata file, compressed or not.
+
+    Args:
+        where: its URI.
+        body: what it holds.
+
+    Raises:
+        IntegrityError: it is none.
+    """
+    try:
+        plain = gzip.decompress(body) if body.startswith(_GZIP) else body
+        found = _decode(plain)
+    except (msgspec.MsgspecError, ValueError, OSError, EOFError) as error:
+        raise IntegrityError(f"{where} is no metadata of an Iceberg table: {error}") from error
+    # -1 stood for none in the first version of the format.
+    current = "" if found.current_snapshot_id in (None, -1) else f"{found.current_snapshot_id}"
+    snapshots = {f"{one.snapshot_id}": one for one in found.snapshots}
+    now = _schema(found, found.current_schema_id)
+    of_current = snapshots[current].schema_id if current in snapshots else None
+    return TableState(
+        location=found.location,
+        current=current,
+        snapshots=snapshots,
+        types={one.name: _type_text(one.type) for one in now.fields},
+        properties=found.properties,
+        kept=frozenset(f"{one.snapshot_id}" for one in found.refs.values()),
+        columns=[one.name for one in _schema(found, of_current).fields],
+    )
+
+
+def _schema(found: _Metadata, wanted: int | None) -> _Schema:
+    by_id = {one.schema_id: one for one in found.schemas}
+    number = found.current_schema_id if wanted is None else wanted
+    return by_id.get(number) or found.schema or _Schema(())
+
+
+def _type_text(given: str | Mapping[str, object]) -> str:
+    return given if isinstance(given, str) else str(given.get("type", "struct"))

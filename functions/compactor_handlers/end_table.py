@@ -1,0 +1,80 @@
+"""Lambda: what became of a table; whatever it is, the table is given back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.maintenance.lease import Leases
+from compactor.maintenance.outcomes import Outcome, outcome_of, write_outcome
+from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
+from compactor.maintenance.watching import Watched, note_maintenance
+from compactor.report.left import failure_text
+from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
+from compactor_handlers.tables_runtime import CLOCK, RunOfTables, table_of, tell_table
+
+_NOTHING_FORETOLD: dict[str, Any] = {"engine": "none", "reason": "it was not planned"}
+_FIGURES = (
+    ("MaintainedFiles", MetricUnit.Count, "files"),
+    ("MaintainedBytes", MetricUnit.Bytes, "bytes"),
+    ("WrittenFiles", MetricUnit.Count, "into"),
+    ("GaveWay", MetricUnit.Count, "gave_way"),
+    ("ExpiredVersions", MetricUnit.Count, "expired"),
+    ("MaintenanceSeconds", MetricUnit.Seconds, "seconds"),
+)
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "table", "request", "plan"?, "failure"?}``; return ``status`` and ``line``.
+
+    ``plan`` is what begin_table answered, or plan_table where it did not come so far; ``failure``
+    what was caught.
+    """
+    run, table = RunOfTables.of(event, context), table_of(event)
+    plan = event.get("plan") or _NOTHING_FORETOLD
+    receipt = read_receipt(run.state, run.run_id, table.text, run.store)
+    failure = event.get("failure")
+    if failure is not None:
+        receipt = _failed(event, plan["engine"], failure, receipt)
+        write_receipt(receipt, run.state, run.store)
+    plan = {**plan, "table": table.text, "run_id": run.run_id}
+    order = run.order(plan) if plan["engine"] != "none" else None
+    outcome = outcome_of(plan, order, receipt)
+    write_outcome(outcome, run.state, run.store)
+    # Behind its outcome: the next run finds a table whose story is told.
+    Leases(run.store, run.state, CLOCK).release(table, run.run_id)
+    if receipt is not None:
+        note_maintenance(Watched(run.state, table, run.store), receipt, CLOCK.now())
+    _count(outcome)
+    return {"table": table.text, "status": outcome.status, "line": outcome.line}
+
+
+def _failed(
+    event: Event, engine: str, failure: dict[str, Any], receipt: MaintenanceReceipt | None
+) -> MaintenanceReceipt:
+    """The receipt with what was caught; an engine's own words are nearer to the cause."""
+    found = receipt or MaintenanceReceipt(
+        table=event["table"], run_id=event["run_id"], engine=engine
+    )
+    if found.is_sound:
+        found.error = str(failure.get("Error", "Unknown"))
+        found.cause = failure_text({"Cause": failure.get("Cause")})
+    found.status = "failed"
+    return found
+
+
+def _count(outcome: Outcome) -> None:
+    for name, unit, attribute in _FIGURES:
+        metrics.add_metric(name=name, unit=unit, value=getattr(outcome, attribute))
+    backlog = max(0, outcome.foretold.files - outcome.files)
+    tell_table(outcome.table, "TableBacklog", backlog)
+    tell_table(outcome.table, "TableSeconds", outcome.seconds)
+    metrics.add_metric(name="MaintenanceDollars", unit=MetricUnit.NoUnit, value=outcome.dollars)
+    failed = outcome.status == "failed"
+    metrics.add_metric(name="FailedTables", unit=MetricUnit.Count, value=failed)
+    tell = logger.error if failed else logger.info
+    tell("maintained", table=outcome.table, status=outcome.status, line=outcome.line)

@@ -1,0 +1,89 @@
+"""What the handlers of maintenance share: a run's place and store, and AWS's services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+from compactor.clock import SystemClock
+from compactor.maintenance import places
+from compactor.maintenance.orders import Order, read_order
+from compactor.ports import ObjectStore
+from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.uris import S3Uri
+from compactor.stores.athena_results import AthenaResults
+from compactor.stores.glue_tables import GlueTables
+from compactor_handlers.runtime import NAMESPACE, SERVICE, Event, LambdaContext, table_store
+
+
+@dataclass(frozen=True, slots=True)
+class RunOfTables:
+    """A maintenance run, as an event names it.
+
+    Attributes:
+        state: where its documents lie.
+    """
+
+    run_id: str
+    state: S3Uri
+    store: ObjectStore
+
+    @classmethod
+    def of(cls, event: Event, context: LambdaContext) -> RunOfTables:
+        """The run of ``{"run_id", "request": {"bucket", "key"}}``.
+
+        Raises:
+            InvalidInput: the request is none of this run.
+        """
+        where = event["request"]
+        state = places.state_around(where["bucket"], where["key"], event["run_id"])
+        return cls(event["run_id"], state, table_store(context))
+
+    def order(self, plan: Mapping[str, Any]) -> Order | None:
+        """What a plan ordered; None where it ordered nothing."""
+        where = plan.get("order")
+        return read_order(where["bucket"], where["key"], self.store) if where else None
+
+
+class StoredRequest(msgspec.Struct):
+    """What of a run's request whoever works on a table must know."""
+
+    dry_run: bool = False
+
+
+@cache
+def glue() -> GlueTables:
+    """Glue, for this process."""
+    return GlueTables()
+
+
+@cache
+def athena() -> AthenaResults:
+    """Athena's answers, for this process."""
+    return AthenaResults()
+
+
+def table_of(event: Event) -> TableAddress:
+    """The table of an event."""
+    return parse_table(event["table"])
+
+
+CLOCK = SystemClock()
+
+
+def tell_table(table: str, name: str, value: float) -> None:
+    """A number of one table, in CloudWatch's embedded metric format.
+
+    Args:
+        table: its address, a dimension of the metric.
+        name: of the metric.
+        value: of now.
+    """
+    with single_metric(name=name, unit=MetricUnit.NoUnit, value=value, namespace=NAMESPACE) as one:
+        one.add_dimension(name="service", value=SERVICE)
+        one.add_dimension(name="table", value=table)

@@ -1,0 +1,129 @@
+"""Maintenance by the command line: real list, plan, lease and report; a stand-in for Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("deltalake")
+
+from compactor.maintenance import places
+from compactor.maintenance.lease import Leases
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
+from compactor.stores.s3 import S3Store, make_client
+from compactor_cli import commands as cli
+from compactor_cli.commands import tables_run
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.tables_model import TABLES_BRIDGES
+from tests.support.maintained_tables import DeltaLines, added
+from tests.support.memory_store import ManualClock, MemoryStore
+
+BUCKET = "lake"
+STATE = f"s3://{BUCKET}/state/"
+ORDERS, FAILS = f"delta:s3://{BUCKET}/gold/orders/", f"delta:s3://{BUCKET}/gold/fails/"
+SMALL = f"delta:s3://{BUCKET}/gold/small/"
+SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
+
+
+@pytest.fixture(scope="module")
+def store(s3: EmbeddedS3) -> Iterator[S3Store]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3.environment.items():
+            if value:
+                patch.setenv(name, value)
+            else:
+                patch.delenv(name, raising=False)
+        patch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
+        stand_in = "tests.statemachine.fake_tables.stand_ins:spark"
+        patch.setattr(tables_run, "TABLES_BRIDGES", {**TABLES_BRIDGES, SPARK: stand_in})
+        s3.create_bucket(BUCKET)
+        memory = MemoryStore(ManualClock())
+        memory.add_bucket(BUCKET)
+        for name, count in (("orders", 30), ("fails", 30), ("small", 2)):
+            lines = DeltaLines(memory, f"gold/{name}/", ["day"])
+            for day in "12":
+                values = {"day": day}
+                lines.commit(
+                    *(added(f"{day}-{n}", 100_000, partitionValues=values) for n in range(count))
+                )
+        kept = memory.contents(BUCKET).items()
+        s3.seed(BUCKET, (SeedObject(key, body, 1_700_000_000.0) for key, body in kept))
+        yield S3Store(make_client())
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> Any:
+    capsys.readouterr()
+    assert cli.main(["tables", *words, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_tables_are_found_planned_maintained_and_reported(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefixes = ("--delta-prefixes", f"s3://{BUCKET}/gold/", "--state-uri", STATE)
+    ran = told(capsys, "run", *prefixes, "--workers", "2", code=1)
+
+    assert (ran["status"], ran["error"]) == ("FAILED", "TablesFailed")
+    tables = {one["table"]: one for one in ran["report"]["tables"]}
+    assert {name: one["status"] for name, one in tables.items()} == {
+        ORDERS: "done",
+        FAILS: "failed",
+        SMALL: "left",
+    }
+    assert tables[ORDERS]["foretold"]["files"] == 60
+    assert tables[ORDERS]["engine"] == "spark"
+
+    status = told(capsys, "status", "--state-uri", STATE, code=1)
+    assert status["run_id"] == ran["run_id"]
+    assert status["report"] == ran["report"]
+    assert told(capsys, "status", ran["run_id"], "--state-uri", STATE, code=1) == status
+
+
+def test_a_table_that_is_no_slower_than_after_its_last_compaction_is_not_due(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = f"s3://{BUCKET}/due/"
+    words = ("run", ORDERS, "--state-uri", state, "--workers", "1")
+    first = told(capsys, *words, code=0)
+    again = told(capsys, *words, "--only-when-due", code=0)
+
+    assert first["report"]["tables"][0]["status"] == "done"
+    (left,) = again["report"]["tables"]
+    assert (left["status"], left["engine"]) == ("left", "none")
+    assert left["why"].startswith("not due: ")
+    prefix = places.history_prefix(parse_location(state), parse_table(ORDERS))
+    pages = store.list_objects(*prefix)
+    kinds = [one.key.rpartition("+")[2] for page in pages for one in page]
+    assert kinds == ["measured.json", "maintained.json", "measured.json"]
+
+
+def test_a_run_that_has_not_ended_is_shown_by_what_is_there(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = parse_location(f"s3://{BUCKET}/begun/")
+    listed = json.dumps([{"table": ORDERS}, {"table": SMALL}]).encode()
+    store.put(BUCKET, "begun/runs/r1/tables.json", listed)
+    Leases(store, state, ManualClock(1.0)).take(parse_table(ORDERS), "r1", engine="spark")
+
+    status = told(capsys, "status", "--state-uri", state.uri, code=0)
+    assert (status["run_id"], status["tables"], status["ended"]) == ("r1", 2, [])
+    assert [one["table"] for one in status["working_on"]] == [ORDERS]
+    assert status["report"] is None
+    assert cli.main(["tables", "status", "--state-uri", state.uri]) == 0
+    assert "spark works on it for" in capsys.readouterr().out
+
+
+def test_a_state_without_a_run_is_told(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tables", "status", "--state-uri", f"s3://{BUCKET}/empty/"]) == 2
+    assert "a state with a maintenance run" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_told_before_anything_starts(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["tables", "run", ORDERS]) == 2
+    assert "s3_state_uri" in capsys.readouterr().err

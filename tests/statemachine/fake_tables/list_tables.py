@@ -1,0 +1,25 @@
+"""Lists the tables of the input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from compactor.maintenance import places
+from compactor.settings.uris import parse_location
+from compactor.stores.s3 import S3Store, make_client
+from tests.statemachine.fake_handlers.script import act
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Write the request and the list to S3, and tell where they are."""
+    act("list_tables", "", {"trouble": {}, **event}, context)
+    run_id, state = event["run_id"], parse_location(event["s3_state_uri"])
+    store = S3Store(make_client())
+    bucket, key = places.list_key(state, run_id)
+    request = {"bucket": bucket, "key": f"{state.prefix}runs/{run_id}/maintenance-request.json"}
+    store.put(bucket, request["key"], json.dumps(event).encode())
+    items = [{"table": one, "run_id": run_id, "request": request} for one in event["engines"]]
+    store.put(bucket, key, json.dumps(items).encode())
+    tables = {"bucket": bucket, "key": event.get("list_key", key)}
+    return {"run_id": run_id, "count": len(items), "tables": tables, "request": request}

@@ -1,0 +1,41 @@
+"""Plans as the input says: one engine a table, partitions by number."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from compactor.maintenance import places
+from compactor.maintenance.orders import Condition, Order, PartitionOrder, write_order
+from compactor.settings.uris import parse_location
+from compactor.stores.s3 import S3Store, make_client
+from tests.statemachine.fake_handlers.script import act
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Write the order to S3, and answer with the plan."""
+    store = S3Store(make_client())
+    where = event["request"]
+    given = json.loads(store.get(where["bucket"], where["key"]))
+    act("plan_table", event["table"].replace("/", "-"), {"trouble": {}, **given}, context)
+    engine = given["engines"][event["table"]]
+    plan = {"run_id": event["run_id"], "table": event["table"], "engine": engine, "rule": "rule 1"}
+    if engine == "none":
+        return {**plan, "reason": "it does not pay", "order": None, "foretold": {}}
+    partitions = tuple(
+        PartitionOrder(f"kind={n}", where=(Condition("kind", "identity", f"{n}"),), files=9)
+        for n in range(given.get("partitions", 2))
+    )
+    order = Order(
+        run_id=event["run_id"],
+        table=event["table"],
+        engine=engine,
+        steps=("rewrite", "expire"),
+        partitions=partitions,
+    )
+    state = parse_location(given["s3_state_uri"])
+    uri = write_order(order, state, store)
+    bucket, key = places.order_key(state, order.run_id, order.address)
+    foretold = {"files": 9 * len(partitions), "bytes": 900, "into": 2, "dollars": 0.01}
+    where = {"bucket": bucket, "key": key, "uri": uri}
+    return {**plan, "reason": "as told", "order": where, "foretold": foretold}

@@ -1,0 +1,70 @@
+"""Glue and Athena's answers for the real handlers, over a table that is kept in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from compactor.settings.tables import TableAddress
+from compactor.stores.s3 import S3Store, make_client
+from tests.support.athena_tables import MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
+
+ATHENA_WORLD = "ATHENA_WORLD"
+
+
+class KeptAthena(FakeAthena):
+    """One whose table is kept in a file between calls of several processes."""
+
+    @classmethod
+    def loaded(cls) -> KeptAthena:
+        told = json.loads(Path(os.environ[ATHENA_WORLD]).read_text(encoding="utf-8"))
+        return cls(S3Store(make_client()), **told)  # type: ignore[arg-type]  # a store as good
+
+    def save(self) -> None:
+        names = ("snapshots", "properties", "may_delete", "reasons", "counts", "sent", "version")
+        told = {name: getattr(self, name) for name in names}
+        Path(os.environ[ATHENA_WORLD]).write_text(json.dumps(told), encoding="utf-8")
+
+
+def new_world(path: Path, store: Any, **more: Any) -> None:
+    """A table of two snapshots, one of which is old."""
+    made = FakeAthena(store, **more)
+    made.add_snapshot(time.time() - 30 * 86_400)
+    made.add_snapshot(time.time() - 60)
+    names = ("snapshots", "properties", "may_delete", "reasons", "counts", "sent", "version")
+    path.write_text(json.dumps({name: getattr(made, name) for name in names}), encoding="utf-8")
+
+
+class Catalog:
+    """Glue and Athena's answers for the real handlers, without AWS."""
+
+    def metadata_uri(self, table: TableAddress) -> str:
+        return KeptAthena.loaded().metadata_uri(table)
+
+    def rows(self, query_id: str) -> Sequence[Sequence[str]]:
+        return KeptAthena.loaded().rows(query_id)
+
+    def look(self, table: TableAddress, kind: str) -> Mapping[str, Any] | None:
+        if "owned" not in table.text and "optimized" not in table.text:
+            return None
+        return {"type": kind, "configuration": {"enabled": kind == "compaction"}}
+
+    def create(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
+        """Nothing is kept."""
+
+    update = create
+
+    def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
+        began = datetime.fromtimestamp(time.time() - 60, UTC)
+        figures = {"IcebergMetrics": {"DpuHours": 0.5, "NumberOfFilesCompacted": 40}}
+        run = {"startTimestamp": began, "endTimestamp": began, "compactionMetrics": figures}
+        failed = "fails" in table.text
+        return [{**run, "eventType": "failed" if failed else "completed", "error": "no right"}]
+
+
+MORE = {"OPTIMIZE": [MORE_OPTIMIZE, MORE_OPTIMIZE], "VACUUM": [MORE_VACUUM]}

@@ -1,0 +1,26 @@
+"""Numbers of one table have it as a dimension, in the deployment's namespace."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compactor_handlers.runtime import NAMESPACE, SERVICE
+from compactor_handlers.tables_runtime import tell_table
+
+
+def test_a_number_of_a_table_is_found_by_the_tables_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tell_table("glue:bronze.events", "TableFiles", 42)
+
+    told = json.loads(capsys.readouterr().out)
+    (metric,) = told["_aws"]["CloudWatchMetrics"]
+    assert metric["Namespace"] == NAMESPACE
+    assert {*metric["Dimensions"][0]} == {"service", "table"}
+    assert (told["service"], told["table"], told["TableFiles"]) == (
+        SERVICE,
+        "glue:bronze.events",
+        [42],
+    )
