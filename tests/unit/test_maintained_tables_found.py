@@ -168,7 +168,7 @@ def test_glue_names_its_tables_of_iceberg_page_by_page(aws):
 
 def test_what_glue_has_more_is_asked_for():
     found = {"Name": "t", "Parameters": {"table_type": "iceberg"}}
-    pages = [{"TableList": [], "NextToken": "2"}, {"TableList": [found]}]
+    pages: list[Any] = [{"TableList": [], "NextToken": "2"}, {"TableList": [found]}]
     asked: list[Any] = []
 
     def get_tables(**given: Any) -> Any:

@@ -212,7 +212,7 @@ def test_a_division_by_a_column_that_no_schema_has_any_more_is_told_by_its_own_n
     with table.update_schema() as update:
         update.delete_column("kind")
     with table.transaction() as transaction:
-        transaction._apply((RemoveSchemasUpdate(schema_ids=[0]),))
+        transaction._apply((RemoveSchemasUpdate.model_validate({"schema-ids": [0]}),))
     (only,) = measured(lake).partitions
     assert only.where == (PartitionValue("by_kind", "identity", "a"),)
 
