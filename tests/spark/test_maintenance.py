@@ -118,13 +118,12 @@ def test_rows_are_sorted_or_laid_together_while_others_append(
     table: Maintained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if table.kind == ICEBERG:
-        real = IcebergTable._signed
-        name = "_signed"
-        monkeypatch.setattr(IcebergTable, name, _first(lambda: table.append(A), real))
-        first = {"how": SORT, "columns": ("id desc",)}
+        signed = _first(lambda: table.append(A), IcebergTable._signed)
+        monkeypatch.setattr(IcebergTable, "_signed", signed)
+        first: dict[str, Any] = {"how": SORT, "columns": ("id desc",)}
     else:
-        real = delta_number.repartitioned
-        monkeypatch.setattr(delta_number, "repartitioned", _first(lambda: table.append(A), real))
+        made = _first(lambda: table.append(A), delta_number.repartitioned)
+        monkeypatch.setattr(delta_number, "repartitioned", made)
         first = {"how": NUMBER, "num_files": 2}
     for run, partition, given in (
         ("run-1", day(A), first),
@@ -335,7 +334,7 @@ def test_a_floor_is_refused_before_anything_is_touched(delta: Maintained) -> Non
         assert (receipt.status, receipt.error) == ("failed", "InvalidInput")
         assert name in receipt.cause
     assert (delta.on_disk(), delta.versions()) == (files, versions)
-    iceberg_table = {"table": "glue:db.t", "run_id": "r", "engine": "spark"}
+    iceberg_table: dict[str, Any] = {"table": "glue:db.t", "run_id": "r", "engine": "spark"}
     require_floors(Order(**iceberg_table, steps=(ORPHANS,), keep_seconds=0.0))
     require_floors(Order(**iceberg_table, steps=(EXPIRE,), keep_seconds=0.0, below_floor=True))
 

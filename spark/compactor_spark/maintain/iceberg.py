@@ -156,16 +156,15 @@ class IcebergTable:
         table = self._table()
         if older := _older(table, partition):
             return older
+        evolved = table.specs().size() > 1
+        if order.how == BINPACK and not evolved:
+            return ""
         tasks = self._tasks(table, table.currentSnapshot().snapshotId(), partition)
-        if any(int(one.file().specId()) != partition.spec for one in self._evolved(table, tasks)):
+        if evolved and any(int(one.file().specId()) != partition.spec for one in tasks):
             return _OLDER
         if order.how != BINPACK and len(tasks) < order.min_files:
             return f"{len(tasks)} files, fewer than {order.min_files}"
         return ""
-
-    def _evolved(self, table: Any, tasks: list[Any]) -> list[Any]:
-        """Those tasks; none where the table had one division ever, and nothing is to be asked."""
-        return tasks if table.specs().size() > 1 else []
 
     def _tasks(
         self, table: Any, version: int, partition: PartitionOrder, only: Set[str] | None = None
