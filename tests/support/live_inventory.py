@@ -25,7 +25,7 @@ from pyiceberg.types import (
 )
 
 from compactor.catalogs.file_io import properties_of
-from compactor.catalogs.iceberg import CATALOG_NAME
+from compactor.catalogs.iceberg_catalogs import CATALOG_NAME
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 

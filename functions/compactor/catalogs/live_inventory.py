@@ -31,7 +31,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from compactor.catalogs.answers import error_code, translated
 from compactor.catalogs.file_io import place_of, properties_of
-from compactor.catalogs.iceberg import CATALOG_NAME
+from compactor.catalogs.iceberg_catalogs import CATALOG_NAME
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.inventory.rows import UNLISTED, Row
 from compactor.ports import ObjectStore
