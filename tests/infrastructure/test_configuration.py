@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -185,6 +186,13 @@ def test_the_predecessors_names_mean_the_same(alias: str, key: str) -> None:
 )
 def test_the_command_lines_text_is_read_as_what_it_says(key: str, text: str, value: object) -> None:
     assert getattr(Config.from_context({key: text}), key) == value
+
+
+def test_rules_for_objects_are_read_from_text_and_are_part_of_the_runs_input() -> None:
+    rules = [{"match": ["s3://app-logs/audit/*"], "leave": True}]
+    config = Config.from_context({"policies": json.dumps(rules)})
+    assert config == Config.from_context({"policies": rules})
+    assert config.run_input()["policies"] == rules
 
 
 @pytest.mark.parametrize("key", ["@aws-cdk/core:anything", "aws:cdk:bundling-stacks"])

@@ -17,6 +17,7 @@ from compactor_cli import commands as cli
 from compactor_cli.commands import COMMANDS, build_parser, main
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.tables import ACTIONS
 
 PLACES = ("s3://source-bucket/logs/", "s3://lake-bucket/compacted/")
 # What each command needs besides, so that everything of it is read.
@@ -38,6 +39,9 @@ WORDS = {
     "status": (),
     "logs": (),
     "report": (),
+    **dict.fromkeys((f"tables {one}" for one in ACTIONS), ("delta:s3://lake-bucket/orders/",)),
+    "tables history": ("--state-uri", "s3://bucket/m/", "glue:a.b"),
+    "tables undo": ("--state-uri", "s3://bucket/m/", "--dry-run", "glue:a.b"),
 }
 VALUES = (
     "", " ", "\t", "\n", "-", "--", "-1", "0", "1", "a\nb", "a\0b", "\udcff\udc80", "\x1b[2J",
@@ -68,6 +72,7 @@ def nothing_asked(monkeypatch, tmp_path):
     # Making one takes longer than everything else, and they keep no state.
     monkeypatch.setattr(cli, "build_parser", lambda words: parser_of(words[0]))
     monkeypatch.setattr("compactor_cli.commands.store.make_client", stop)
+    monkeypatch.setattr("compactor_cli.commands.table_input.GlueCatalog", stop)
     monkeypatch.setattr("compactor_cli.commands.deployment.find_stack", stop)
     monkeypatch.setattr("compactor_cli.commands.demo.embedded_s3", stop)
     monkeypatch.setattr("compactor_cli.commands.replay.Aws", stop)
@@ -85,17 +90,24 @@ def outcome(capsys, *words: str) -> tuple[int, str]:
 
 def options_of(command: str) -> Iterator[argparse.Action]:
     """Every argument of a command; the fields of a run only once, for plan."""
-    parsers = parser_of(command)._subparsers
+    name, _, action_of_it = command.partition(" ")
+    parsers = parser_of(name)._subparsers
     assert parsers is not None
     (choices,) = (action.choices for action in parsers._group_actions)
     assert isinstance(choices, dict)
-    for action in choices[command]._actions:
+    parser = choices[name]
+    if action_of_it:
+        (actions,) = (one.choices for one in parser._subparsers._group_actions)
+        parser = actions[action_of_it]
+    for action in parser._actions:
         takes_value = action.nargs != 0 and action.option_strings != ["-h", "--help"]
         if takes_value and (command == "plan" or action.dest not in FIELDS):
             yield action
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [*(one for one in COMMANDS if one != "tables"), *(f"tables {a}" for a in ACTIONS)]
+)
 def test_every_value_of_every_option_ends_in_one_line(capsys, nothing_asked, command):
     tried = 0
     for action in options_of(command):
@@ -106,7 +118,7 @@ def test_every_value_of_every_option_ends_in_one_line(capsys, nothing_asked, com
                 words = (*WORDS[command], f"{action.option_strings[-1]}={value}")
             else:
                 words = (*WORDS[command][: -1 or None], value)
-            code, err = outcome(capsys, command, *words)
+            code, err = outcome(capsys, *command.split(), *words)
             assert code in (1, 2), (words, err)
             assert err.count("\n") == 1, (words, err)
             assert err.startswith("compactor"), words

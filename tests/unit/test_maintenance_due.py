@@ -20,8 +20,8 @@ from compactor.maintenance.looks import (
 from compactor.maintenance.measures import DataFile, PartitionMeasure, TableMeasure
 from compactor.maintenance.watching import with_latency
 from compactor.ports import RunTime
-from compactor.settings.policies import QuietHours, Rule, read_policies
-from compactor.settings.schedules import parse_every
+from compactor.settings.policies import Rule, read_policies
+from compactor.settings.schedules import QuietHours, parse_every
 
 NOW = 1_795_000_000.0
 DAY, HOUR = 86_400.0, 3_600.0

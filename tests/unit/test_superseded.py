@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
 from compactor.maintenance import superseded
+from compactor.maintenance.receipts import DONE, MaintenanceReceipt, RewrittenPartition
 from compactor.maintenance.superseded import Live, SupersededFiles
+from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
 pytest.importorskip("deltalake")
 
-from compactor.catalogs.delta_files import DeltaFiles
+from compactor.catalogs.delta_files import DeltaFiles, mark_superseded
 from tests.support.delta_lake import BUCKET, PREFIX, TABLE, DeltaLake
 
 STATE = parse_location("s3://lake/_maintenance/")
@@ -76,8 +78,6 @@ def test_what_somebody_deleted_is_not_ours_to_tag(lake: DeltaLake) -> None:
     receipt = lake.rewrite()
     # As if ours had made that version: it says itself that it changed data.
     receipt.partitions.clear()
-    from compactor.maintenance.receipts import DONE, RewrittenPartition
-
     receipt.partitions.append(RewrittenPartition(name="", status=DONE, after=str(lake.version)))
     files_of(lake).tag(receipt)
     assert lake.tagged == set()
@@ -184,6 +184,24 @@ def test_what_vacuum_took_is_forgotten(lake: DeltaLake) -> None:
     assert list(lake.store.contents(BUCKET, STATE.prefix)) == [
         key for key in lake.store.contents(BUCKET, STATE.prefix) if key.endswith("run-2.json")
     ]
+
+
+def test_a_run_tags_where_the_rule_of_the_table_wants_it(lake: DeltaLake) -> None:
+    receipt = lake.rewrite()
+    silent, wanted = read_policies(
+        [{"match": ["a.*"]}, {"match": ["*"], "tag_superseded": True}]
+    ).rules
+    assert mark_superseded(STATE, receipt, silent, lake.store) is None
+    assert lake.tagged == set()
+    told = mark_superseded(STATE, receipt, wanted, lake.store)
+    assert told is not None
+    assert (told.tagged, len(lake.tagged)) == (6, 6)
+    lake.vacuum()
+    receipt.deleted_files = 6
+    mark_superseded(STATE, receipt, wanted, lake.store)
+    assert lake.store.contents(BUCKET, STATE.prefix) == {}
+    iceberg = MaintenanceReceipt(table="glue:gold.orders", run_id="r", engine="spark")
+    assert mark_superseded(STATE, iceberg, wanted, lake.store) is None
 
 
 def test_only_a_delta_table_has_such_files() -> None:

@@ -8,10 +8,12 @@ from urllib.parse import unquote
 
 from compactor.catalogs.delta_log import LOG, DeltaLog
 from compactor.errors import InvalidInput
-from compactor.maintenance.superseded import Live, SupersededFiles
+from compactor.maintenance.receipts import MaintenanceReceipt
+from compactor.maintenance.superseded import Live, SupersededFiles, Tagging
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore, TaggedStore
-from compactor.settings.tables import TableAddress
+from compactor.settings.policies import Rule
+from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 
 _VERSION = re.compile(r"\d{20}\.json")
@@ -27,6 +29,34 @@ def superseded_files(state: S3Uri, table: TableAddress, store: TaggedStore) -> S
         store: where both are.
     """
     return SupersededFiles(state, table, store, DeltaFiles(table, store))
+
+
+def mark_superseded(
+    state: S3Uri, receipt: MaintenanceReceipt, rule: Rule, store: TaggedStore
+) -> Tagging | None:
+    """Tag what a run's rewrite of a table replaced, where its rule wants that; safe to repeat.
+
+    Args:
+        state: of the run.
+        receipt: of the run, for the table.
+        rule: for the table.
+        store: where both are.
+
+    Returns:
+        What became of the tags; None where there is nothing to tag.
+
+    Raises:
+        IntegrityError: what earlier runs wrote down, or the table's log, is damaged.
+        TransientStoreError: something did not answer.
+    """
+    table = parse_table(receipt.table)
+    if table.kind != DELTA or not rule.tag_superseded:
+        return None
+    files = superseded_files(state, table, store)
+    told = files.tag(receipt)
+    if receipt.deleted_files:
+        files.forget_vacuumed()
+    return told
 
 
 class DeltaFiles:

@@ -8,11 +8,11 @@ from compactor.settings.policies import (
     USUAL,
     Matched,
     Policies,
-    QuietHours,
     Rule,
     matches,
     read_policies,
 )
+from compactor.settings.schedules import QuietHours
 
 __all__ = [
     "ENGINES",

@@ -7,6 +7,6 @@ uris              S3Uri: where source, destination and state lie, and whether th
 partitioning      by which columns, and transforms of columns, a table is divided
 policies          rules of who may touch what, and how: the first that matches counts
 object_rules      which of them are for the objects of a partition
-schedules         when something is due by the date
+schedules         when something is due by the date, and when nothing may run
 windows           which prefixes are partitions of a window of time
 """

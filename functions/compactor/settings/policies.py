@@ -10,12 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.errors import InvalidInput
-from compactor.settings.schedules import EVERY_ACCEPTED, Every, parse_every
+from compactor.settings.schedules import (
+    EVERY_ACCEPTED,
+    HOURS_ACCEPTED,
+    Every,
+    QuietHours,
+    parse_every,
+    parse_hours,
+)
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -33,7 +39,6 @@ ENGINES = ("auto", "spark", "athena", "glue")
 _WHAT, _HOW, _KEEP, _WHEN = "What", "How", "What is kept", "When"
 _DUE = "When it is due, with only_when_due"
 _DAY = 86_400
-_MINUTES = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,254}")
 _TABLE = re.compile(r"(glue|rest|sql|delta):")
 LATENCY_ACCEPTED = (
@@ -47,47 +52,6 @@ _LATENCY = re.compile(
     r"|emr_step:j-[A-Za-z0-9]{1,64}/[^\x00-\x1f]{1,256}"
     r"|athena:[A-Za-z0-9._-]{1,128}"
 )
-
-
-class QuietHours(tuple[int, int]):
-    """A stretch of each day when nothing may run, in minutes (UTC); it may pass midnight."""
-
-    __slots__ = ()
-
-    def holds(self, now: float) -> bool:
-        """Whether a moment is within.
-
-        Args:
-            now: UNIX seconds.
-        """
-        moment = datetime.fromtimestamp(now, UTC)
-        minute = moment.hour * 60 + moment.minute
-        start, end = self
-        return start <= minute < end if start < end else not end <= minute < start
-
-    @property
-    def text(self) -> str:
-        """As a rule has it."""
-        start, end = self
-        return f"{start // 60:02}:{start % 60:02}-{end // 60:02}:{end % 60:02}"
-
-
-def _read_hours(value: object) -> tuple[QuietHours, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise ValueError
-    return tuple(_read_stretch(one) for one in value)
-
-
-def _read_stretch(value: object) -> QuietHours:
-    if not isinstance(value, str):
-        raise ValueError
-    found = [_MINUTES.fullmatch(one) for one in value.split("-")]
-    match found:
-        case [re.Match() as start, re.Match() as end] if start[0] != end[0]:
-            return QuietHours(
-                int(hour) * 60 + int(minute) for hour, minute in (start.groups(), end.groups())
-            )
-    raise ValueError
 
 
 def _read_latency(value: object) -> str:
@@ -209,6 +173,15 @@ class Rule:
         float,
         Declared(_KEEP, 7.0, number(0, 3_650), "How long a rewrite can be undone."),
     ]
+    tag_superseded: Annotated[
+        bool,
+        Declared(
+            _KEEP,
+            False,
+            flag(),
+            "Delta: tag the files that a rewrite replaced, for a lifecycle rule to move.",
+        ),
+    ]
     closed_after_seconds: Annotated[
         int,
         Declared(
@@ -223,7 +196,7 @@ class Rule:
         Declared(
             _WHEN,
             (),
-            Reader('a list of stretches of the day in UTC, such as ["22:00-04:30"]', _read_hours),
+            Reader(HOURS_ACCEPTED, parse_hours),
             "When nothing may run.",
         ),
     ]
@@ -348,10 +321,12 @@ def checked_policies(document: object) -> tuple[dict[str, Any], ...]:
     """The same rules as they were given, once they are checked.
 
     Raises:
+        ValueError: it is no list.
         InvalidInput: see :func:`read_policies`.
     """
+    if not isinstance(document, Sequence) or isinstance(document, str | bytes):
+        raise ValueError
     read_policies(document)
-    assert isinstance(document, Sequence)  # noqa: S101 - else it was refused
     return tuple(dict(one) for one in document)
 
 

@@ -1,9 +1,9 @@
-"""When something is due by the date: every so many days, or by a cron expression of EventBridge."""
+"""When something is due by the date, and when nothing may run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +11,9 @@ EVERY_ACCEPTED = (
     'a number of days from 0.04 to 366, or a cron expression of EventBridge (UTC) such as "cron(0 3'
     ' ? * SUN *)", without L, W and #'
 )
+HOURS_ACCEPTED = 'a list of stretches of the day in UTC, such as ["22:00-04:30"]'
 _DAY = 86_400.0
+_MINUTES = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _LEAST_DAYS, _MOST_DAYS = 0.04, 366.0
 _CRON = re.compile(r"cron\((\S+) (\S+) (\S+) (\S+) (\S+) (\S+)\)")
 _PART = re.compile(r"(\*|[A-Z0-9]+)(?:-([A-Z0-9]+))?(?:/(\d+))?")
@@ -154,3 +156,49 @@ def _number(text: str, names: Mapping[str, int]) -> int:
     if not text.isdecimal() and text not in names:
         raise ValueError
     return names[text] if text in names else int(text)
+
+
+class QuietHours(tuple[int, int]):
+    """A stretch of each day when nothing may run, in minutes (UTC); it may pass midnight."""
+
+    __slots__ = ()
+
+    def holds(self, now: float) -> bool:
+        """Whether a moment is within.
+
+        Args:
+            now: UNIX seconds.
+        """
+        moment = datetime.fromtimestamp(now, UTC)
+        minute = moment.hour * 60 + moment.minute
+        start, end = self
+        return start <= minute < end if start < end else not end <= minute < start
+
+    @property
+    def text(self) -> str:
+        """As a rule has it."""
+        start, end = self
+        return f"{start // 60:02}:{start % 60:02}-{end // 60:02}:{end % 60:02}"
+
+
+def parse_hours(value: object) -> tuple[QuietHours, ...]:
+    """Read stretches of the day.
+
+    Raises:
+        ValueError: they are none.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise ValueError
+    return tuple(_read_stretch(one) for one in value)
+
+
+def _read_stretch(value: object) -> QuietHours:
+    if not isinstance(value, str):
+        raise ValueError
+    found = [_MINUTES.fullmatch(one) for one in value.split("-")]
+    match found:
+        case [re.Match() as start, re.Match() as end] if start[0] != end[0]:
+            return QuietHours(
+                int(hour) * 60 + int(minute) for hour, minute in (start.groups(), end.groups())
+            )
+    raise ValueError
