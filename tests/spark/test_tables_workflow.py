@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from compactor_cli import commands as cli
-from compactor_cli.local.embedded import embedded_s3
+from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
 from compactor_cli.local.spark_jars import JARS_VARIABLE
 from tests.support import server_builds
 
@@ -46,12 +45,7 @@ def test_small_files_of_a_delta_table_become_few_and_every_row_stays(
 ) -> None:
     with embedded_s3() as s3:
         s3.create_bucket(BUCKET)
-        for name, value in s3.environment.items():
-            if value:
-                monkeypatch.setenv(name, value)
-            else:
-                monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
+        _reach(s3, monkeypatch)
         monkeypatch.setenv(JARS_VARIABLE, str(jars))
         defaults = "spark.sql.shuffle.partitions 2\n"
         # VACUUM of Delta takes as many tasks as this, two hundred by default.
@@ -91,6 +85,16 @@ def test_small_files_of_a_delta_table_become_few_and_every_row_stays(
         assert sorted(ids) == [*range(_FILES * _ROWS)]
 
 
+def _reach(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process find the embedded S3."""
+    for name, value in s3.environment.items():
+        if value:
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
+
+
 def _write_small_files(uri: str, options: dict[str, str]) -> None:
     """Appends, each of which leaves a file in both partitions."""
     for number in range(_FILES):
@@ -100,7 +104,7 @@ def _write_small_files(uri: str, options: dict[str, str]) -> None:
         )
 
 
-def _credentials(s3: Any) -> dict[str, str]:
+def _credentials(s3: EmbeddedS3) -> dict[str, str]:
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
     given = {name: s3.environment[name] for name in names if s3.environment.get(name)}
     return {"AWS_REGION": "us-east-1", **given}
