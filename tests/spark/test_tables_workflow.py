@@ -1,0 +1,110 @@
+"""The whole workflow of maintenance with real tables and this machine's Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("deltalake")
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from compactor_cli import commands as cli
+from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+from compactor_cli.local.spark_jars import JARS_VARIABLE
+from tests.support import server_builds
+
+BUCKET = "lake"
+TABLE = f"delta:s3://{BUCKET}/gold/orders/"
+_FILES, _ROWS = 6, 50
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    try:
+        found = server_builds.table_jars()
+    except server_builds.Unavailable as reason:
+        pytest.skip(f"no jars of Iceberg and Delta: {reason}")
+    directory = tmp_path / "jars"
+    directory.mkdir()
+    for jar in found:
+        (directory / jar.name).symlink_to(jar)
+    return directory
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_small_files_of_a_delta_table_become_few_and_every_row_stays(
+    jars: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with embedded_s3() as s3:
+        s3.create_bucket(BUCKET)
+        _reach(s3, monkeypatch)
+        monkeypatch.setenv(JARS_VARIABLE, str(jars))
+        defaults = "spark.sql.shuffle.partitions 2\n"
+        # VACUUM of Delta takes as many tasks as this, two hundred by default.
+        (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+        options = {"endpoint_url": s3.endpoint_url, "allow_http": "true", **_credentials(s3)}
+        uri = TABLE.removeprefix("delta:")
+        _write_small_files(uri, options)
+        rules = tmp_path / "rules.json"
+        rules.write_text('[{"match": ["*"], "closed_after_seconds": 0}]', encoding="utf-8")
+        state = f"s3://{BUCKET}/state/"
+        words = ["tables", "run", TABLE, "--state-uri", state, "--policies", str(rules)]
+        log = tmp_path / "log"
+        code = cli.main(
+            [
+                *words,
+                "--endpoint-url",
+                s3.endpoint_url,
+                "--log",
+                str(log),
+                "--workers",
+                "1",
+                "--json",
+            ]
+        )
+        told = json.loads(capsys.readouterr().out)
+        assert code == 0, (told, log.read_text(encoding="utf-8")[-3_000:])
+
+        (one,) = told["report"]["tables"]
+        assert (one["status"], one["engine"], one["partitions"]) == ("done", "spark", 2)
+        assert (one["files"], one["into"], one["rows"]) == (2 * _FILES, 2, _FILES * _ROWS)
+        assert one["foretold"]["files"] == one["files"]
+        assert one["undo"] == f"{_FILES - 1}"
+        table = DeltaTable(uri, storage_options=options)
+        assert len(table.file_uris()) == 2
+        ids = table.to_pyarrow_table()["id"].to_pylist()
+        assert sorted(ids) == [*range(_FILES * _ROWS)]
+
+
+def _reach(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process find the embedded S3."""
+    for name, value in s3.environment.items():
+        if value:
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
+
+
+def _write_small_files(uri: str, options: dict[str, str]) -> None:
+    """Appends, each of which leaves a file in both partitions."""
+    for number in range(_FILES):
+        rows = {"id": range(number * _ROWS, (number + 1) * _ROWS), "day": ["1", "2"] * 25}
+        write_deltalake(
+            uri, pa.table(rows), mode="append", partition_by=["day"], storage_options=options
+        )
+
+
+def _credentials(s3: EmbeddedS3) -> dict[str, str]:
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
+    given = {name: s3.environment[name] for name in names if s3.environment.get(name)}
+    return {"AWS_REGION": "us-east-1", **given}
