@@ -1,9 +1,10 @@
 """A table of many small files, maintained while somebody appends to it; somebody else reads it.
 
-    measure_maintenance.py --table ADDRESS --state s3://BUCKET/state/ --files 2000 --rows 500
+    measure_maintenance.py --table ADDRESS --state s3://BUCKET/state/ --go PATH
 
-Makes the table, prints a JSON object, waits for a line on its input, maintains the table as an
-order says it while a writer appends all the while, and prints another. In between and afterwards
+Makes the table, prints a JSON object, waits until there is a file at PATH (spark-submit hands no
+input on), maintains the table as an order says it while a writer appends all the while, and prints
+another. In between and afterwards
 whoever started it reads the table with something that is not Spark. Endpoint and credentials come
 from the environment.
 """
@@ -17,6 +18,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf
@@ -138,6 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--table", required=True)
     parser.add_argument("--state", required=True)
+    parser.add_argument("--go", required=True, type=Path)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=500, help="in each file")
     args = parser.parse_args()
@@ -152,7 +155,8 @@ def main() -> None:
     table.session.sql(f"DELETE FROM {table.sql} WHERE id % 100 = 0")  # noqa: S608 - its own table
     found, seconds = table.scan()
     _tell({"rows": found[0], "sum": found[1], "scan_seconds": seconds})
-    sys.stdin.readline()
+    while not args.go.exists():
+        time.sleep(_PAUSE_SECONDS)
     _tell(_maintain(session, table, state, rows))
     session.stop()
 
