@@ -145,23 +145,6 @@ _DEPLOYMENT = (
         "Days until outputs are deleted, more than those of every move; null: never.",
     ),
     FieldSpec(
-        "superseded_days",
-        _BUCKETS,
-        None,
-        or_null(DAYS),
-        "Days after which S3 moves data files of Delta tables that a rewrite replaced, which have"
-        " the tag s3-compactor=superseded, to superseded_class, in made buckets; null: never. S3"
-        " counts from when a file was written.",
-    ),
-    FieldSpec(
-        "superseded_class",
-        _BUCKETS,
-        "glacier_ir",
-        one_of("standard_ia", "glacier_ir"),
-        "Only classes that are read at once: an undo, and every reader of an old version, needs"
-        " such files without being asked.",
-    ),
-    FieldSpec(
         "schedule",
         _WHEN,
         "cron(0 3 * * ? *)",

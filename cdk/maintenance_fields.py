@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdk.readers import GLUE_TABLES, KMS_KEY, LOCATIONS, MAINTENANCE, SCHEDULE, or_null
+from cdk.readers import DAYS, GLUE_TABLES, KMS_KEY, LOCATIONS, MAINTENANCE, SCHEDULE, or_null
 from compactor.errors import InvalidInput
 from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.settings import Settings
-from compactor.settings.specs import FieldSpec, flag, matching
+from compactor.settings.specs import FieldSpec, flag, matching, one_of
 from compactor.settings.uris import S3Uri
 
 _MAINTENANCE = "Tables that others write"
@@ -60,6 +60,23 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         "/usr/share/aws/delta/lib/delta-spark.jar,/usr/share/aws/delta/lib/delta-storage.jar",
         matching(r"[A-Za-z0-9_./:*,-]{1,1000}", "paths or URIs of archives, separated by commas"),
         "Iceberg and Delta for Spark, as the EMR release has them.",
+    ),
+    FieldSpec(
+        "superseded_days",
+        _MAINTENANCE,
+        None,
+        or_null(DAYS),
+        "Days after which S3 moves data files of Delta tables that a rewrite replaced, which have"
+        " the tag s3-compactor=superseded, to superseded_class, in made buckets; null: never. S3"
+        " counts from when a file was written.",
+    ),
+    FieldSpec(
+        "superseded_class",
+        _MAINTENANCE,
+        "glacier_ir",
+        one_of("standard_ia", "glacier_ir"),
+        "Only classes that are read at once: an undo, and every reader of an old version, needs"
+        " such files without being asked.",
     ),
     FieldSpec(
         "glue_optimizers",

@@ -78,11 +78,7 @@ def table_session(
     if address.kind == DELTA:
         _set(own, delta_settings(client))
     else:
-        _set(own, iceberg_settings(address, client, warehouse))
-        if address.kind == "glue" and not deletes:
-            # A task without rows deletes its data file, which was never stored, and fails where it
-            # may not. What a commit that lost has stored stays, as an orphan.
-            _set(own, {f"spark.sql.catalog.{CATALOG}.s3.delete-enabled": "false"})
+        _set(own, iceberg_settings(address, client, warehouse, deletes=deletes))
     return own
 
 
@@ -104,7 +100,9 @@ def _require_jars(session: SparkSession, address: TableAddress) -> None:
         raise InvalidInput(_EXTENSIONS, told, f"{_extension(address)} among them")
 
 
-def iceberg_settings(address: TableAddress, client: S3Client, warehouse: str) -> dict[str, str]:
+def iceberg_settings(
+    address: TableAddress, client: S3Client, warehouse: str, *, deletes: bool = True
+) -> dict[str, str]:
     """What a session is told of the catalog of an Iceberg table; see :func:`table_session`."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     said = {
@@ -116,6 +114,10 @@ def iceberg_settings(address: TableAddress, client: S3Client, warehouse: str) ->
     if address.kind == "glue":
         said[f"{catalog}.catalog-impl"] = "org.apache.iceberg.aws.glue.GlueCatalog"
         said[f"{catalog}.warehouse"] = warehouse
+        if not deletes:
+            # A task without rows deletes its data file, which was never stored, and fails where it
+            # may not. What a commit that lost has stored stays, as an orphan.
+            said[f"{catalog}.s3.delete-enabled"] = "false"
     elif address.kind == "rest":
         said[f"{catalog}.type"] = "rest"
         said[f"{catalog}.uri"] = address.uri

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,10 +155,10 @@ class Maintained:
     def engine(self, kind: type[Tables] | None = None) -> Tables:
         """What maintains it; of this class where one is given."""
         if self.kind == ICEBERG:
-            made: Any = kind or IcebergTable
-            return made(self.session, f"lake.db.{self.name}")  # type: ignore[no-any-return]
-        made = kind or DeltaTable
-        return made(self.session, self.uri)  # type: ignore[no-any-return]
+            iceberg: Callable[[SparkSession, str], Tables] = kind or IcebergTable
+            return iceberg(self.session, f"lake.db.{self.name}")
+        delta: Callable[[SparkSession, str], Tables] = kind or DeltaTable
+        return delta(self.session, self.uri)
 
     def order(self, *partitions: PartitionOrder, **given: Any) -> Order:
         """An order to rewrite partitions, unless something else is said."""

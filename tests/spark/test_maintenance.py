@@ -33,7 +33,8 @@ from compactor.maintenance.orders import (
 from compactor_spark.maintain import delta_number, rows
 from compactor_spark.maintain.delta import DeltaTable
 from compactor_spark.maintain.engines import Rewritten
-from compactor_spark.maintain.iceberg import RUN, WHAT, IcebergTable
+from compactor_spark.maintain.iceberg import IcebergTable
+from compactor_spark.maintain.iceberg_snapshots import RUN, WHAT
 from compactor_spark.maintain.job import require_floors
 from compactor_spark.maintain.rows import sums_of
 

@@ -72,8 +72,10 @@ def run(args: argparse.Namespace) -> int:
         return _start(args, given)
     request = read_request(given)
     run_id = args.name or new_run_id()
+    # Said at once where nobody answers, and not by each table.
+    store = open_store(args.endpoint_url, request.state.bucket)
     result = _carry_out(args, given, request, run_id)
-    report = read_report(request.state, run_id, open_store(args.endpoint_url))
+    report = read_report(request.state, run_id, store)
     _show(args, run_id, result, report)
     _check(result)
     return 0

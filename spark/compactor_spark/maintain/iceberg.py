@@ -7,7 +7,6 @@ one compare-and-swap of the table's metadata, only where nobody committed since.
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
@@ -19,14 +18,24 @@ from pyspark.sql import SparkSession
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.maintenance.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
 from compactor.tables.upserts import quoted
-from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
+from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
+from compactor_spark.maintain.iceberg_snapshots import (
+    RUN,
+    WHAT,
+    count_of,
+    evaluator,
+    first_since_mark,
+    in_order,
+    rewritten_by,
+    tag_of,
+    touched,
+)
 from compactor_spark.maintain.java import activate, static_get, walked
 from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
 from compactor_spark.maintain.where import iceberg_filter
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
 
-RUN, WHAT = f"{PREFIX}.maintenance", f"{PREFIX}.what"
 _OLDER = "files of an older division of the table lie in it: rewrite the table once"
 _MAIN, _REPLACE = "main", "replace"
 _CONFLICTS = (
@@ -115,7 +124,7 @@ class IcebergTable:
             if snapshot.operation() != _REPLACE:
                 for (spec_id, _), struct in self._partitions_of(table, snapshot).items():
                     if spec_id not in evaluators:
-                        evaluators[spec_id] = self._evaluator(table, spec_id, wanted)
+                        evaluators[spec_id] = evaluator(self._jvm, table, spec_id, wanted)
                     if evaluators[spec_id].eval(struct):
                         return f"snapshot {snapshot.snapshotId()} wrote it since"
             parent = snapshot.parentId()
@@ -124,29 +133,11 @@ class IcebergTable:
                 return "snapshots of the time since have expired, and nothing tells what they wrote"
         return ""
 
-    def _evaluator(self, table: Any, spec_id: int, wanted: Any) -> Any:
-        spec = table.specs().get(spec_id)
-        expressions = self._jvm.org.apache.iceberg.expressions
-        projected = expressions.Projections.inclusive(spec, True).project(wanted)
-        return expressions.Evaluator(spec.partitionType(), projected, True)
-
     def _partitions_of(self, table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
         """Partitions that a snapshot added files to, or took files from."""
         number = int(snapshot.snapshotId())
         if number not in self._touched:
-            io, specs = table.io(), table.specs()
-            found: dict[tuple[int, str], Any] = {}
-            for files in (
-                snapshot.addedDataFiles(io),
-                snapshot.removedDataFiles(io),
-                snapshot.addedDeleteFiles(io),
-                snapshot.removedDeleteFiles(io),
-            ):
-                for one in walked(files):
-                    struct, spec_id = one.partition(), int(one.specId())
-                    path = str(specs.get(spec_id).partitionToPath(struct))
-                    found.setdefault((spec_id, path), struct)
-            self._touched[number] = found
+            self._touched[number] = touched(table, snapshot)
         return self._touched[number]
 
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
@@ -186,7 +177,7 @@ class IcebergTable:
         if self._ours is None:
             self._ours = dict(self._since(table, order, mark))
         snapshot = self._ours.get(what)
-        return None if snapshot is None else _rewritten(snapshot)
+        return None if snapshot is None else rewritten_by(snapshot)
 
     def _since(self, table: Any, order: Order, mark: str) -> Iterator[tuple[str, Any]]:
         """What this run committed since the mark, the newest first."""
@@ -202,7 +193,7 @@ class IcebergTable:
         """See the protocol."""
         table = self._table()
         base = str(table.currentSnapshot().snapshotId())
-        action = self._with_order(self._actions().rewriteDataFiles(table), table, order)
+        action = in_order(self.session, self._actions().rewriteDataFiles(table), table, order)
         # Commits of partial progress conflict with one another.
         action = action.option("partial-progress.enabled", "false")
         action = action.option("use-starting-sequence-number", "true")
@@ -216,31 +207,9 @@ class IcebergTable:
             found = dict(self._since(self._table(), order, base)).get(what)
             if found is None:
                 raise _conflict(error) from error
-            return _rewritten(found)
+            return rewritten_by(found)
         found = dict(self._since(self._table(), order, base)).get(what)
-        return None if found is None else _rewritten(found)
-
-    def _with_order(self, action: Any, table: Any, order: Order) -> Any:
-        if order.how == BINPACK:
-            return action.binPack().option("min-input-files", str(order.min_files))
-        action = action.option("rewrite-all", "true")
-        if order.how == ZORDER:
-            gateway: Any = self.session.sparkContext._gateway
-            names = gateway.new_array(self._jvm.java.lang.String, len(order.columns))
-            for number, one in enumerate(order.columns):
-                names[number] = one
-            return action.zOrder(names)
-        if not order.columns:
-            return action.sort()
-        sort = self._jvm.org.apache.iceberg.SortOrder.builderFor(table.schema()).caseSensitive(True)
-        iceberg = self._jvm.org.apache.iceberg
-        for one in order.columns:
-            name, _, direction = one.partition(" ")
-            falls = direction.lower() == "desc"
-            way = iceberg.SortDirection.DESC if falls else iceberg.SortDirection.ASC
-            nulls = iceberg.NullOrder.NULLS_LAST if falls else iceberg.NullOrder.NULLS_FIRST
-            sort = sort.sortBy(name, way, nulls)
-        return action.sort(sort.build())
+        return None if found is None else rewritten_by(found)
 
     def _signed(self, action: Any, order: Order, what: str) -> Any:
         return action.snapshotProperty(RUN, order.run_id).snapshotProperty(WHAT, what)
@@ -344,9 +313,9 @@ class IcebergTable:
         table = self._table()
         if kept := _kept_whole(table):
             return StepDone(kept)
-        before = _snapshots(table)
+        before = count_of(table)
         action = self._actions().expireSnapshots(table)
-        older = min(int((now - order.keep_seconds) * 1000), _first_since_mark(table, order))
+        older = min(int((now - order.keep_seconds) * 1000), first_since_mark(table, order))
         action = action.expireOlderThan(older)
         result = action.retainLast(order.keep_versions).execute()
         files = sum(
@@ -360,7 +329,7 @@ class IcebergTable:
                 result.deletedStatisticsFilesCount(),
             )
         )
-        expired = before - _snapshots(self._table())
+        expired = before - count_of(self._table())
         return StepDone(f"{expired:,} snapshots, {files:,} files", expired, files)
 
     def orphans(self, order: Order, now: float) -> StepDone:
@@ -398,53 +367,14 @@ class IcebergTable:
         return f"the table is at snapshot {version} again"
 
 
-def tag_of(run_id: str) -> str:
-    """What keeps the snapshot before a run's rewrites."""
-    return f"{PREFIX}-{run_id}"
-
-
 def _older(table: Any, partition: PartitionOrder) -> str:
     spec = table.spec()
     own = partition.spec == spec.specId() and (partition.where or not spec.isPartitioned())
     return "" if own else _OLDER
 
 
-def _first_since_mark(table: Any, order: Order) -> int:
-    """When the first snapshot after this run's mark was made, UNIX milliseconds.
-
-    An undo looks at all of them: whether nobody else is among those who made them.
-    """
-    ref = table.refs().get(tag_of(order.run_id))
-    first, snapshot = sys.maxsize, table.currentSnapshot()
-    while ref is not None and snapshot is not None and snapshot.snapshotId() != ref.snapshotId():
-        first = min(first, int(snapshot.timestampMillis()))
-        parent = snapshot.parentId()
-        snapshot = None if parent is None else table.snapshot(parent)
-    return first
-
-
 def _others(what: str) -> str:
     return f"a table to which nobody else committed since; {what} would be lost"
-
-
-def _rewritten(snapshot: Any) -> Rewritten:
-    summary = snapshot.summary()
-
-    def count(name: str) -> int:
-        return int(summary.get(name) or 0)
-
-    return Rewritten(
-        before=str(snapshot.parentId()),
-        after=str(snapshot.snapshotId()),
-        files=count("deleted-data-files"),
-        bytes=count("removed-files-size"),
-        into=count("added-data-files"),
-        into_bytes=count("added-files-size"),
-    )
-
-
-def _snapshots(table: Any) -> int:
-    return sum(1 for _ in walked(table.snapshots()))
 
 
 def _kept_whole(table: Any) -> str:
