@@ -29,6 +29,8 @@ _STAGING = "/runs/*/staging/*"
 OLD_STATE = ("runs/*", "partitions/*commits/*.checkpoint.json.gz")
 #: Looks at tables, which are summed up, and then dropped.
 TABLES_HISTORY = "tables/*/history/*.json"
+#: Which files of a Delta table may have the tag, by run; dropped once none has.
+TABLES_SUPERSEDED = "tables/*/superseded/*.json"
 
 
 def attach(app: cdk.App, config: Config) -> None:
@@ -57,7 +59,8 @@ def guard_rules(config: Config) -> dict[str, str]:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]
     if config.maintenance is not None:
-        allowed.append(f"/{config.run.state.prefix}{TABLES_HISTORY}")
+        below = (TABLES_HISTORY, TABLES_SUPERSEDED)
+        allowed += [f"/{config.run.state.prefix}{one}" for one in below]
     for uri in config.maintenance_locations:
         # What nothing names any more, by whoever maintains the tables there.
         allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")

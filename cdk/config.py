@@ -167,6 +167,12 @@ class Config:
         return tables.tables_request(self.maintenance, self.run)
 
     @property
+    def tags_superseded(self) -> bool:
+        """True when a rule wants files of Delta tables tagged that a rewrite replaced."""
+        request = self.tables_request
+        return request is not None and any(one.tag_superseded for one in request.policies.rules)
+
+    @property
     def table_engines(self) -> list[str]:
         """Which engines there are for tables."""
         return tables.table_engines(self.run)

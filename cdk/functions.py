@@ -54,7 +54,8 @@ _TABLES_MB = {
     "begin_table": 512,
     "athena_step": 1_024,
     "optimizers": 512,
-    "end_table": 512,
+    # It may replay the log of a Delta table.
+    "end_table": 1_024,
     "report_tables": 1_024,
 }
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
@@ -133,8 +134,9 @@ class Functions(Construct):
             self._add_publish_table(self._table)
         if self._config.maintenance is not None:
             # What each may do, cdk.maintenance says.
+            knows = {"plan_table", "end_table"} if self._config.tags_superseded else {"plan_table"}
             for name, memory_mb in _TABLES_MB.items():
-                self._add(name, memory_mb, knows_table=name == "plan_table")
+                self._add(name, memory_mb, knows_table=name in knows)
         if self._config.events:
             self._add_register()
             self._add_sweep()

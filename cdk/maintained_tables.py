@@ -17,6 +17,7 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 
 _PATTERNS = "Patterns of the configuration say which tables; which there are is known to a run."
+_FILES = "Files of tables; whoever writes them names them."
 _ANY = "*"
 
 
@@ -86,6 +87,13 @@ class MaintainedTables:
             may_write(role, place)
             # VACUUM without it succeeds, and deletes nothing.
             may_delete(role, place)
+
+    def may_tag(self, role: Role) -> None:
+        """Read the log of Delta tables, and tag files: of data files nothing is read or written."""
+        actions = [f"s3:{one}ObjectTagging" for one in ("Get", "Put", "Delete")]
+        for place in self.places:
+            may_read(role, place)
+            allow(role, actions, [place.objects()], wildcard=_FILES)
 
     def _may_ask(self, role: Role, actions: Sequence[str]) -> None:
         if self.catalog_arns:

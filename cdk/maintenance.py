@@ -15,7 +15,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cdk.checks import TABLES_HISTORY, acknowledge_wildcard
+from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED, acknowledge_wildcard
 from cdk.config import Config
 from cdk.functions import Functions, log_days
 from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
@@ -173,6 +173,10 @@ class Maintenance(Construct):
         tables.may_ask_optimizers(roles["begin_table"])
         tables.may_read_metadata(roles["athena_step"])
         allow(roles["athena_step"], ["athena:GetQueryResults"], [self._workgroup_arn])
+        if self._config.tags_superseded:
+            tables.may_tag(roles["end_table"])
+            may_write(roles["end_table"], state, TABLES_SUPERSEDED)
+            may_delete(roles["end_table"], state, TABLES_SUPERSEDED)
         tables.may_set_optimizers(roles["optimizers"])
         optimizer = self.optimizers.role.role_arn
         conditions = {"StringEquals": {"iam:PassedToService": "glue.amazonaws.com"}}

@@ -6,11 +6,14 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.errors import CompactorError
 from compactor.maintenance.lease import Leases
 from compactor.maintenance.outcomes import Outcome, outcome_of, write_outcome
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.maintenance.watching import Watched, note_maintenance
+from compactor.maintenance.worklist import read_stored_request
 from compactor.report.left import failure_text
+from compactor.settings.tables import DELTA
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 from compactor_handlers.tables_runtime import CLOCK, RunOfTables, table_of, tell_table
 
@@ -43,6 +46,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         write_receipt(receipt, run.state, run.store)
     plan = {**plan, "table": table.text, "run_id": run.run_id}
     order = run.order(plan) if plan["engine"] != "none" else None
+    if receipt is not None and receipt.is_sound and table.kind == DELTA:
+        _tag(run, event, receipt)
     outcome = outcome_of(plan, order, receipt)
     write_outcome(outcome, run.state, run.store)
     # Behind its outcome: the next run finds a table whose story is told.
@@ -51,6 +56,26 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         note_maintenance(Watched(run.state, table, run.store), receipt, CLOCK.now())
     _count(outcome)
     return {"table": table.text, "status": outcome.status, "line": outcome.line}
+
+
+def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
+    """Tag what the run has replaced; a table whose files keep their class is no failed one."""
+    where = event["request"]
+    rule = read_stored_request(where["bucket"], where["key"], run.store).policies.of(receipt.table)
+    if not rule.rule.tag_superseded:
+        return
+    # What reads the log comes with other libraries, which are there where some rule wants tags.
+    from compactor.catalogs.delta_files import mark_superseded  # noqa: PLC0415 - see above
+
+    try:
+        told = mark_superseded(run.state, receipt, rule.rule, run.store)
+    except CompactorError as error:
+        logger.exception("not tagged", table=receipt.table)
+        line = f"not tagged: {type(error).__name__}: {error}"
+    else:
+        line = told.line if told is not None else ""
+    receipt.steps = {**receipt.steps, "tags": line}
+    write_receipt(receipt, run.state, run.store)
 
 
 def _failed(

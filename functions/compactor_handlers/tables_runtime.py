@@ -13,7 +13,7 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from compactor.clock import SystemClock
 from compactor.maintenance import places
 from compactor.maintenance.orders import Order, read_order
-from compactor.ports import ObjectStore
+from compactor.ports import TaggedStore
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.stores.athena_results import AthenaResults
@@ -31,7 +31,7 @@ class RunOfTables:
 
     run_id: str
     state: S3Uri
-    store: ObjectStore
+    store: TaggedStore
 
     @classmethod
     def of(cls, event: Event, context: LambdaContext) -> RunOfTables:

@@ -97,6 +97,12 @@ class Tagging:
     full: int = 0
     gone: int = 0
 
+    @property
+    def line(self) -> str:
+        """For a person."""
+        told = f"{self.tagged:,} files tagged, {self.untagged:,} untagged"
+        return f"{told}, {self.full:,} with ten other tags" if self.full else told
+
 
 _decode = decoder(Superseded)
 
