@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from compactor.clock import SystemClock
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import RUNS
 from compactor.maintenance import places
+from compactor.maintenance.lease import Leases
 from compactor.maintenance.orders import UNDO, Order, read_order
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.ports import ObjectStore
@@ -119,6 +121,9 @@ def _maintain(
             save=partial(write_receipt, state=state, store=store),
             say=lambda line: console.say(f"{order.table}: {line}"),
             undone=_undone(given, store),
+            require_ours=partial(
+                Leases(store, state, SystemClock()).require_no_other, order.address, order.run_id
+            ),
         )
         receipt = work.run()
     except Exception as error:

@@ -177,6 +177,7 @@ class Maintained:
         *,
         ahead_seconds: float = 0.0,
         undone: str = "",
+        require_ours: Callable[[], None] = lambda: None,
     ) -> MaintenanceReceipt:
         """Do an order, as the job does it."""
         self.saved = []
@@ -189,6 +190,7 @@ class Maintained:
             say=lambda _: None,
             now=lambda: time.time() + ahead_seconds,
             undone=undone,
+            require_ours=require_ours,
         )
         return work.run()
 

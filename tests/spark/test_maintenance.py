@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
 from compactor.errors import InvalidInput
+from compactor.maintenance.lease import LeaseLost
 from compactor.maintenance.orders import (
     CHECKPOINT,
     DELETES,
@@ -346,6 +347,22 @@ def test_nothing_is_begun_when_the_time_is_up(iceberg: Maintained) -> None:
     order = iceberg.order(day(A), day(B), until=time.time() - 1)
     receipt = iceberg.maintain(order)
     assert (receipt.status, receipt.partitions) == ("more", [])
+
+
+def test_nothing_is_begun_once_the_table_is_another_runs(iceberg: Maintained) -> None:
+    iceberg.make()
+    iceberg.fill(A, B)
+    asked: list[int] = []
+
+    def require_ours() -> None:
+        asked.append(len(asked))
+        # Before the work, before the first partition, before the second.
+        if len(asked) == 3:
+            raise LeaseLost("run two has it")
+
+    receipt = iceberg.maintain(iceberg.order(day(A), day(B)), require_ours=require_ours)
+    assert (receipt.status, receipt.error) == ("failed", "LeaseLost")
+    assert [one.status for one in receipt.partitions] == ["done"]
 
 
 def test_a_delta_driver_that_dies_before_its_commit_leaves_orphans_and_a_whole_table(

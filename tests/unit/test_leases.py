@@ -167,3 +167,25 @@ def test_a_lease_lies_beside_the_tables_other_documents(store: MemoryStore, leas
     ((key, body),) = store.contents("lake", "state/").items()
     assert key == places.lease_key(STATE, TABLE)[1]
     assert {*json.loads(body)} == {*table_of("Lease")}
+
+
+def test_what_is_started_by_hand_needs_no_lease(leases: Leases, clock: ManualClock) -> None:
+    leases.require_no_other(TABLE, "by-hand")
+    leases.take(TABLE, "one", engine="spark", seconds=100)
+    with pytest.raises(LeaseLost, match="run one has it"):
+        leases.require_no_other(TABLE, "by-hand")
+    leases.require_no_other(TABLE, "one")
+    leases.release(TABLE, "one")
+    leases.require_no_other(TABLE, "by-hand")
+    leases.take(TABLE, "dead", engine="spark", seconds=100)
+    clock.advance(200)
+    leases.require_no_other(TABLE, "by-hand")
+
+
+def test_a_job_whose_lease_has_ended_begins_nothing_more(
+    leases: Leases, clock: ManualClock
+) -> None:
+    leases.take(TABLE, "one", engine="spark", seconds=100)
+    clock.advance(101)
+    with pytest.raises(LeaseLost, match="its lease has ended"):
+        leases.require_no_other(TABLE, "one")

@@ -67,6 +67,8 @@ class Maintenance:
         say: told how far it is.
         now: UNIX seconds.
         undone: the version to which the step ``undo`` returns.
+        require_ours: raises once the table is not this run's any more; asked before each partition
+            and each step.
     """
 
     order: Order
@@ -76,6 +78,7 @@ class Maintenance:
     say: Callable[[str], None]
     now: Callable[[], float] = time.time
     undone: str = ""
+    require_ours: Callable[[], None] = lambda: None
     _failures: int = field(default=0, init=False)
 
     def run(self) -> MaintenanceReceipt:
@@ -97,6 +100,7 @@ class Maintenance:
         return receipt
 
     def _work(self) -> None:
+        self.require_ours()
         if UNDO in self.order.steps:
             self._undo()
             return
@@ -131,7 +135,7 @@ class Maintenance:
         for number, one in enumerate(self.order.partitions, start=1):
             if self._is_told(one.name):
                 continue
-            self._require_time()
+            self._require_turn()
             told = self._rewrite(one)
             self._keep(told)
             share = f"{number:,}/{len(self.order.partitions):,}"
@@ -219,7 +223,7 @@ class Maintenance:
             what = f"{DELETES} {one.name}"
             if one.name in open_ones or what in self.receipt.steps:
                 continue
-            self._require_time()
+            self._require_turn()
             self.receipt.steps[what] = line = self._deletes(one, what)
             self.save(self.receipt)
             self.say(f"{what}: {line}")
@@ -258,7 +262,7 @@ class Maintenance:
             if self.receipt.of(ROLLED_BACK, FAILED):
                 return
             if name in order.steps and name not in self.receipt.steps:
-                self._require_time()
+                self._require_turn()
                 self._step(name, step)
 
     def _step(self, name: str, step: Callable[[], StepDone]) -> None:
@@ -272,7 +276,8 @@ class Maintenance:
         self.save(self.receipt)
         self.say(f"{name}: {found.line}")
 
-    def _require_time(self) -> None:
+    def _require_turn(self) -> None:
+        self.require_ours()
         if self.order.until is not None and self.now() >= self.order.until:
             raise _TimeIsUp
 
