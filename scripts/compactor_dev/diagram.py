@@ -1,6 +1,6 @@
-"""The picture of the workflow in docs/deployment.md, drawn from the state machine's definition.
+"""The pictures of the workflows in docs/, drawn from the state machines' definitions.
 
-``python -m compactor_dev.diagram`` writes it; the tests compare it.
+``python -m compactor_dev.diagram`` writes them; the tests compare them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from compactor_dev.asl_drawing.places import place
 from compactor_dev.asl_drawing.svg import draw
 
 _STATE_MACHINE = Path(__file__).resolve().parents[2] / "statemachine"
-DEFINITION = _STATE_MACHINE / "compaction.asl.json"
-PICTURE = _STATE_MACHINE / "compaction.svg"
+#: Each definition, and its picture.
+PICTURES = {
+    _STATE_MACHINE / f"{name}.asl.json": _STATE_MACHINE / f"{name}.svg"
+    for name in ("compaction", "tables")
+}
 
 
 def drawn(definition: str) -> str:
@@ -28,4 +31,5 @@ def drawn(definition: str) -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn(DEFINITION.read_text(encoding="utf-8")), encoding="utf-8")
+    for definition, picture in PICTURES.items():
+        picture.write_text(drawn(definition.read_text(encoding="utf-8")), encoding="utf-8")
