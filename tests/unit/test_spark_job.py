@@ -13,6 +13,7 @@ import pytest
 
 from compactor_cli.installed import definition
 from compactor_cli.local import spark_job
+from compactor_cli.local.model import VALUES
 from compactor_cli.local.spark_job import LocalSpark, job_arguments
 from compactor_cli.local.spark_submit import SparkHere, SparkMissing, local_command
 
@@ -33,7 +34,12 @@ def workflow_arguments() -> Sequence[str]:
     array = re.sub(r"States\.Format\('([^']*)', \$\.run_id\)", r"'\1'", array)
     words = re.findall(r"'([^']*)'", array)
     script = "s3://local/spark/compact_partitions.py"
-    filled = [word.replace("{}", "run-1").replace("${SparkScriptUri}", script) for word in words]
+    filled = [
+        word.replace("{}", "run-1")
+        .replace("${SparkScriptUri}", script)
+        .replace("${SparkTableConf}", VALUES["SparkTableConf"])
+        for word in words
+    ]
     return [*filled, RUN_URI]
 
 
