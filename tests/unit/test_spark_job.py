@@ -90,12 +90,17 @@ def test_a_job_that_is_stopped_ends_with_its_processes(spark: SparkHere, tmp_pat
         )
         thread.start()
         assert begun.wait(60)
+        # The line is told before the script comes to what follows.
+        noted, deadline = tmp_path / "pid", time.monotonic() + 60
+        while not (noted.exists() and noted.read_text().endswith("\n")):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         job.stop()
         thread.join(30)
     assert not thread.is_alive()
     assert told
     assert told[0], "a job that was killed did not succeed"
-    pid = (tmp_path / "pid").read_text().strip()
+    pid = noted.read_text().strip()
     deadline = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline
