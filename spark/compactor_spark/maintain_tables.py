@@ -29,9 +29,11 @@ from compactor.maintenance.lease import Leases
 from compactor.maintenance.orders import UNDO, Order, read_order
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.ports import ObjectStore
+from compactor.settings.tables import DELTA
 from compactor.settings.uris import S3Uri, parse_location
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.console import Console
+from compactor_spark.log_store import one_driver_only
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
 from compactor_spark.rounds import first_line
@@ -114,6 +116,8 @@ def _maintain(
     try:
         receipt = read_receipt(state, order.run_id, order.table, store) or receipt
         table = open_maintained(session, order.address, client, state)
+        if order.address.kind == DELTA and (warning := one_driver_only(session)):
+            console.say(f"{order.table}: {warning}")
         work = Maintenance(
             order,
             table,

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from compactor.errors import InvalidInput
 from compactor.settings.tables import DELTA, TableAddress
 from compactor_spark.columnar.session import columnar_session
+from compactor_spark.log_store import use_conditional_commits
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -77,6 +78,7 @@ def table_session(
         _set(own, dict.fromkeys(names, tasks))
     if address.kind == DELTA:
         _set(own, delta_settings(client))
+        use_conditional_commits(own)
     else:
         _set(own, iceberg_settings(address, client, warehouse, deletes=deletes))
     return own

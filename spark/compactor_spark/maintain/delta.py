@@ -1,7 +1,6 @@
 """A Delta table: OPTIMIZE, REORG and VACUUM, and each partition as a number of files.
 
-Which run made a commit, and for what, stands in the commit itself (``userMetadata``). Delta on
-Spark commits to S3 with a plain PUT: one driver at a time, or a log store for many.
+Which run made a commit, and for what, stands in the commit itself (``userMetadata``).
 """
 
 from __future__ import annotations
@@ -214,6 +213,12 @@ class DeltaTable:
         """See the protocol."""
         if self._now != int(after):
             return False
+        entry = self._entries.again(int(after))
+        if entry is None or not entry.says.startswith(_OURS):
+            raise IntegrityError(
+                f"{self.uri}: version {after} is another driver's now, which wrote over this job's"
+                " commit by a plain PUT; its rows stand"
+            )
         self._restore(int(before), int(after), f"{_OURS}{what}")
         return True
 

@@ -65,7 +65,7 @@ class Entry:
 
 @dataclass(slots=True)
 class DeltaEntries:
-    """The commits of one table; each is read once.
+    """The commits of one table; each is read once, unless :meth:`again` is asked for it.
 
     Args:
         log: the ``DeltaLog``.
@@ -90,6 +90,11 @@ class DeltaEntries:
         if number not in self._read:
             self._read[number] = self._fetch(number)
         return self._read[number]
+
+    def again(self, number: int) -> Entry | None:
+        """As it stands now: a driver whose commits are plain PUTs can write over one."""
+        self._read.pop(number, None)
+        return self.entry(number)
 
     def _fetch(self, number: int) -> Entry | None:
         path = self.jvm.org.apache.hadoop.fs.Path(self.log.logPath(), f"{number:020}.json")

@@ -1,8 +1,7 @@
 """Delta: a MERGE whose transaction identifier is the number of the entry.
 
 Delta keeps the number in the commit that has the rows, and does not run a MERGE again whose number
-it has. Delta on Spark commits to S3 with a plain PUT: one driver at a time, or a log store for
-many.
+it has.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.ports import ObjectStore
+from compactor.settings.tables import DELTA
 from compactor.stores.s3 import S3Store
 from compactor.tables.port import TableFile
 from compactor.tables.publish import Publishing, record_publish
@@ -23,6 +24,7 @@ from compactor.tables.receipts import TableReceipt, read_receipt
 from compactor.tables.upserts import key_of
 from compactor_spark.columnar.staging import STAGED, access_of
 from compactor_spark.console import Console
+from compactor_spark.log_store import one_driver_only
 from compactor_spark.places import LoadedRun
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.opening import OpenedTable, open_table
@@ -75,6 +77,9 @@ class Merging:
         if not loaded.settings.upsert_key:
             return None
         table = open_table(session, loaded.settings, client)
+        address = loaded.settings.table_address
+        if address is not None and address.kind == DELTA and (told := one_driver_only(session)):
+            console.say(told)
         return cls(loaded, client, console, traits, table, access_of(session))
 
     def merge(self) -> None:
