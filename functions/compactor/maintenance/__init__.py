@@ -11,7 +11,7 @@ receipts   what became of it
 lease      who works on a table now: one run
 athena     what Athena is asked, and what its answers mean (pure); athena_work carries it out
 optimizers what Glue's optimizers are set to, and what they did
-snapshots  what an Iceberg table's metadata file says (pure)
+snapshots  what an Iceberg table's metadata file says; written: whether a partition was touched (pure)
 ports      what is asked of AWS's services
 looks      what was seen of a table and done to it: averages, the best of them (pure)
 latency    whose run times tell how slow it is, and an estimate (pure)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,8 +26,9 @@ from compactor.maintenance.athena import (
     token,
     wanted_properties,
 )
-from compactor.maintenance.orders import Order
-from compactor.maintenance.ports import Catalog, Queries
+from compactor.maintenance.measures import PartitionValue
+from compactor.maintenance.orders import Order, PartitionOrder
+from compactor.maintenance.ports import Catalog, Queries, Writes
 from compactor.maintenance.receipts import (
     DONE,
     FAILED,
@@ -39,6 +40,7 @@ from compactor.maintenance.receipts import (
     write_receipt,
 )
 from compactor.maintenance.snapshots import TableState, read_state
+from compactor.maintenance.written import Touched, touches
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor.sizes import TIB
@@ -55,7 +57,6 @@ class Position(msgspec.Struct, frozen=True):
     Attributes:
         number: of the statement in work.
         attempt: at it, from 0.
-        sent: queries so far.
         before: snapshot right before the statement.
         due: snapshots that VACUUM is to take away.
         watched: manifest lists of some of them.
@@ -63,7 +64,6 @@ class Position(msgspec.Struct, frozen=True):
 
     number: int = 0
     attempt: int = 0
-    sent: int = 0
     before: str = ""
     due: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
@@ -71,7 +71,12 @@ class Position(msgspec.Struct, frozen=True):
     @property
     def next(self) -> Position:
         """The statement behind it."""
-        return Position(self.number + 1, sent=self.sent)
+        return Position(self.number + 1)
+
+    @property
+    def answer(self) -> int:
+        """Of the query that is sent here: its number among all that an order can come to."""
+        return self.number * MOST_TRIES + self.attempt + 1
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +95,20 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     database: str = ""
 
 
+class _Look(NamedTuple):
+    """The table as it is now, and the metadata file that says so."""
+
+    uri: str
+    table: TableState
+
+
 @dataclass(frozen=True, slots=True)
 class AthenaWork:
     """An order, and what it takes to carry it out.
 
     Attributes:
         state: where the receipt lies.
+        writes: what others have written since the plan was made.
         dollars_per_tib: what Athena takes for what it scans.
     """
 
@@ -104,6 +117,7 @@ class AthenaWork:
     state: S3Uri
     catalog: Catalog
     queries: Queries
+    writes: Writes
     clock: Clock
     dollars_per_tib: float
 
@@ -118,21 +132,18 @@ class AthenaWork:
             IntegrityError: the table's metadata, or the receipt, is damaged.
             InvalidInput: the table is not there any more, or may not be read.
         """
-        table = self._table()
+        uri = self.catalog.metadata_uri(self.order.address)
+        table = read_state(uri, self.store.get(*_object_of(uri)))
         todo = statements(self.order, table.types)
         receipt = self._receipt()
         if work is None:
             work = Position()
         elif answer is not None:
             work = self._judge(work, todo[work.number], query_end(answer), table, receipt)
-        step = self._next(work, todo, table, receipt)
+        step = self._next(work, todo, _Look(uri, table), receipt)
         receipt.at = table.current
         write_receipt(receipt, self.state, self.store)
         return step
-
-    def _table(self) -> TableState:
-        uri = self.catalog.metadata_uri(self.order.address)
-        return read_state(uri, self.store.get(*_object_of(uri)))
 
     def _receipt(self) -> MaintenanceReceipt:
         order = self.order
@@ -145,15 +156,16 @@ class AthenaWork:
         self,
         work: Position,
         todo: Sequence[Statement],
-        table: TableState,
+        look: _Look,
         receipt: MaintenanceReceipt,
     ) -> Step:
+        table = look.table
         while work.number < len(todo):
             statement = todo[work.number]
             if statement.kind != VERIFY and self._is_late(work):
                 receipt.steps["time"] = "the time that the rule leaves is over"
                 return Step(status=ENDED, work=work)
-            if not self._passed_over(work, statement, table, receipt):
+            if not self._passed_over(work, statement, look, receipt):
                 if work.attempt == 0:
                     work = self._looked(work, statement, table, receipt)
                 return self._query(work, statement, table)
@@ -171,33 +183,62 @@ class AthenaWork:
         self,
         work: Position,
         statement: Statement,
-        table: TableState,
+        look: _Look,
         receipt: MaintenanceReceipt,
     ) -> bool:
         """Whether a statement is not to be sent; what there is to say of it is noted."""
-        if statement.kind == OPTIMIZE and statement.unfit:
-            if not any(one.name == statement.partition for one in receipt.partitions):
-                left = RewrittenPartition(
-                    name=statement.partition, status=LEFT, why=statement.unfit
-                )
-                receipt.partitions.append(left)
-            return True
+        if statement.kind == OPTIMIZE:
+            return self._is_left(work, statement, look, receipt)
         if statement.kind == VERIFY:
             found = _partition(receipt, statement.partition)
             return found is None or found.status != DONE
         if statement.kind == PROPERTIES:
             wanted = wanted_properties(self.order).items()
-            return wanted <= table.properties.items()
+            return wanted <= look.table.properties.items()
         if statement.kind == VACUUM and not receipt.is_sound and work.attempt == 0:
             receipt.steps[VACUUM] = "left: nothing goes where something failed"
             return True
         return False
 
+    def _is_left(
+        self, work: Position, statement: Statement, look: _Look, receipt: MaintenanceReceipt
+    ) -> bool:
+        """Whether a partition is not rewritten, or no further; why is noted once."""
+        found = _partition(receipt, statement.partition)
+        if found is not None and found.status == LEFT and not found.after:
+            # By an earlier call: of what Athena did, an answer would tell a version.
+            return True
+        # What was answered before is not done again, however often it is sent.
+        known = work.answer <= receipt.answers
+        why = statement.unfit or ("" if known else self._written(statement.partition, look))
+        if not why:
+            return False
+        left = RewrittenPartition(name=statement.partition, status=LEFT, why=why)
+        if work.attempt and look.table.current != work.before:
+            left.before = work.before
+            left.why += "; a part of it was rewritten before that, and its rows were not compared"
+            receipt.undo = receipt.undo or work.before
+        receipt.partitions.append(left)
+        return True
+
+    def _written(self, name: str, look: _Look) -> str:
+        """Who wrote a partition since it was found to be closed; empty where nobody did."""
+        order = self.order
+        if not order.closed_before:
+            return ""
+        since = look.table.writers(order.closed_before, order.measured)
+        if since is None:
+            return "snapshots of the time since have expired, and nothing tells what they wrote"
+        wanted = _as_touched(next(one for one in order.partitions if one.name == name))
+        for one in since:
+            if touches(self.writes.touched(look.uri, one), wanted):
+                return f"snapshot {one} wrote it since"
+        return ""
+
     def _query(self, work: Position, statement: Statement, table: TableState) -> Step:
-        asked = msgspec.structs.replace(work, sent=work.sent + 1)
         return Step(
             status=QUERY,
-            work=asked,
+            work=work,
             sql=sql(statement, self.order, before=work.before, state=table),
             token=token(self.order, work.number, work.attempt),
             database=self.order.address.name[0],
@@ -237,8 +278,8 @@ class AthenaWork:
     ) -> Position:
         again = end.takes_more_runs or end.state == "CANCELLED"
         tries = work.attempt + 1 < MOST_TRIES
-        if receipt.answers < work.sent:
-            receipt.answers = work.sent
+        if receipt.answers < work.answer:
+            receipt.answers = work.answer
             self._pay(end, receipt)
             if not (again and tries):
                 self._note(work, statement, end, table, receipt)
@@ -301,6 +342,11 @@ def _object_of(uri: str) -> tuple[str, str]:
     """Bucket and key; tables name their files by s3, s3a or s3n."""
     bucket, _, key = uri.partition("://")[2].partition("/")
     return bucket, key
+
+
+def _as_touched(one: PartitionOrder) -> Touched:
+    where = (PartitionValue(each.column, each.transform, each.value) for each in one.where)
+    return Touched(one.spec, one.name, tuple(where))
 
 
 def _partition(receipt: MaintenanceReceipt, name: str) -> RewrittenPartition | None:

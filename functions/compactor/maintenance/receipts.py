@@ -65,7 +65,7 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
             where the table is of Delta; at most 10,000.
         scan_seconds: how long one scan of the table took before and after, where measured.
         seconds: in all.
-        answers: of services that are in it, so that none is noted twice.
+        answers: how far the answers of services are in it, so that none is noted twice.
         scanned_bytes: what Athena read.
         dpu_hours: what Glue's optimizers took.
         dollars: what the engine's service takes for it, about; 0 where it does not tell.
