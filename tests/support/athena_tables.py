@@ -26,6 +26,7 @@ class FakeAthena:
         reasons: of failures to come, by the first word of a statement; an empty one is success.
         counts: rows and hash of both sides, where they are not the same.
         sent: statements so far, by their tokens.
+        ended: what became of these.
         made: snapshots so far.
         wrote: what snapshots touched, by their ids; the others nothing.
     """
@@ -38,6 +39,7 @@ class FakeAthena:
     counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     sent: dict[str, str] = field(default_factory=dict)
     version: int = 0
+    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: int = 0
     wrote: dict[str, list[Touched]] = field(default_factory=dict)
 
@@ -76,10 +78,16 @@ class FakeAthena:
     def run(self, sql: str, token: str, at: float) -> dict[str, Any]:
         """What Step Functions is told when a query has ended; what it caught where it failed."""
         word = sql.partition(" ")[0]
-        known = token in self.sent
+        if token in self.ended:
+            # "The same query execution", whatever became of it.
+            return self.ended[token]
         self.sent[token] = sql
+        self.ended[token] = answer = self._answer(word, sql, at)
+        return answer
+
+    def _answer(self, word: str, sql: str, at: float) -> dict[str, Any]:
         reasons = self.reasons.get(word, [])
-        reason = reasons.pop(0) if reasons and not known else ""
+        reason = reasons.pop(0) if reasons else ""
         execution: dict[str, Any] = {
             "QueryExecutionId": f"q{len(self.sent)}",
             "Statistics": {"DataScannedInBytes": 25_000_000, "EngineExecutionTimeInMillis": 1_500},
@@ -89,8 +97,7 @@ class FakeAthena:
             execution["Status"] = {"State": "FAILED", "StateChangeReason": reason}
             cause = json.dumps({"QueryExecution": execution})
             return {"Error": "States.TaskFailed", "Cause": cause}
-        if not known:
-            self._apply(word, sql, at)
+        self._apply(word, sql, at)
         return {"QueryExecution": execution}
 
     def _parent(self) -> dict[str, int]:

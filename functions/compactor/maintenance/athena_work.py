@@ -35,6 +35,7 @@ from compactor.maintenance.receipts import (
     GAVE_WAY,
     LEFT,
     MaintenanceReceipt,
+    Position,
     RewrittenPartition,
     read_receipt,
     write_receipt,
@@ -49,34 +50,6 @@ QUERY, ENDED = "query", "done"
 # As many manifest lists of expired snapshots are looked for afterwards.
 _WATCHED = 20
 _LONGEST_REASON = 500
-
-
-class Position(msgspec.Struct, frozen=True):
-    """How far an order is.
-
-    Attributes:
-        number: of the statement in work.
-        attempt: at it, from 0.
-        before: snapshot right before the statement.
-        due: snapshots that VACUUM is to take away.
-        watched: manifest lists of some of them.
-    """
-
-    number: int = 0
-    attempt: int = 0
-    before: str = ""
-    due: tuple[str, ...] = ()
-    watched: tuple[str, ...] = ()
-
-    @property
-    def next(self) -> Position:
-        """The statement behind it."""
-        return Position(self.number + 1)
-
-    @property
-    def answer(self) -> int:
-        """Of the query that is sent here: its number among all that an order can come to."""
-        return self.number * MOST_TRIES + self.attempt + 1
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,11 +110,12 @@ class AthenaWork:
         todo = statements(self.order, table.types)
         receipt = self._receipt()
         if work is None:
-            work = Position()
+            # Of a run that was stopped and is begun again there is one.
+            work = receipt.position or Position()
         elif answer is not None:
             work = self._judge(work, todo[work.number], query_end(answer), table, receipt)
         step = self._next(work, todo, _Look(uri, table), receipt)
-        receipt.at = table.current
+        receipt.at, receipt.position = table.current, step.work
         write_receipt(receipt, self.state, self.store)
         return step
 
@@ -166,9 +140,9 @@ class AthenaWork:
                 receipt.steps["time"] = "the time that the rule leaves is over"
                 return Step(status=ENDED, work=work)
             if not self._passed_over(work, statement, look, receipt):
-                if work.attempt == 0:
-                    work = self._looked(work, statement, table, receipt)
-                return self._query(work, statement, table)
+                if work.attempt == 0 and not work.before:
+                    work = self._looked(work, statement, table)
+                return self._query(work, statement, table, receipt)
             work = work.next
         rewritten = {one.name for one in receipt.partitions}
         whole = all(one.name in rewritten for one in self.order.partitions if todo)
@@ -194,7 +168,8 @@ class AthenaWork:
             return found is None or found.status != DONE
         if statement.kind == PROPERTIES:
             wanted = wanted_properties(self.order).items()
-            return wanted <= look.table.properties.items()
+            # Not of one that was sent: its own answer is waited for.
+            return not work.before and wanted <= look.table.properties.items()
         if statement.kind == VACUUM and not receipt.is_sound and work.attempt == 0:
             receipt.steps[VACUUM] = "left: nothing goes where something failed"
             return True
@@ -209,7 +184,7 @@ class AthenaWork:
             # By an earlier call: of what Athena did, an answer would tell a version.
             return True
         # What was answered before is not done again, however often it is sent.
-        known = work.answer <= receipt.answers
+        known = _answer(work) <= receipt.answers
         why = statement.unfit or ("" if known else self._written(statement.partition, look))
         if not why:
             return False
@@ -235,26 +210,26 @@ class AthenaWork:
                 return f"snapshot {one} wrote it since"
         return ""
 
-    def _query(self, work: Position, statement: Statement, table: TableState) -> Step:
-        return Step(
-            status=QUERY,
-            work=work,
-            sql=sql(statement, self.order, before=work.before, state=table),
-            token=token(self.order, work.number, work.attempt),
-            database=self.order.address.name[0],
-        )
-
-    def _looked(
+    def _query(
         self,
         work: Position,
         statement: Statement,
         table: TableState,
         receipt: MaintenanceReceipt,
-    ) -> Position:
+    ) -> Step:
+        # The same text whenever it is sent: a token stands for one.
+        rewritten = _partition(receipt, statement.partition)
+        versions = (rewritten.before, rewritten.after) if rewritten else ("", "")
+        return Step(
+            status=QUERY,
+            work=work,
+            sql=sql(statement, self.order, versions, table.columns),
+            token=token(self.order, work.number, work.attempt),
+            database=self.order.address.name[0],
+        )
+
+    def _looked(self, work: Position, statement: Statement, table: TableState) -> Position:
         """What must be known afterwards of how the table was."""
-        if statement.kind == VERIFY:
-            found = _partition(receipt, statement.partition)
-            return msgspec.structs.replace(work, before=found.before if found else "")
         if statement.kind != VACUUM:
             return msgspec.structs.replace(work, before=table.current)
         order = self.order
@@ -278,8 +253,8 @@ class AthenaWork:
     ) -> Position:
         again = end.takes_more_runs or end.state == "CANCELLED"
         tries = work.attempt + 1 < MOST_TRIES
-        if receipt.answers < work.answer:
-            receipt.answers = work.answer
+        if receipt.answers < _answer(work):
+            receipt.answers = _answer(work)
             self._pay(end, receipt)
             if not (again and tries):
                 self._note(work, statement, end, table, receipt)
@@ -342,6 +317,11 @@ def _object_of(uri: str) -> tuple[str, str]:
     """Bucket and key; tables name their files by s3, s3a or s3n."""
     bucket, _, key = uri.partition("://")[2].partition("/")
     return bucket, key
+
+
+def _answer(work: Position) -> int:
+    """Of the query that is sent there: its number among all that an order can come to."""
+    return work.number * MOST_TRIES + work.attempt + 1
 
 
 def _as_touched(one: PartitionOrder) -> Touched:

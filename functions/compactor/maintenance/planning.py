@@ -133,8 +133,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     def foretold(self) -> dict[str, Any]:
         """In numbers, for a report; nothing where nothing is done."""
         one = self.rewrite if self.engine != NONE else Rewrite()
-        dollars = round(self.dollars, 6)
-        return {"files": one.files, "bytes": one.bytes, "into": one.into, "dollars": dollars}
+        return _told(one, self.dollars)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the upper bounds of the sizes are in it, too."""
@@ -145,6 +144,19 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
             {"to": bound, "files": files} for bound, files in zip(bounds, self.sizes, strict=True)
         ]
         return found
+
+
+def foretold_by(order: Order) -> dict[str, Any]:
+    """What the plan of an order foretold, as :meth:`TablePlan.foretold` has it."""
+    parts = [Rewrite(one.files, one.bytes, one.into) for one in order.partitions]
+    whole = sum(parts, Rewrite())
+    queries = sum(1 for one in parts if one.files)
+    return _told(whole, costs.cost(order.engine, whole, max(1, queries)))
+
+
+def _told(one: Rewrite, dollars: float) -> dict[str, Any]:
+    told = {"files": one.files, "bytes": one.bytes, "into": one.into}
+    return {**told, "dollars": round(dollars, 6)}
 
 
 def plan_table(
