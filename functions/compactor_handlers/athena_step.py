@@ -13,7 +13,7 @@ from compactor.maintenance.costs import ATHENA_TIB
 from compactor.maintenance.lease import Leases
 from compactor.maintenance.written import Touched
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
-from compactor_handlers.tables_runtime import CLOCK, RunOfTables, athena, glue, table_of
+from compactor_handlers.tables_runtime import CLOCK, RunOfTables, athena, glue, prices, table_of
 
 # Of snapshots, which never change: warm calls for one table read each once.
 _written: dict[str, tuple[Touched, ...]] = {}
@@ -38,7 +38,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     if order is None or table.kind != "glue":
         raise InvalidInput("engine", "athena", "athena for tables of Glue, with an order")
     writes = IcebergWrites(run.store, _written)
-    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, CLOCK, ATHENA_TIB)
+    dollars = prices().of(ATHENA_TIB)
+    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, CLOCK, dollars)
     given = event.get("work")
     position = None if given is None else msgspec.convert(given, Position)
     step = work.advance(position, event.get("answer"))

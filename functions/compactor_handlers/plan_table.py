@@ -27,7 +27,7 @@ from compactor_handlers.runtime import (
     table_store,
     traced,
 )
-from compactor_handlers.tables_runtime import tell_table
+from compactor_handlers.tables_runtime import prices, tell_table
 
 # Which engines there are: a JSON list of their names.
 ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
@@ -54,11 +54,11 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     earlier = find_order(bucket, key, store)
     if earlier is not None and earlier.engine != NONE:
         logger.info("planned before", table=earlier.table, engine=earlier.engine)
-        return _answer(earlier, foretold_by(earlier), bucket, key)
+        return _answer(earlier, foretold_by(earlier, prices()), bucket, key)
     measure = measure_table(address, store, now)
     available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
     matched = request.policies.of(address.text)
-    plan = plan_table(measure, matched, now, available)
+    plan = plan_table(measure, matched, now, available, prices=prices())
     # Each run looks, whether or not it goes by what it sees: so there is a curve to go by.
     due = watch(
         Watched(request.state, address, store),
@@ -105,5 +105,6 @@ def _tell(plan: TablePlan) -> None:
         engine=plan.engine,
         reason=plan.reason,
         rule=plan.rule,
+        prices=plan.prices,
         **plan.foretold(),
     )
