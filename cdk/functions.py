@@ -134,7 +134,8 @@ class Functions(Construct):
             self._add_publish_table(self._table)
         if self._config.maintenance is not None:
             # What each may do, cdk.maintenance says.
-            knows = {"plan_table", "end_table"} if self._config.tags_superseded else {"plan_table"}
+            knows = {"plan_table", "athena_step"}
+            knows |= {"end_table"} if self._config.tags_superseded else set()
             for name, memory_mb in _TABLES_MB.items():
                 self._add(name, memory_mb, knows_table=name in knows)
         if self._config.events:

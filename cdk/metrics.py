@@ -10,16 +10,18 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
 from cdk.config import Config
+from compactor.prices import prices_for
 
 # The dimension that compactor_handlers/runtime.py gives all its metrics.
 _SERVICE = {"service": "s3-compactor"}
 _HOUR = Duration.hours(1)
 _DAY = Duration.days(1)
 
-# us-east-1, dollars: a GB-second of Lambda, a request of each kind, a transition of a STANDARD
-# workflow. The estimate is to show its order and its course, not to be the bill.
-_GB_SECOND = {"arm64": 0.0000133334, "x86_64": 0.0000166667}
-_GET, _PUT, _TRANSITION = 0.0000004, 0.000005, 0.000025
+# Of us-east-1, wherever the stack is. The estimate is to show its order and its course, not to be
+# the bill.
+_PRICES = prices_for("us-east-1")
+_GET, _PUT = _PRICES.of("s3.get"), _PRICES.of("s3.put")
+_TRANSITION = _PRICES.of("states.transition")
 # An output: its upload's start, parts and end, its commit and the
 # commit's witness. A partition: checkpoint and receipt;
 # its clean-up: record and receipt.
@@ -144,7 +146,7 @@ class Metrics:
         resource = function.node.default_child
         assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - what an L2 function is
         memory_mb = resource.memory_size or 128
-        return _GB_SECOND[self._config.architecture] * memory_mb / 1024 / 1000
+        return _PRICES.of(f"lambda.gb_second.{self._config.architecture}") * memory_mb / 1024 / 1000
 
 
 def run_duration(machine: sfn.StateMachine) -> list[cloudwatch.IMetric]:

@@ -6,12 +6,17 @@ from typing import Any
 
 import msgspec
 
+from compactor.catalogs.iceberg_writes import IcebergWrites
 from compactor.errors import InvalidInput
 from compactor.maintenance.athena_work import AthenaWork, Position
 from compactor.maintenance.costs import ATHENA_TIB
 from compactor.maintenance.lease import Leases
+from compactor.maintenance.written import Touched
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
-from compactor_handlers.tables_runtime import CLOCK, RunOfTables, athena, glue, table_of
+from compactor_handlers.tables_runtime import CLOCK, RunOfTables, athena, glue, prices, table_of
+
+# Of snapshots, which never change: warm calls for one table read each once.
+_written: dict[str, tuple[Touched, ...]] = {}
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -32,7 +37,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     order = run.order(event["plan"])
     if order is None or table.kind != "glue":
         raise InvalidInput("engine", "athena", "athena for tables of Glue, with an order")
-    work = AthenaWork(order, run.store, run.state, glue(), athena(), CLOCK, ATHENA_TIB)
+    writes = IcebergWrites(run.store, _written)
+    dollars = prices().of(ATHENA_TIB)
+    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, CLOCK, dollars)
     given = event.get("work")
     position = None if given is None else msgspec.convert(given, Position)
     step = work.advance(position, event.get("answer"))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.errors import CompactorError
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.outcomes import Outcome, outcome_of, write_outcome
+from compactor.maintenance.ending import Ending
+from compactor.maintenance.outcomes import Outcome, outcome_of
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
-from compactor.maintenance.watching import Watched, note_maintenance
 from compactor.maintenance.worklist import read_stored_request
 from compactor.report.left import failure_text
 from compactor.settings.tables import DELTA
@@ -46,20 +46,20 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         write_receipt(receipt, run.state, run.store)
     plan = {**plan, "table": table.text, "run_id": run.run_id}
     order = run.order(plan) if plan["engine"] != "none" else None
-    if receipt is not None and receipt.is_sound and table.kind == DELTA:
+    if receipt is not None and receipt.is_sound:
         _tag(run, event, receipt)
     outcome = outcome_of(plan, order, receipt)
-    write_outcome(outcome, run.state, run.store)
-    # Behind its outcome: the next run finds a table whose story is told.
-    Leases(run.store, run.state, CLOCK).release(table, run.run_id)
-    if receipt is not None:
-        note_maintenance(Watched(run.state, table, run.store), receipt, CLOCK.now())
+    ending = Ending(run.state, table, run.store, CLOCK, partial(_tag, run, event))
+    for one in ending.end(outcome, receipt):
+        logger.warning("told of a run that died", table=table.text, died=one)
     _count(outcome)
     return {"table": table.text, "status": outcome.status, "line": outcome.line}
 
 
 def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
-    """Tag what the run has replaced; a table whose files keep their class is no failed one."""
+    """Tag what a run has replaced; a table whose files keep their class is no failed one."""
+    if table_of(event).kind != DELTA:
+        return
     where = event["request"]
     try:
         request = read_stored_request(where["bucket"], where["key"], run.store)

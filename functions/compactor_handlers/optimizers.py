@@ -9,7 +9,7 @@ from compactor.errors import InvalidInput
 from compactor.maintenance.costs import GLUE_DPU_HOUR
 from compactor.maintenance.optimizers import OptimizerWork
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
-from compactor_handlers.tables_runtime import CLOCK, RunOfTables, glue, table_of
+from compactor_handlers.tables_runtime import CLOCK, RunOfTables, glue, prices, table_of
 
 ROLE_VARIABLE = "OPTIMIZER_ROLE_ARN"
 
@@ -38,7 +38,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         glue(),
         CLOCK,
         role_arn=role,
-        dollars_per_dpu_hour=GLUE_DPU_HOUR,
+        dollars_per_dpu_hour=prices().of(GLUE_DPU_HOUR),
     )
     status = work.look(event["looks"])
     logger.info("optimizers", table=table.text, status=status)

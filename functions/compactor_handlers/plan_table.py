@@ -14,8 +14,8 @@ from compactor.clock import SystemClock
 from compactor.maintenance import places
 from compactor.maintenance.choosing import NONE
 from compactor.maintenance.costs import ENGINES
-from compactor.maintenance.orders import write_order
-from compactor.maintenance.planning import TablePlan, plan_table
+from compactor.maintenance.orders import Order, find_order, write_order
+from compactor.maintenance.planning import TablePlan, foretold_by, plan_table
 from compactor.maintenance.watching import Watched, watch
 from compactor.maintenance.worklist import read_stored_request
 from compactor.settings.tables import parse_table
@@ -27,7 +27,7 @@ from compactor_handlers.runtime import (
     table_store,
     traced,
 )
-from compactor_handlers.tables_runtime import tell_table
+from compactor_handlers.tables_runtime import prices, tell_table
 
 # Which engines there are: a JSON list of their names.
 ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
@@ -39,7 +39,8 @@ ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request": {"bucket", "key"}}``; return the plan, in short.
 
-    The order is stored in any case: where the engine is ``none`` it says why.
+    The order is stored in any case: where the engine is ``none`` it says why. A run that is begun
+    again goes on with what it ordered before: queries and commits are known by that.
 
     Raises:
         InvalidInput: there is no such table, or it may not be read.
@@ -49,10 +50,15 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     store = table_store(context)
     request = read_stored_request(event["request"]["bucket"], event["request"]["key"], store)
     address, now = parse_table(event["table"]), SystemClock().now()
+    bucket, key = places.order_key(request.state, event["run_id"], address)
+    earlier = find_order(bucket, key, store)
+    if earlier is not None and earlier.engine != NONE:
+        logger.info("planned before", table=earlier.table, engine=earlier.engine)
+        return _answer(earlier, foretold_by(earlier, prices()), bucket, key)
     measure = measure_table(address, store, now)
     available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
     matched = request.policies.of(address.text)
-    plan = plan_table(measure, matched, now, available)
+    plan = plan_table(measure, matched, now, available, prices=prices())
     # Each run looks, whether or not it goes by what it sees: so there is a curve to go by.
     due = watch(
         Watched(request.state, address, store),
@@ -64,17 +70,21 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     )
     if request.only_when_due and plan.engine != NONE and not due:
         plan = _left(plan, f"not due: {due.reason}")
-    uri = write_order(plan.order(event["run_id"]), request.state, store)
-    bucket, key = places.order_key(request.state, event["run_id"], address)
+    order = plan.order(event["run_id"])
+    write_order(order, request.state, store)
     _tell(plan)
+    return _answer(order, plan.foretold(), bucket, key)
+
+
+def _answer(order: Order, foretold: dict[str, Any], bucket: str, key: str) -> dict[str, Any]:
     return {
-        "run_id": event["run_id"],
-        "table": plan.table,
-        "engine": plan.engine,
-        "reason": plan.reason,
-        "rule": plan.rule,
-        "order": {"bucket": bucket, "key": key, "uri": uri},
-        "foretold": plan.foretold(),
+        "run_id": order.run_id,
+        "table": order.table,
+        "engine": order.engine,
+        "reason": order.reason,
+        "rule": order.rule,
+        "order": {"bucket": bucket, "key": key, "uri": f"s3://{bucket}/{key}"},
+        "foretold": foretold,
     }
 
 
@@ -95,5 +105,6 @@ def _tell(plan: TablePlan) -> None:
         engine=plan.engine,
         reason=plan.reason,
         rule=plan.rule,
+        prices=plan.prices,
         **plan.foretold(),
     )

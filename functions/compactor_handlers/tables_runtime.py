@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from compactor.clock import SystemClock
 from compactor.maintenance import places
 from compactor.maintenance.orders import Order, read_order
 from compactor.ports import TaggedStore
+from compactor.prices import Prices, prices_for
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.stores.athena_results import AthenaResults
@@ -60,6 +62,12 @@ class StoredRequest(msgspec.Struct):
 def glue() -> GlueTables:
     """Glue, for this process."""
     return GlueTables()
+
+
+@cache
+def prices() -> Prices:
+    """Those of the function's region."""
+    return prices_for(os.environ.get("AWS_REGION"))
 
 
 @cache

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor.discovery.discover import Discovery
+from compactor.prices import prices_for
 
-# us-east-1, Amazon S3 pricing: 1,000 LIST requests, and a million objects listed by an inventory.
-LIST_DOLLARS = 0.005 / 1_000
-INVENTORY_DOLLARS = 0.0025 / 1_000_000
-# The same page, example of S3 Metadata (US West (Oregon)): what is there already, once; each
-# change, as a journal belongs to every live inventory; a month of a bucket of more than a billion.
-BACKFILL_DOLLARS = 0.30 / 1_000_000
-CHANGE_DOLLARS = 0.30 / 1_000_000
-MONTH_DOLLARS = 0.10 / 1_000_000
+_USUAL, _OREGON = prices_for("us-east-1"), prices_for("us-west-2")
+LIST_DOLLARS = _USUAL.of("s3.list")
+INVENTORY_DOLLARS = _USUAL.of("s3.inventory")
+# What is there already, once; each change, as a journal belongs to every live inventory; a month of
+# a bucket of more than a billion.
+BACKFILL_DOLLARS = _OREGON.of("s3.metadata.backfill")
+CHANGE_DOLLARS = _OREGON.of("s3.metadata.change")
+MONTH_DOLLARS = _OREGON.of("s3.metadata.month")
 _FREE_OBJECTS = 1_000_000_000
 _KEYS_PER_LIST = 1_000
 # Discovery lists a partition, and so does the worker that compacts it.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compactor.maintenance.written import Touched
 from compactor.settings.tables import TableAddress
 from tests.support.memory_store import MemoryStore
 
@@ -25,6 +26,9 @@ class FakeAthena:
         reasons: of failures to come, by the first word of a statement; an empty one is success.
         counts: rows and hash of both sides, where they are not the same.
         sent: statements so far, by their tokens.
+        ended: what became of these.
+        made: snapshots so far.
+        wrote: what snapshots touched, by their ids; the others nothing.
     """
 
     store: MemoryStore
@@ -35,16 +39,21 @@ class FakeAthena:
     counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     sent: dict[str, str] = field(default_factory=dict)
     version: int = 0
+    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
+    made: int = 0
+    wrote: dict[str, list[Touched]] = field(default_factory=dict)
 
     def add_snapshot(self, at: float, **summary: str) -> str:
         """A commit."""
-        number = 100 + len(self.snapshots)
+        number = 100 + self.made
+        self.made += 1
         path = f"t/metadata/snap-{number}.avro"
         self.store.put(BUCKET, path, b"list")
         self.snapshots.append(
             {
                 "snapshot-id": number,
                 "timestamp-ms": int(at * 1_000),
+                **self._parent(),
                 "manifest-list": f"s3://{BUCKET}/{path}",
                 "schema-id": 0,
                 "summary": summary or {"operation": "append"},
@@ -62,13 +71,23 @@ class FakeAthena:
         same = ("7", "AB")
         return [[side, *self.counts.get(side, same)] for side in ("before", "after")]
 
+    def touched(self, metadata_uri: str, snapshot_id: str) -> Sequence[Touched]:
+        """See :class:`compactor.maintenance.ports.Writes`."""
+        return self.wrote.get(snapshot_id, [])
+
     def run(self, sql: str, token: str, at: float) -> dict[str, Any]:
         """What Step Functions is told when a query has ended; what it caught where it failed."""
         word = sql.partition(" ")[0]
-        known = token in self.sent
+        if token in self.ended:
+            # "The same query execution", whatever became of it.
+            return self.ended[token]
         self.sent[token] = sql
+        self.ended[token] = answer = self._answer(word, sql, at)
+        return answer
+
+    def _answer(self, word: str, sql: str, at: float) -> dict[str, Any]:
         reasons = self.reasons.get(word, [])
-        reason = reasons.pop(0) if reasons and not known else ""
+        reason = reasons.pop(0) if reasons else ""
         execution: dict[str, Any] = {
             "QueryExecutionId": f"q{len(self.sent)}",
             "Statistics": {"DataScannedInBytes": 25_000_000, "EngineExecutionTimeInMillis": 1_500},
@@ -78,9 +97,11 @@ class FakeAthena:
             execution["Status"] = {"State": "FAILED", "StateChangeReason": reason}
             cause = json.dumps({"QueryExecution": execution})
             return {"Error": "States.TaskFailed", "Cause": cause}
-        if not known:
-            self._apply(word, sql, at)
+        self._apply(word, sql, at)
         return {"QueryExecution": execution}
+
+    def _parent(self) -> dict[str, int]:
+        return {"parent-snapshot-id": self.snapshots[-1]["snapshot-id"]} if self.snapshots else {}
 
     def _apply(self, word: str, sql: str, at: float) -> None:
         if word == "OPTIMIZE":

@@ -38,6 +38,11 @@ from compactor.maintenance.history import Looks
 from compactor.maintenance.lease import Lease
 from compactor.maintenance.looks import Look, Maintained
 from compactor.maintenance.optimizers import OptimizerLooks
+from compactor.maintenance.orders import Condition as OrderCondition
+from compactor.maintenance.orders import Order, PartitionOrder
+from compactor.maintenance.outcomes import Foretold, Outcome
+from compactor.maintenance.receipts import MaintenanceReceipt, Position, RewrittenPartition
+from compactor.maintenance.report import TablesReport, Totals
 from compactor.maintenance.superseded import Superseded
 from compactor.model import (
     Compression,
@@ -123,7 +128,19 @@ OBJECTS: dict[str, Any] = {
     "Superseded": Superseded,
     "Lease": Lease,
     "OptimizerLooks": OptimizerLooks,
+    "Order": Order,
+    "PartitionOrder": PartitionOrder,
+    "OrderCondition": OrderCondition,
+    "MaintenanceReceipt": MaintenanceReceipt,
+    "RewrittenPartition": RewrittenPartition,
+    "Position": Position,
+    "Outcome": Outcome,
+    "Foretold": Foretold,
+    "TablesReport": TablesReport,
+    "Totals": Totals,
 }
+# Where two kinds have one name.
+_NAMED: dict[type, str] = {OrderCondition: "OrderCondition"}
 # Objects that tell their version, by a field that no type of the code has.
 NUMBERED: tuple[str, ...] = (
     "Entry",
@@ -144,6 +161,10 @@ NUMBERED: tuple[str, ...] = (
     "Superseded",
     "Lease",
     "OptimizerLooks",
+    "Order",
+    "MaintenanceReceipt",
+    "Outcome",
+    "TablesReport",
 )
 VALUES: dict[str, type[enum.Enum]] = {
     "Format": Format,
@@ -217,7 +238,7 @@ def _kind(one: Any) -> str:
 def _kind_of_many(one: Any) -> str:
     match one:
         case msgspec_inspect.StructType():
-            return f"`{one.cls.__name__.strip('_')}`"
+            return f"`{_NAMED.get(one.cls, one.cls.__name__.strip('_'))}`"
         case msgspec_inspect.ListType() | msgspec_inspect.VarTupleType():
             item = _kind(one.item_type)
             several = isinstance(one.item_type, msgspec_inspect.UnionType)

@@ -145,10 +145,10 @@ def test_a_partition_is_rewritten_and_its_rows_are_compared() -> None:
     rewrite, verify = statements(given, TYPES)
 
     assert (rewrite.kind, verify.kind, verify.partition) == (OPTIMIZE, VERIFY, "p")
-    assert sql(rewrite, given, state=STATE) == (
+    assert sql(rewrite, given) == (
         'OPTIMIZE "events" REWRITE DATA USING BIN_PACK WHERE "kind" = \'a\''
     )
-    assert sql(verify, given, before="76", state=STATE) == (
+    assert sql(verify, given, ("76", "77"), STATE.columns) == (
         "SELECT 'before' AS side, count(*) AS number,"
         ' to_hex(checksum(ROW("id", "od""d"))) AS hash'
         ' FROM "events" FOR VERSION AS OF 76 WHERE "kind" = \'a\''
@@ -162,7 +162,7 @@ def test_a_whole_table_has_no_condition() -> None:
     given = order(verify_rows=False)
 
     (rewrite,) = statements(given, TYPES)
-    assert sql(rewrite, given, state=STATE) == 'OPTIMIZE "events" REWRITE DATA USING BIN_PACK'
+    assert sql(rewrite, given) == 'OPTIMIZE "events" REWRITE DATA USING BIN_PACK'
 
 
 def test_nothing_goes_before_the_table_keeps_what_the_order_keeps() -> None:
@@ -177,11 +177,11 @@ def test_nothing_goes_before_the_table_keeps_what_the_order_keeps() -> None:
 
     properties, vacuum = statements(given, TYPES)
     assert (properties.kind, vacuum.kind) == (PROPERTIES, VACUUM)
-    assert sql(properties, given, state=STATE) == (
+    assert sql(properties, given) == (
         "ALTER TABLE events SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds'='777600',"
         " 'vacuum_min_snapshots_to_keep'='3')"
     )
-    assert sql(vacuum, given, state=STATE) == "VACUUM events"
+    assert sql(vacuum, given) == "VACUUM events"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_nothing_goes_before_the_table_keeps_what_the_order_keeps() -> None:
 def test_vacuum_has_backticks_where_a_name_is_not_plain(name: str, shown: str) -> None:
     given = Order(run_id="r", table=f"glue:bronze.{name}", engine="athena", steps=("expire",))
 
-    assert sql(statements(given, {})[-1], given, state=STATE) == f"VACUUM {shown}"
+    assert sql(statements(given, {})[-1], given) == f"VACUUM {shown}"
 
 
 def test_a_partition_that_cannot_be_named_is_left_and_the_others_are_done() -> None:

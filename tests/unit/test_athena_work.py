@@ -9,9 +9,11 @@ import pytest
 from compactor.errors import IntegrityError
 from compactor.maintenance.athena import MOST_TRIES
 from compactor.maintenance.athena_work import AthenaWork, Position
+from compactor.maintenance.measures import PartitionValue
 from compactor.maintenance.orders import Condition, Order, PartitionOrder
 from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt
 from compactor.maintenance.snapshots import read_state
+from compactor.maintenance.written import Touched
 from compactor.settings.uris import parse_location
 from tests.support.athena_tables import CONFLICT, MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -44,7 +46,8 @@ class Bench:
             **more,
         }
         order = Order(run_id="r", table=TABLE, engine="athena", **given)
-        return AthenaWork(order, self.store, STATE, self.athena, self.athena, self.clock, 5.0)
+        told = self.athena
+        return AthenaWork(order, self.store, STATE, told, told, told, self.clock, 5.0)
 
     def carry_out(self, **more: Any) -> MaintenanceReceipt:
         """As the state machine does; every call is made twice."""
@@ -236,7 +239,142 @@ def test_a_cancelled_query_is_asked_again_as_another_one(bench: Bench) -> None:
 
     assert (second.sql, second.status) == (first.sql, "query")
     assert second.token != first.token
-    assert second.work == Position(0, 1, 2, "101")
+    assert second.work == Position(0, 1, "101")
+
+
+def kind(name: str) -> list[Touched]:
+    return [Touched(0, f"kind={name}", (PartitionValue("kind", "identity", name),))]
+
+
+CLOSED: dict[str, Any] = {"closed_before": NOW - 3_600, "measured": "101", "verify_rows": False}
+
+
+def test_a_partition_that_was_written_since_the_plan_is_left(bench: Bench) -> None:
+    bench.athena.wrote = {bench.athena.add_snapshot(NOW - 5): kind("a")}
+
+    receipt = bench.carry_out(**CLOSED)
+
+    assert [one for one in bench.athena.sent.values() if one.startswith("OPTIMIZE")] == [
+        'OPTIMIZE "events" REWRITE DATA USING BIN_PACK WHERE "kind" = \'b\''
+    ]
+    assert [(one.status, one.why) for one in receipt.partitions] == [
+        ("left", "snapshot 102 wrote it since"),
+        ("done", ""),
+    ]
+    assert receipt.status == "done"
+
+
+def test_each_partition_is_looked_at_right_before_it_is_rewritten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = FakeAthena._apply
+
+    def apply_and_write(self: FakeAthena, word: str, sql: str, at: float) -> None:
+        apply(self, word, sql, at)
+        if word == "OPTIMIZE":
+            self.wrote[self.add_snapshot(at)] = kind("b")
+
+    monkeypatch.setattr(FakeAthena, "_apply", apply_and_write)
+
+    receipt = bench.carry_out(steps=("rewrite",), **CLOSED)
+
+    assert bench.words == ["OPTIMIZE"]
+    assert [(one.name, one.status) for one in receipt.partitions] == [
+        ("kind=a", "done"),
+        ("kind=b", "left"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("touched", "leaves"),
+    [
+        (kind("c"), False),
+        # Of an older division of the table, which says less.
+        ([Touched(1, "", ())], True),
+        ([Touched(1, "id=7", (PartitionValue("id", "identity", "7"),))], True),
+        ([Touched(1, "kind=b", (PartitionValue("kind", "identity", "b"),))], False),
+    ],
+)
+def test_only_what_may_share_rows_with_a_partition_counts(
+    bench: Bench, touched: list[Touched], leaves: bool
+) -> None:
+    bench.athena.wrote = {bench.athena.add_snapshot(NOW - 5): touched}
+
+    receipt = bench.carry_out(steps=("rewrite",), partitions=(partition("a"),), **CLOSED)
+
+    assert (receipt.partitions[0].status == "left") is leaves
+
+
+def test_rewrites_of_others_and_what_the_plan_has_seen_do_not_count(bench: Bench) -> None:
+    bench.athena.wrote = {"101": kind("a")}
+    bench.athena.wrote[bench.athena.add_snapshot(NOW - 5, operation="replace")] = kind("a")
+
+    receipt = bench.carry_out(steps=("rewrite",), partitions=(partition("a"),), **CLOSED)
+
+    assert receipt.partitions[0].status == "done"
+
+
+def test_where_the_planned_snapshot_is_gone_all_since_the_time_count(bench: Bench) -> None:
+    bench.athena.wrote = {"101": kind("a")}
+    unknown = {**CLOSED, "measured": "7"}
+
+    receipt = bench.carry_out(steps=("rewrite",), partitions=(partition("a"),), **unknown)
+
+    assert receipt.partitions[0].why == "snapshot 101 wrote it since"
+    bench = Bench()
+    del bench.athena.snapshots[0]
+    bench.athena.add_snapshot(NOW - 5)
+    receipt = bench.carry_out(steps=("rewrite",), partitions=(partition("a"),), **unknown)
+    assert "have expired" in receipt.partitions[0].why
+
+
+def test_a_partition_that_is_written_between_two_runs_of_a_statement_is_left_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(self: FakeAthena, sql: str, token: str, at: float) -> dict[str, Any]:
+        self.sent[token] = sql
+        self.add_snapshot(at, operation="replace")
+        self.wrote[self.add_snapshot(at)] = kind("a")
+        failed = {"Status": {"State": "FAILED", "StateChangeReason": MORE_OPTIMIZE}}
+        return {"QueryExecution": failed}
+
+    monkeypatch.setattr(FakeAthena, "run", more)
+
+    one = {**CLOSED, "steps": ("rewrite",), "partitions": (partition("a"),), "verify_rows": True}
+    receipt = bench.carry_out(**one)
+
+    assert bench.words == ["OPTIMIZE"]
+    (left,) = receipt.partitions
+    assert (left.status, left.before, receipt.undo) == ("left", "101", "101")
+    assert "a part of it was rewritten before that" in left.why
+
+
+def test_an_order_that_is_begun_again_sends_and_counts_nothing_twice(bench: Bench) -> None:
+    bench.athena.reasons = {"OPTIMIZE": [MORE_OPTIMIZE]}
+    bench.athena.wrote = {bench.athena.add_snapshot(NOW - 5): kind("b")}
+    first = bench.carry_out(**CLOSED)
+    sent = dict(bench.athena.sent)
+    bench.athena.wrote[bench.athena.add_snapshot(NOW + 99)] = kind("a")
+
+    again = bench.carry_out(**CLOSED)
+
+    assert bench.athena.sent == sent
+    first.at = again.at
+    assert again == first
+
+
+def test_of_an_order_that_is_begun_again_what_was_not_answered_yet_counts(bench: Bench) -> None:
+    work = bench.work(steps=("expire",))
+    step = work.advance(None, None)
+    answer = bench.athena.run(step.sql, step.token, NOW)
+    work.advance(step.work, answer)
+
+    receipt = bench.carry_out(steps=("expire",))
+
+    # Of the properties that are set, Athena is not asked again.
+    assert bench.words == ["ALTER", "VACUUM"]
+    assert receipt.steps["vacuum"] == "1 snapshots expired, their files are gone"
+    assert receipt.scanned_bytes == 2 * 25_000_000
 
 
 def test_snapshots_that_a_tag_names_are_not_due(bench: Bench) -> None:

@@ -32,7 +32,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
         )
         orders.commit(*files)
     DeltaLines(store, "gold/items/").commit(*(added(f"{n}", 5_000_000) for n in range(3)))
-    monkeypatch.setattr("compactor_cli.commands.table_input.open_store", lambda _: store)
+    monkeypatch.setattr("compactor_cli.commands.table_input.open_store", lambda *_: store)
     return store
 
 

@@ -88,7 +88,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> TablesReport:
     state = parse_location("s3://lake/state/")
     report = report_on("r1", "noon", "", state=state, store=store)
     execution = Execution(f"{MACHINE}:r1", "FAILED", NOON, NOON, OWN, "TablesFailed", report.cause)
-    monkeypatch.setattr(tables_status, "open_store", lambda _: store)
+    monkeypatch.setattr(tables_status, "open_store", lambda *_: store)
     monkeypatch.setattr(tables_status, "find_stack", lambda aws, name: stack())
     monkeypatch.setattr(executions, "chosen", lambda aws, arn, run: execution)
     return report

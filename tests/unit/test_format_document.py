@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,20 @@ from compactor.log import identity, schemes
 from compactor.log.encoding import encode_commit
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
+from compactor.maintenance import places
 from compactor.maintenance.history import keep_look
 from compactor.maintenance.looks import Look, Maintained
-from compactor.maintenance.receipts import MaintenanceReceipt
+from compactor.maintenance.orders import Order, write_order
+from compactor.maintenance.outcomes import outcome_of, write_outcome
+from compactor.maintenance.receipts import MaintenanceReceipt, write_receipt
+from compactor.maintenance.report import report_on
 from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.model import Partition, Skipped
 from compactor.report.left import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
-from compactor.settings.tables import parse_table
-from compactor.settings.uris import parse_location
+from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.uris import S3Uri, parse_location
 from tests.support.document_tables import (
     NUMBERED,
     OBJECTS,
@@ -154,7 +159,7 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     # below.
     others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
     # Compared in test_leases and test_optimizers.
-    others |= {"Lease", "OptimizerLooks"}
+    others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
     assert {*others, *DIVIDED, *written} >= set(NUMBERED)
     undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
     assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
@@ -201,6 +206,42 @@ def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
     for name, key in zip(("Looks", "Superseded"), keys, strict=True):
         assert keys_of(store.get("lake", key)) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+
+
+def test_what_a_maintenance_run_leaves_has_the_fields_that_are_told() -> None:
+    state, store = parse_location(f"s3://lake/{STATE}"), MemoryStore()
+    store.add_bucket("lake")
+    order = Order(run_id="run-1", table="glue:bronze.events", engine="athena")
+    receipt = MaintenanceReceipt(table=order.table, run_id="run-1", engine="athena")
+    write_order(order, state, store)
+    write_receipt(receipt, state, store)
+    plan = {"table": order.table, "run_id": "run-1", "engine": "athena"}
+    write_outcome(outcome_of(plan, order, receipt), state, store)
+    store.put(*places.list_key(state, "run-1"), b'[{"table": "glue:bronze.events"}]')
+    report_on("run-1", "", "", state=state, store=store)
+    for name, find in MAINTENANCE_RUN.items():
+        bucket, key = find(state, order.address)
+        assert keys_of(store.get(bucket, key)) == set(table_of(name)), name
+
+
+# Kind -> where a run leaves one.
+MAINTENANCE_RUN: dict[str, Callable[[S3Uri, TableAddress], tuple[str, str]]] = {
+    "Order": lambda state, table: places.order_key(state, "run-1", table),
+    "MaintenanceReceipt": lambda state, table: places.receipt_key(state, "run-1", table),
+    "Outcome": lambda state, table: places.outcome_key(state, "run-1", table),
+    "TablesReport": lambda state, _: places.report_key(state, "run-1"),
+}
+_UNITS = ("econds", "US dollars", "DPU-hours")
+
+
+@pytest.mark.parametrize("name", [*MAINTENANCE_RUN, "RewrittenPartition", "Foretold", "Totals"])
+def test_each_number_of_a_maintenance_run_that_is_no_count_has_its_unit(name: str) -> None:
+    numbers = {field for field, (kind, _) in table_of(name).items() if kind.startswith("number")}
+    rows = dict(_MEANING.findall(SECTIONS[name]))
+    assert [one for one in numbers if not any(unit in rows[one] for unit in _UNITS)] == []
+
+
+_MEANING = re.compile(r"^\| `(\w+)` \|[^|]+\|[^|]+\| ([^|]+) \|$", re.MULTILINE)
 
 
 class _NoFiles:

@@ -72,6 +72,37 @@ def test_a_dead_runs_lease_ends_by_itself(leases: Leases, clock: ManualClock) ->
     leases.require(TABLE, "two")
 
 
+def test_a_lease_tells_of_runs_that_died_with_the_table_until_they_are_told(
+    leases: Leases, clock: ManualClock
+) -> None:
+    for run_id in ("first", "second"):
+        leases.take(TABLE, run_id, engine="spark", seconds=1)
+        clock.advance(100)
+    leases.take(TABLE, "third", engine="spark", seconds=1)
+    assert leases.take(TABLE, "third", engine="spark", seconds=1).died == ("first", "second")
+    assert leases.dead(TABLE, "third") == ("first", "second")
+    # Whoever has it will tell; nobody else does.
+    assert leases.dead(TABLE, "other") == ()
+    clock.advance(100)
+    assert leases.dead(TABLE, "other") == ("first", "second", "third")
+    assert leases.release(TABLE, "other", told=["first", "third"]) is True
+    lease = leases.look(TABLE)
+    assert lease is not None
+    assert (lease.run_id, lease.died) == ("", ("second",))
+    assert leases.take(TABLE, "second", engine="spark").died == ()
+
+
+def test_a_lease_that_was_taken_meanwhile_is_not_freed_by_who_tells_of_the_dead(
+    leases: Leases, clock: ManualClock
+) -> None:
+    leases.take(TABLE, "dead", engine="spark", seconds=1)
+    clock.advance(100)
+    assert leases.dead(TABLE, "idle") == ("dead",)
+    leases.take(TABLE, "two", engine="spark")
+    assert leases.release(TABLE, "idle", told=["dead"]) is False
+    leases.require(TABLE, "two")
+
+
 def test_what_was_given_back_is_free_at_once(leases: Leases) -> None:
     leases.take(TABLE, "one", engine="spark")
 

@@ -6,6 +6,7 @@ partitions  how an Iceberg table that is made is divided, and in which partition
 live_inventory  S3 Metadata's table of all objects of a bucket, as an inventory
 delta       Delta tables by their location
 measuring   what a table's metadata says of its files: measured_iceberg, measured_delta, delta_log
+iceberg_writes  what a snapshot of an Iceberg table wrote
 delta_files which objects a Delta table is made of
 keyed       a table whose rows have a key, by both of its tables, for whoever has no Spark
 parquet     what the footers of outputs say: columns, and what a table keeps of them

@@ -115,7 +115,7 @@ def measured(table: Table, name: str, now: float) -> TableMeasure:
     metadata = table.metadata
     snapshot = metadata.current_snapshot()
     manifests = list(snapshot.manifests(table.io)) if snapshot is not None else []
-    reading = _Reading(name, metadata, table.io)
+    reading = Reading(name, metadata, table.io)
     of_deletes = list(reading.entries(manifests, ManifestContent.DELETES))
     deletes = _Deletes()
     for entry, spec in of_deletes:
@@ -154,7 +154,7 @@ def _superseded(metadata: TableMetadata) -> list[float]:
     )
 
 
-class _Reading:
+class Reading:
     """Reads manifests, several at the same time."""
 
     def __init__(self, name: str, metadata: TableMetadata, io: FileIO) -> None:
@@ -321,7 +321,7 @@ class _Partitions:
     """Gathers files by partition."""
 
     def __init__(self, metadata: TableMetadata, deletes: _Deletes) -> None:
-        self._names = _Names(metadata)
+        self._names = Names(metadata)
         self._moments = _Moments(metadata)
         self._deletes = deletes
         self._found: dict[_Key, _Partition] = {}
@@ -344,16 +344,11 @@ class _Partitions:
         return tuple(sorted(made, key=lambda one: (one.name, one.spec)))
 
     def _measure(self, one: _Partition) -> PartitionMeasure:
-        where = tuple(self._names.of(one.spec, one.values))
-        names = (field.name for field in one.spec.fields)
-        name = "/".join(
-            f"{quote_plus(field)}={quote_plus('null' if each.value is None else each.value)}"
-            for field, each in zip(names, where, strict=True)
-        )
+        name, where = self._names.partition(one.spec, one.values)
         return PartitionMeasure(name, tuple(one.files), one.changed, one.spec.spec_id, where)
 
 
-class _Names:
+class Names:
     """Columns and values of partitions, for a person and for an engine."""
 
     def __init__(self, metadata: TableMetadata) -> None:
@@ -366,7 +361,24 @@ class _Names:
                 if named is not None:
                     self._columns[number] = named, schema.find_type(number)
 
-    def of(self, spec: PartitionSpec, values: tuple[Any, ...]) -> Iterator[PartitionValue]:
+    def partition(
+        self, spec: PartitionSpec, values: tuple[Any, ...]
+    ) -> tuple[str, tuple[PartitionValue, ...]]:
+        """Name of a partition, and what its rows have in common.
+
+        Args:
+            spec: its division of the table.
+            values: of the division's fields, as a manifest has them.
+        """
+        where = tuple(self._of(spec, values))
+        names = (field.name for field in spec.fields)
+        name = "/".join(
+            f"{quote_plus(field)}={quote_plus('null' if each.value is None else each.value)}"
+            for field, each in zip(names, where, strict=True)
+        )
+        return name, where
+
+    def _of(self, spec: PartitionSpec, values: tuple[Any, ...]) -> Iterator[PartitionValue]:
         for one, value in zip(spec.fields, values, strict=True):
             # A column may be gone, and with it the last schema that had it.
             column, kind = self._columns.get(one.source_id, (one.name, None))

@@ -8,10 +8,11 @@ finding    which tables there are; worklist: what is written of them
 planning   what is done to a table: selecting, costs, choosing (pure, but for the order)
 orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
+ending     the end of a table: outcome, history, and the table given back
 lease      who works on a table now: one run
 athena     what Athena is asked, and what its answers mean (pure); athena_work carries it out
 optimizers what Glue's optimizers are set to, and what they did
-snapshots  what an Iceberg table's metadata file says (pure)
+snapshots  what an Iceberg table's metadata file says; written: who touched a partition (pure)
 ports      what is asked of AWS's services
 looks      what was seen of a table and done to it: averages, the best of them (pure)
 latency    whose run times tell how slow it is, and an estimate (pure)

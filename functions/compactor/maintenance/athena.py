@@ -21,7 +21,6 @@ from uuid import UUID
 import msgspec
 
 from compactor.maintenance.orders import EXPIRE, ORPHANS, REWRITE, Condition, Order
-from compactor.maintenance.snapshots import TableState
 
 PROPERTIES, OPTIMIZE, VERIFY, VACUUM = "properties", "optimize", "verify", "vacuum"
 #: So often a statement is sent while Athena says that it takes more runs, or it is cancelled.
@@ -252,21 +251,26 @@ def _hive(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def sql(statement: Statement, order: Order, *, before: str = "", state: TableState) -> str:
+def sql(
+    statement: Statement,
+    order: Order,
+    versions: tuple[str, str] = ("", ""),
+    columns: Sequence[str] = (),
+) -> str:
     """The text of a statement; its database comes with the query.
 
     Args:
         statement: that can be asked.
         order: that it is of.
-        before: snapshot right before the rewrite, for ``verify``.
-        state: of the table now.
+        versions: snapshots right before and after the rewrite, for ``verify``.
+        columns: of the table, for ``verify``.
     """
     table = order.address.name[-1]
     where = f" WHERE {statement.where}" if statement.where else ""
     if statement.kind == OPTIMIZE:
         return f"OPTIMIZE {quoted(table)} REWRITE DATA USING BIN_PACK{where}"
     if statement.kind == VERIFY:
-        return _comparison(table, where, (before, state.current), state.columns)
+        return _comparison(table, where, versions, columns)
     if statement.kind == VACUUM:
         return f"VACUUM {_hive(table)}"
     kept = ", ".join(f"'{name}'='{value}'" for name, value in wanted_properties(order).items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,19 +26,22 @@ from compactor.maintenance.athena import (
     token,
     wanted_properties,
 )
-from compactor.maintenance.orders import Order
-from compactor.maintenance.ports import Catalog, Queries
+from compactor.maintenance.measures import PartitionValue
+from compactor.maintenance.orders import Order, PartitionOrder
+from compactor.maintenance.ports import Catalog, Queries, Writes
 from compactor.maintenance.receipts import (
     DONE,
     FAILED,
     GAVE_WAY,
     LEFT,
     MaintenanceReceipt,
+    Position,
     RewrittenPartition,
     read_receipt,
     write_receipt,
 )
 from compactor.maintenance.snapshots import TableState, read_state
+from compactor.maintenance.written import Touched, touches
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor.sizes import TIB
@@ -47,31 +50,6 @@ QUERY, ENDED = "query", "done"
 # As many manifest lists of expired snapshots are looked for afterwards.
 _WATCHED = 20
 _LONGEST_REASON = 500
-
-
-class Position(msgspec.Struct, frozen=True):
-    """How far an order is.
-
-    Attributes:
-        number: of the statement in work.
-        attempt: at it, from 0.
-        sent: queries so far.
-        before: snapshot right before the statement.
-        due: snapshots that VACUUM is to take away.
-        watched: manifest lists of some of them.
-    """
-
-    number: int = 0
-    attempt: int = 0
-    sent: int = 0
-    before: str = ""
-    due: tuple[str, ...] = ()
-    watched: tuple[str, ...] = ()
-
-    @property
-    def next(self) -> Position:
-        """The statement behind it."""
-        return Position(self.number + 1, sent=self.sent)
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +68,20 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     database: str = ""
 
 
+class _Look(NamedTuple):
+    """The table as it is now, and the metadata file that says so."""
+
+    uri: str
+    table: TableState
+
+
 @dataclass(frozen=True, slots=True)
 class AthenaWork:
     """An order, and what it takes to carry it out.
 
     Attributes:
         state: where the receipt lies.
+        writes: what others have written since the plan was made.
         dollars_per_tib: what Athena takes for what it scans.
     """
 
@@ -104,6 +90,7 @@ class AthenaWork:
     state: S3Uri
     catalog: Catalog
     queries: Queries
+    writes: Writes
     clock: Clock
     dollars_per_tib: float
 
@@ -118,21 +105,19 @@ class AthenaWork:
             IntegrityError: the table's metadata, or the receipt, is damaged.
             InvalidInput: the table is not there any more, or may not be read.
         """
-        table = self._table()
+        uri = self.catalog.metadata_uri(self.order.address)
+        table = read_state(uri, self.store.get(*_object_of(uri)))
         todo = statements(self.order, table.types)
         receipt = self._receipt()
         if work is None:
-            work = Position()
+            # Of a run that was stopped and is begun again there is one.
+            work = receipt.position or Position()
         elif answer is not None:
             work = self._judge(work, todo[work.number], query_end(answer), table, receipt)
-        step = self._next(work, todo, table, receipt)
-        receipt.at = table.current
+        step = self._next(work, todo, _Look(uri, table), receipt)
+        receipt.at, receipt.position = table.current, step.work
         write_receipt(receipt, self.state, self.store)
         return step
-
-    def _table(self) -> TableState:
-        uri = self.catalog.metadata_uri(self.order.address)
-        return read_state(uri, self.store.get(*_object_of(uri)))
 
     def _receipt(self) -> MaintenanceReceipt:
         order = self.order
@@ -145,18 +130,19 @@ class AthenaWork:
         self,
         work: Position,
         todo: Sequence[Statement],
-        table: TableState,
+        look: _Look,
         receipt: MaintenanceReceipt,
     ) -> Step:
+        table = look.table
         while work.number < len(todo):
             statement = todo[work.number]
             if statement.kind != VERIFY and self._is_late(work):
                 receipt.steps["time"] = "the time that the rule leaves is over"
                 return Step(status=ENDED, work=work)
-            if not self._passed_over(work, statement, table, receipt):
-                if work.attempt == 0:
-                    work = self._looked(work, statement, table, receipt)
-                return self._query(work, statement, table)
+            if not self._passed_over(work, statement, look, receipt):
+                if work.attempt == 0 and not work.before:
+                    work = self._looked(work, statement, table)
+                return self._query(work, statement, table, receipt)
             work = work.next
         rewritten = {one.name for one in receipt.partitions}
         whole = all(one.name in rewritten for one in self.order.partitions if todo)
@@ -171,49 +157,79 @@ class AthenaWork:
         self,
         work: Position,
         statement: Statement,
-        table: TableState,
+        look: _Look,
         receipt: MaintenanceReceipt,
     ) -> bool:
         """Whether a statement is not to be sent; what there is to say of it is noted."""
-        if statement.kind == OPTIMIZE and statement.unfit:
-            if not any(one.name == statement.partition for one in receipt.partitions):
-                left = RewrittenPartition(
-                    name=statement.partition, status=LEFT, why=statement.unfit
-                )
-                receipt.partitions.append(left)
-            return True
+        if statement.kind == OPTIMIZE:
+            return self._is_left(work, statement, look, receipt)
         if statement.kind == VERIFY:
             found = _partition(receipt, statement.partition)
             return found is None or found.status != DONE
         if statement.kind == PROPERTIES:
             wanted = wanted_properties(self.order).items()
-            return wanted <= table.properties.items()
+            # Not of one that was sent: its own answer is waited for.
+            return not work.before and wanted <= look.table.properties.items()
         if statement.kind == VACUUM and not receipt.is_sound and work.attempt == 0:
             receipt.steps[VACUUM] = "left: nothing goes where something failed"
             return True
         return False
 
-    def _query(self, work: Position, statement: Statement, table: TableState) -> Step:
-        asked = msgspec.structs.replace(work, sent=work.sent + 1)
-        return Step(
-            status=QUERY,
-            work=asked,
-            sql=sql(statement, self.order, before=work.before, state=table),
-            token=token(self.order, work.number, work.attempt),
-            database=self.order.address.name[0],
-        )
+    def _is_left(
+        self, work: Position, statement: Statement, look: _Look, receipt: MaintenanceReceipt
+    ) -> bool:
+        """Whether a partition is not rewritten, or no further; why is noted once."""
+        found = _partition(receipt, statement.partition)
+        if found is not None and found.status == LEFT and not found.after:
+            # By an earlier call: of what Athena did, an answer would tell a version.
+            return True
+        # What was answered before is not done again, however often it is sent.
+        known = _answer(work) <= receipt.answers
+        why = statement.unfit or ("" if known else self._written(statement.partition, look))
+        if not why:
+            return False
+        left = RewrittenPartition(name=statement.partition, status=LEFT, why=why)
+        if work.attempt and look.table.current != work.before:
+            left.before = work.before
+            left.why += "; a part of it was rewritten before that, and its rows were not compared"
+            receipt.undo = receipt.undo or work.before
+        receipt.partitions.append(left)
+        return True
 
-    def _looked(
+    def _written(self, name: str, look: _Look) -> str:
+        """Who wrote a partition since it was found to be closed; empty where nobody did."""
+        order = self.order
+        if not order.closed_before:
+            return ""
+        since = look.table.writers(order.closed_before, order.measured)
+        if since is None:
+            return "snapshots of the time since have expired, and nothing tells what they wrote"
+        wanted = _as_touched(next(one for one in order.partitions if one.name == name))
+        for one in since:
+            if touches(self.writes.touched(look.uri, one), wanted):
+                return f"snapshot {one} wrote it since"
+        return ""
+
+    def _query(
         self,
         work: Position,
         statement: Statement,
         table: TableState,
         receipt: MaintenanceReceipt,
-    ) -> Position:
+    ) -> Step:
+        # The same text whenever it is sent: a token stands for one.
+        rewritten = _partition(receipt, statement.partition)
+        versions = (rewritten.before, rewritten.after) if rewritten else ("", "")
+        return Step(
+            status=QUERY,
+            work=work,
+            sql=sql(statement, self.order, versions, table.columns),
+            token=token(self.order, work.number, work.attempt),
+            database=self.order.address.name[0],
+        )
+
+    def _looked(self, work: Position, statement: Statement, table: TableState) -> Position:
         """What must be known afterwards of how the table was."""
-        if statement.kind == VERIFY:
-            found = _partition(receipt, statement.partition)
-            return msgspec.structs.replace(work, before=found.before if found else "")
         if statement.kind != VACUUM:
             return msgspec.structs.replace(work, before=table.current)
         order = self.order
@@ -237,8 +253,8 @@ class AthenaWork:
     ) -> Position:
         again = end.takes_more_runs or end.state == "CANCELLED"
         tries = work.attempt + 1 < MOST_TRIES
-        if receipt.answers < work.sent:
-            receipt.answers = work.sent
+        if receipt.answers < _answer(work):
+            receipt.answers = _answer(work)
             self._pay(end, receipt)
             if not (again and tries):
                 self._note(work, statement, end, table, receipt)
@@ -301,6 +317,16 @@ def _object_of(uri: str) -> tuple[str, str]:
     """Bucket and key; tables name their files by s3, s3a or s3n."""
     bucket, _, key = uri.partition("://")[2].partition("/")
     return bucket, key
+
+
+def _answer(work: Position) -> int:
+    """Of the query that is sent there: its number among all that an order can come to."""
+    return work.number * MOST_TRIES + work.attempt + 1
+
+
+def _as_touched(one: PartitionOrder) -> Touched:
+    where = (PartitionValue(each.column, each.transform, each.value) for each in one.where)
+    return Touched(one.spec, one.name, tuple(where))
 
 
 def _partition(receipt: MaintenanceReceipt, name: str) -> RewrittenPartition | None:

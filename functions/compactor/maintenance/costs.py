@@ -1,7 +1,7 @@
 """What a rewrite costs by each engine, and what it saves those who read the table. Pure.
 
-Prices are those of us-east-1. The rest is a model, with all its figures here: it tells one engine
-from another, and a table worth a rewrite from one that is not; no bill is foretold by it.
+Prices are given. The rest is a model, with all its figures here: it tells one engine from another,
+and a table worth a rewrite from one that is not; no bill is foretold by it.
 """
 
 from __future__ import annotations
@@ -9,21 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compactor.maintenance.packing import Rewrite
+from compactor.prices import Prices, prices_for
 from compactor.sizes import MIB, TIB
 
 SPARK, ATHENA, GLUE = "spark", "athena", "glue"
 #: In the order in which they are shown.
 ENGINES = (SPARK, ATHENA, GLUE)
-
-# Dollars. aws.amazon.com/emr/pricing (EMR Serverless, x86), aws.amazon.com/athena/pricing (SQL
-# queries, by bytes scanned), aws.amazon.com/glue/pricing (table optimizers), and
-# aws.amazon.com/s3/pricing (Standard).
-SPARK_VCPU_HOUR = 0.052624
-SPARK_GB_HOUR = 0.0057785
-ATHENA_TIB = 5.0
-GLUE_DPU_HOUR = 0.44
-S3_GET = 0.4 / 1_000_000
-S3_PUT = 5.0 / 1_000_000
+#: Names of prices.
+GET, PUT = "s3.get", "s3.put"
+SPARK_VCPU_HOUR, SPARK_GB_HOUR = "emr_serverless.vcpu_hour", "emr_serverless.gb_hour"
+ATHENA_TIB, GLUE_DPU_HOUR = "athena.scanned_tib", "glue.optimizer_dpu_hour"
+_USUAL = prices_for()
 
 # "10 MB minimum per query" (Athena pricing).
 _ATHENA_LEAST_BYTES = 10_000_000
@@ -42,8 +38,7 @@ _GETS_A_FILE = 2
 # a scan. Measured were 1.8 ms (docs/performance.md, "Parquet": 2,000 files of 60 KB, and one).
 _FIRST_BYTE_SECONDS = 0.027
 _READS_AT_ONCE = 32
-# A reader with as many vCPUs as requests at once is paid for by the second like Spark.
-_READER_SECOND = _READS_AT_ONCE * (SPARK_VCPU_HOUR + 4 * SPARK_GB_HOUR) / 3_600
+_READER_GB_A_VCPU = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +56,30 @@ class Savings:
     dollars: float = 0.0
 
 
-def cost(engine: str, rewrite: Rewrite, queries: int = 1) -> float:
+def cost(engine: str, rewrite: Rewrite, queries: int = 1, prices: Prices = _USUAL) -> float:
     """What an engine takes for a rewrite, in dollars, verification left out.
 
     Args:
         engine: one of :data:`ENGINES`.
         rewrite: what it reads and writes.
         queries: in how many queries Athena is asked, a partition each.
+        prices: of the region.
     """
-    requests = rewrite.files * _GETS_A_FILE * S3_GET + rewrite.into * S3_PUT
+    requests = rewrite.files * _GETS_A_FILE * prices.of(GET) + rewrite.into * prices.of(PUT)
     if engine == ATHENA:
         scanned = max(rewrite.bytes, queries * _ATHENA_LEAST_BYTES)
-        return scanned / TIB * ATHENA_TIB + requests
+        return scanned / TIB * prices.of(ATHENA_TIB) + requests
     seconds = _vcpu_seconds(rewrite)
     if engine == GLUE:
         dpu_seconds = max(_GLUE_LEAST_SECONDS, seconds / _DPU_VCPUS)
-        return dpu_seconds / 3_600 * GLUE_DPU_HOUR + requests
+        return dpu_seconds / 3_600 * prices.of(GLUE_DPU_HOUR) + requests
     vcpu_seconds = seconds + _SPARK_WORKERS * _WORKER_VCPUS * _SPARK_START_SECONDS
-    hourly = SPARK_VCPU_HOUR + _WORKER_GB / _WORKER_VCPUS * SPARK_GB_HOUR
-    return vcpu_seconds / 3_600 * hourly + requests
+    return vcpu_seconds * _vcpu_second(_WORKER_GB / _WORKER_VCPUS, prices) + requests
+
+
+def _vcpu_second(gigabytes: float, prices: Prices) -> float:
+    """Dollars for a second of a vCPU of Spark, with so much memory."""
+    return (prices.of(SPARK_VCPU_HOUR) + gigabytes * prices.of(SPARK_GB_HOUR)) / 3_600
 
 
 def _vcpu_seconds(rewrite: Rewrite) -> float:
@@ -87,11 +87,13 @@ def _vcpu_seconds(rewrite: Rewrite) -> float:
     return rewrite.bytes / _VCPU_BYTES_A_SECOND + opening
 
 
-def savings(rewrite: Rewrite) -> Savings:
+def savings(rewrite: Rewrite, prices: Prices = _USUAL) -> Savings:
     """What one scan of all that is rewritten saves."""
     files = max(0, rewrite.files - rewrite.into)
     seconds = files * _GETS_A_FILE * _FIRST_BYTE_SECONDS / _READS_AT_ONCE
-    dollars = seconds * _READER_SECOND + files * _GETS_A_FILE * S3_GET
+    # A reader with as many vCPUs as requests at once is paid for by the second like Spark.
+    reader = _READS_AT_ONCE * _vcpu_second(_READER_GB_A_VCPU, prices)
+    dollars = seconds * reader + files * _GETS_A_FILE * prices.of(GET)
     return Savings(files, seconds, dollars)
 
 

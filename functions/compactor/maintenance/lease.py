@@ -9,6 +9,8 @@ very same moment; the tables' own commits then tell them apart.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from compactor.decoding import decoded, decoder, numbered
@@ -25,6 +27,8 @@ LEASE_SECONDS = 13 * 3_600.0
 # Whoever takes a lease that has ended may have a clock that is ahead.
 _GRACE_SECONDS = 60.0
 _TRIES = 5
+# As many in a row, and something else is the matter.
+_MOST_DIED = 20
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +39,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         run_id: of the run that has it; empty once it was given back.
         engine: that does the work.
         since, until: UNIX seconds.
+        died: runs that had it before, have not given it back, and of which no history tells yet.
     """
 
     table: str
@@ -42,6 +47,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     engine: str = ""
     since: float = 0.0
     until: float = 0.0
+    died: tuple[str, ...] = ()
 
     def keeps_out(self, run_id: str, now: float) -> bool:
         """Whether another run must wait."""
@@ -99,18 +105,40 @@ class Leases:
                 engine=engine,
                 since=found[0].since if found and ours else now,
                 until=now + seconds,
+                died=_died(found[0], run_id) if found else (),
             )
             if self._written(table, lease, found[1] if found else None):
                 return lease
         raise LeaseHeld(_somebodys(table))
 
-    def release(self, table: TableAddress, run_id: str) -> bool:
-        """Give a table back; False where it is another's, or nobody's."""
+    def dead(self, table: TableAddress, run_id: str) -> tuple[str, ...]:
+        """Runs that died with a table, and of which no history tells yet, the oldest first.
+
+        Args:
+            table: that they had.
+            run_id: of whoever asks.
+        """
+        lease = self.look(table)
+        if lease is None or lease.keeps_out(run_id, self._clock.now()):
+            # Who works on it now will tell of them.
+            return ()
+        return _died(lease, run_id)
+
+    def release(self, table: TableAddress, run_id: str, told: Collection[str] = ()) -> bool:
+        """Give a table back; False where it is another's, or nobody's.
+
+        Args:
+            table: that was taken.
+            run_id: of the run that gives it back.
+            told: runs that died with it, of which the history tells by now.
+        """
         for _ in range(_TRIES):
             found = self._read(table)
-            if found is None or found[0].run_id != run_id:
+            if found is None or not _is_to_free(found[0], run_id, told):
                 return False
-            free = msgspec.structs.replace(found[0], run_id="", until=self._clock.now())
+            died = tuple(one for one in found[0].died if one not in told)
+            now = self._clock.now()
+            free = msgspec.structs.replace(found[0], run_id="", until=now, died=died)
             if self._written(table, free, found[1]):
                 return True
         return False
@@ -169,6 +197,18 @@ class Leases:
         except (AlreadyExists, ObjectMissing):
             return False
         return True
+
+
+def _died(lease: Lease, run_id: str) -> tuple[str, ...]:
+    """What a lease that is free, or has ended, tells of runs other than this one."""
+    runs = dict.fromkeys((*lease.died, lease.run_id))
+    return tuple(one for one in runs if one not in ("", run_id))[-_MOST_DIED:]
+
+
+def _is_to_free(lease: Lease, run_id: str, told: Collection[str]) -> bool:
+    if lease.run_id:
+        return lease.run_id == run_id or lease.run_id in told
+    return any(one in told for one in lease.died)
 
 
 def _somebodys(table: TableAddress) -> Lease:

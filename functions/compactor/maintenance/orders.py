@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from compactor.decoding import decoded, decoder, numbered
+from compactor.errors import ObjectMissing
 from compactor.maintenance import places
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress, parse_table
@@ -134,6 +135,18 @@ def write_order(order: Order, state: S3Uri, store: ObjectStore) -> str:
     body = msgspec.json.encode(numbered(order, ORDER_VERSION))
     store.put(bucket, key, body, content_type="application/json")
     return f"s3://{bucket}/{key}"
+
+
+def find_order(bucket: str, key: str, store: ObjectStore) -> Order | None:
+    """An order again; None where there is none.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, or it is damaged.
+    """
+    try:
+        return read_order(bucket, key, store)
+    except ObjectMissing:
+        return None
 
 
 def read_order(bucket: str, key: str, store: ObjectStore) -> Order:

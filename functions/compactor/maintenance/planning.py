@@ -37,6 +37,7 @@ from compactor.maintenance.orders import (
 from compactor.maintenance.packing import Rewrite
 from compactor.maintenance.policies import Matched, Rule
 from compactor.maintenance.selecting import Selected, Selection
+from compactor.prices import Prices, prices_for
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 
@@ -95,6 +96,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         saves: what one scan of the table saves.
         costs: dollars, by each engine that can do it.
         unable: why the others cannot.
+        prices: the region whose prices these are.
         payback_scans: after so many scans it is paid for; None where nothing is saved.
     """
 
@@ -119,6 +121,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     costs: dict[str, float]
     unable: dict[str, str]
     payback_scans: float | None
+    prices: str
     template: Order
 
     def order(self, run_id: str) -> Order:
@@ -133,8 +136,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     def foretold(self) -> dict[str, Any]:
         """In numbers, for a report; nothing where nothing is done."""
         one = self.rewrite if self.engine != NONE else Rewrite()
-        dollars = round(self.dollars, 6)
-        return {"files": one.files, "bytes": one.bytes, "into": one.into, "dollars": dollars}
+        return _told(one, self.dollars)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the upper bounds of the sizes are in it, too."""
@@ -147,11 +149,26 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
+def foretold_by(order: Order, prices: Prices) -> dict[str, Any]:
+    """What the plan of an order foretold, as :meth:`TablePlan.foretold` has it."""
+    parts = [Rewrite(one.files, one.bytes, one.into) for one in order.partitions]
+    whole = sum(parts, Rewrite())
+    queries = sum(1 for one in parts if one.files)
+    return _told(whole, costs.cost(order.engine, whole, max(1, queries), prices))
+
+
+def _told(one: Rewrite, dollars: float) -> dict[str, Any]:
+    told = {"files": one.files, "bytes": one.bytes, "into": one.into}
+    return {**told, "dollars": round(dollars, 6)}
+
+
 def plan_table(
     measure: TableMeasure,
     matched: Matched,
     now: float,
     available: Collection[str] = costs.ENGINES,
+    *,
+    prices: Prices | None = None,
 ) -> TablePlan:
     """Decide what a run does to a table.
 
@@ -160,12 +177,16 @@ def plan_table(
         matched: the rule for it.
         now: UNIX seconds.
         available: engines that there are here.
+        prices: of the region; by default of us-east-1.
     """
+    prices = prices or prices_for()
     rule, address = matched.rule, parse_table(measure.name)
     found = {engine: Selection(measure, rule, engine, now).select() for engine in (SPARK, ATHENA)}
     unable = choosing.faults(measure, address, rule, available)
     takes = {
-        engine: _cost(engine, found[_as(engine)]) for engine, fault in unable.items() if not fault
+        engine: _cost(engine, found[_as(engine)], prices)
+        for engine, fault in unable.items()
+        if not fault
     }
     choice = choosing.choose(rule.engine, unable, takes)
     selected = found[_as(choice.engine)]
@@ -174,7 +195,7 @@ def plan_table(
     if choice.engine == NONE:
         steps = ()
     rewrite = _sum(selected)
-    saves = costs.savings(rewrite)
+    saves = costs.savings(rewrite, prices)
     return TablePlan(
         table=measure.name,
         version=measure.version,
@@ -197,6 +218,7 @@ def plan_table(
         costs=takes,
         unable={engine: fault for engine, fault in unable.items() if fault},
         payback_scans=costs.payback(takes.get(choice.engine, 0.0), saves),
+        prices=prices.region,
         template=_order(measure, matched, now, choice, steps=steps, selected=selected),
     )
 
@@ -210,9 +232,9 @@ def _sum(selected: Iterable[Selected]) -> Rewrite:
     return sum((one.rewrite for one in selected), Rewrite())
 
 
-def _cost(engine: str, selected: Sequence[Selected]) -> float:
+def _cost(engine: str, selected: Sequence[Selected], prices: Prices) -> float:
     queries = sum(1 for one in selected if one.rewrite.files)
-    return costs.cost(engine, _sum(selected), max(1, queries))
+    return costs.cost(engine, _sum(selected), max(1, queries), prices)
 
 
 def _with_time(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from compactor.maintenance.written import Touched
 from compactor.settings.tables import TableAddress
 
 
@@ -17,6 +18,23 @@ class Catalog(Protocol):
         Raises:
             InvalidInput: there is no such table, it is none of Iceberg's, or it may not be read.
             TransientStoreError: the catalog did not answer.
+        """
+        ...
+
+
+class Writes(Protocol):
+    """What the snapshots of an Iceberg table wrote, as its manifests tell it."""
+
+    def touched(self, metadata_uri: str, snapshot_id: str) -> Sequence[Touched]:
+        """The partitions that a snapshot added files to, or took files from.
+
+        Args:
+            metadata_uri: a metadata file of the table that has the snapshot.
+            snapshot_id: of the snapshot.
+
+        Raises:
+            IntegrityError: the table's metadata contradicts itself.
+            TransientStoreError: the snapshot has expired since, or the store did not answer.
         """
         ...
 

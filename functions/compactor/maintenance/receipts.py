@@ -45,6 +45,29 @@ class RewrittenPartition(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
 
 
+class Position(msgspec.Struct, frozen=True):
+    """How far an order is that is done statement by statement.
+
+    Attributes:
+        number: of the statement in work.
+        attempt: at it, from 0.
+        before: snapshot right before the statement; empty where nobody has looked yet.
+        due: snapshots that VACUUM is to take away.
+        watched: manifest lists of some of them.
+    """
+
+    number: int = 0
+    attempt: int = 0
+    before: str = ""
+    due: tuple[str, ...] = ()
+    watched: tuple[str, ...] = ()
+
+    @property
+    def next(self) -> Position:
+        """The statement behind it."""
+        return Position(self.number + 1)
+
+
 class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     """What one run did to one table.
 
@@ -65,7 +88,8 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
             where the table is of Delta; at most 10,000.
         scan_seconds: how long one scan of the table took before and after, where measured.
         seconds: in all.
-        answers: of services that are in it, so that none is noted twice.
+        position: of an order that is done statement by statement: where it goes on.
+        answers: how far the answers of services are in it, so that none is noted twice.
         scanned_bytes: what Athena read.
         dpu_hours: what Glue's optimizers took.
         dollars: what the engine's service takes for it, about; 0 where it does not tell.
@@ -87,6 +111,7 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     superseded: list[str] = msgspec.field(default_factory=list)
     scan_seconds: tuple[float | None, float | None] = (None, None)
     seconds: float = 0.0
+    position: Position | None = None
     answers: int = 0
     scanned_bytes: int = 0
     dpu_hours: float = 0.0

@@ -7,7 +7,7 @@ rewriting saves, until a run has enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compactor.maintenance.costs import ATHENA
@@ -15,11 +15,11 @@ from compactor.maintenance.measures import (
     DELTA,
     DataFile,
     PartitionMeasure,
-    PartitionValue,
     TableMeasure,
 )
 from compactor.maintenance.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 from compactor.maintenance.policies import Rule
+from compactor.maintenance.written import may_share_rows
 
 # optimize_rewrite_delete_file_threshold of Athena, which looks at no share of deleted rows
 # ("Optimize Iceberg tables").
@@ -28,9 +28,6 @@ _NO_SHARE = 2.0
 # What Iceberg takes for a file that deletes have worn, Delta's PURGE is called for as well.
 _WORN_SHARE = 0.3
 _NOTHING = Rewrite()
-_PERIODS = {"year", "month", "day", "hour", "identity"}
-# Of the texts of all these, the one longer or not, a date is the beginning.
-_DATE = len("2026-11-01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,26 +177,3 @@ def _ago(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"
     return f"{max(0.0, seconds):,.0f} seconds"
-
-
-def may_share_rows(one: Sequence[PartitionValue], other: Sequence[PartitionValue]) -> bool:
-    """Whether partitions of two divisions may hold rows of one another."""
-    return not any(_are_apart(mine, theirs) for mine, theirs in _pairs(one, other))
-
-
-def _pairs(
-    one: Sequence[PartitionValue], other: Sequence[PartitionValue]
-) -> Iterator[tuple[PartitionValue, PartitionValue]]:
-    return ((a, b) for a in one for b in other if a.column == b.column)
-
-
-def _are_apart(one: PartitionValue, other: PartitionValue) -> bool:
-    if "void" in {one.transform, other.transform}:
-        return False
-    if one.transform == other.transform or None in {one.value, other.value}:
-        # A transform of null is null, and of nothing else.
-        return one.value != other.value
-    if not {one.transform, other.transform} <= _PERIODS:
-        return False
-    first, second = sorted((str(each.value)[:_DATE] for each in (one, other)), key=len)
-    return not second.startswith(first)

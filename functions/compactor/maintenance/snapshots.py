@@ -21,15 +21,22 @@ class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
 
     Attributes:
         timestamp_ms: when it was made, UNIX milliseconds.
+        parent_snapshot_id: of the one before it; None for a first one.
         manifest_list: URI; None in tables of Iceberg's first days.
         schema_id: of the schema that it was written with.
     """
 
     snapshot_id: int
     timestamp_ms: int
+    parent_snapshot_id: int | None = None
     manifest_list: str | None = None
     schema_id: int | None = None
     summary: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def only_rewrites(self) -> bool:
+        """It has the rows of the snapshot before it, in other files."""
+        return self.summary.get("operation") == "replace"
 
 
 class _Field(msgspec.Struct, frozen=True):
@@ -80,6 +87,26 @@ class TableState:
     properties: Mapping[str, str] = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
     columns: Sequence[str] = ()
+
+    def writers(self, since: float, measured: str) -> list[str] | None:
+        """Ids of snapshots that changed rows, the newest first; None where some have expired.
+
+        Args:
+            since: UNIX seconds; older ones do not count.
+            measured: id of a snapshot that was looked at; nor does that, and what was before it.
+        """
+        found: list[str] = []
+        name = self.current
+        while name and name != measured:
+            one = self.snapshots.get(name)
+            if one is None:
+                return None
+            if one.timestamp_ms < since * 1_000:
+                break
+            if not one.only_rewrites:
+                found.append(name)
+            name = "" if one.parent_snapshot_id is None else f"{one.parent_snapshot_id}"
+        return found
 
     def due(self, now: float, keep_seconds: float, keep_versions: int) -> list[Snapshot]:
         """Snapshots that an expiry with these bounds takes away, the oldest first.

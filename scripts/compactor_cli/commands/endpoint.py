@@ -56,6 +56,10 @@ def require_answer(client: S3Client, bucket: str) -> None:
 
     Told within 30 seconds: a request that works with data is asked again for much longer.
 
+    Args:
+        client: that the command will use.
+        bucket: one that the command is about; empty where it knows none yet.
+
     Raises:
         TransientStoreError: nobody is.
         InvalidInput: whoever answers is no S3, or there are no credentials.
@@ -107,7 +111,10 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
     """Why there was no answer; empty when there was one, of whatever kind."""
     try:
         with sent_within(seconds):
-            client.head_bucket(Bucket=bucket)
+            if bucket:
+                client.head_bucket(Bucket=bucket)
+            else:
+                client.list_buckets()
     except ClientError:
         return ""
     except SSLError as error:

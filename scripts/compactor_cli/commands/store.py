@@ -17,7 +17,8 @@ def open_store(endpoint_url: str | None = None, bucket: str | None = None) -> S3
     Args:
         endpoint_url: of an S3-compatible store; None for AWS, or what the environment names.
         bucket: one that the command is about; it is asked for once, to see whether anything
-            answers. None for a command that has asked AWS for something before.
+            answers. Empty where none is known yet; None for a command that has asked AWS for
+            something before.
 
     Raises:
         InvalidInput: there can be no server at this endpoint.

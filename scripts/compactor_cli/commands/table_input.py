@@ -13,7 +13,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from compactor.errors import CompactorError, InvalidInput
 from compactor.maintenance.finding import find_tables
 from compactor.maintenance.request import REQUEST_FIELDS, MaintenanceRequest, read_request
-from compactor.settings.tables import TABLE_ACCEPTED, TableAddress
+from compactor.settings.tables import TABLE_ACCEPTED, TableAddress, parse_table
+from compactor.settings.uris import S3Uri
 from compactor.stores.glue_catalog import GlueCatalog
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands.documents import read_object
@@ -127,9 +128,11 @@ def of_each_table(
 
     Raises:
         InvalidInput: the request is at fault; what is wrong with a table is told of that table.
-        TransientStoreError: something did not answer while tables were looked for.
+        TransientStoreError: nobody answers there, or something did not while tables were looked
+            for.
     """
-    store = open_store(endpoint_url)
+    # Said at once where nobody answers, and not by each table.
+    store = open_store(endpoint_url, _known_bucket(request))
 
     def one(table: TableAddress) -> Outcome[_T]:
         try:
@@ -147,6 +150,14 @@ def of_each_table(
             outcomes.append(outcome)
             bar.advance()
     return outcomes
+
+
+def _known_bucket(request: MaintenanceRequest) -> str:
+    """A bucket that a request names; empty where only a catalog knows where its tables lie."""
+    addresses = [parse_table(one).location for one in request.tables]
+    places = [one for one in addresses if one is not None]
+    places += [S3Uri.parse("delta_prefixes", one) for one in request.delta_prefixes]
+    return places[0].bucket if places else ""
 
 
 def print_documents(outcomes: Sequence[Outcome[_T]], shown: Callable[[_T], Any]) -> None:

@@ -7,10 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+import boto3
+
 from compactor.catalogs.measuring import measure_table
 from compactor.maintenance.choosing import NONE
 from compactor.maintenance.costs import ENGINES
 from compactor.maintenance.planning import PartitionPlan, TablePlan, plan_table
+from compactor.prices import prices_for
 from compactor.report.html import human_bytes
 from compactor.settings.tables import TableAddress
 from compactor.stores.s3 import S3Store
@@ -51,10 +54,12 @@ def run(args: argparse.Namespace) -> int:
         Failure: a table could not be looked at.
     """
     request, now = table_input.request_from(args), time.time()
+    prices = prices_for(boto3.session.Session().region_name)
 
     def plan(one: TableAddress, store: S3Store) -> TablePlan:
         measure = measure_table(one, store, now)
-        return plan_table(measure, request.policies.of(one.text), now, args.engine or ENGINES)
+        rule = request.policies.of(one.text)
+        return plan_table(measure, rule, now, args.engine or ENGINES, prices=prices)
 
     outcomes = table_input.of_each_table(request, args.endpoint_url, "planning", plan)
     found = [one.found for one in outcomes if one.found is not None]
@@ -62,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
         table_input.print_documents(outcomes, TablePlan.to_dict)
     elif found:
         _show(found)
+        if prices.told:
+            print_line(prices.told)
     elif not outcomes:
         print_line("there is no such table")
     table_input.require_all(outcomes)

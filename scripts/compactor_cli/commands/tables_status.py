@@ -84,11 +84,11 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: there is no such stack or run.
+        TransientStoreError: nobody answers at the endpoint.
         Failure: the run failed; everything was shown.
     """
-    store = open_store(args.endpoint_url)
     with progress("asking"):
-        standing = _look(args, store)
+        standing = _look(args)
     if args.json:
         print(json.dumps(standing.to_dict(), indent=2))
     else:
@@ -100,15 +100,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _look(args: argparse.Namespace, store: ObjectStore) -> Standing:
+def _look(args: argparse.Namespace) -> Standing:
     if args.stack is None:
-        return standing_of(S3Uri.parse("--state-uri", args.state_uri), args.run_id, store)
+        state = S3Uri.parse("--state-uri", args.state_uri)
+        return standing_of(state, args.run_id, open_store(args.endpoint_url, state.bucket))
     aws = Aws(args.region)
     stack = find_stack(aws, args.stack)
     execution = executions.chosen(aws, stack.tables_machine_arn, args.run_id)
     state = S3Uri.parse("s3_state_uri", execution.given["s3_state_uri"])
     try:
-        found = standing_of(state, execution.run_id, store)
+        found = standing_of(state, execution.run_id, open_store(args.endpoint_url, state.bucket))
     except InvalidInput:
         # It has not listed its tables yet, or never did.
         return Standing(execution.run_id, 0, [], [], None, execution)

@@ -1,0 +1,107 @@
+"""What AWS takes for what it does: one file, ``prices.json``, and where each figure is from.
+
+A price is of one region. Where a region has none of a name, that of us-east-1 is taken; of a region
+that is not in the file at all it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+import msgspec
+
+DEFAULT_REGION = "us-east-1"
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One price.
+
+    Attributes:
+        region: in which it is asked for.
+        service: as AWS calls it.
+        name: by which this project asks for it.
+        dollars: US dollars, for so many units.
+        units: that ``dollars`` are for, as the source has it.
+        unit: what is paid for.
+        source: the page it is from.
+        date: when it was taken over, YYYY-MM-DD.
+        sure: whether it was compared with the page, or a copy of it.
+        note: what is to be known of it.
+    """
+
+    region: str
+    service: str
+    name: str
+    dollars: float
+    units: int
+    unit: str
+    source: str
+    date: str
+    sure: bool
+    note: str = ""
+
+    @property
+    def each(self) -> float:
+        """Dollars for one unit."""
+        return self.dollars / self.units
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: int
+    currency: str
+    prices: tuple[Price, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of a region.
+
+    Attributes:
+        asked: the region that was asked for.
+        region: whose prices these are.
+        by_name: of each name its price.
+    """
+
+    asked: str
+    region: str
+    by_name: Mapping[str, Price]
+
+    def of(self, name: str) -> float:
+        """Dollars for one unit.
+
+        Raises:
+            KeyError: there is no price of this name.
+        """
+        return self.by_name[name].each
+
+    @property
+    def told(self) -> str:
+        """For a person, where the region has none; else empty."""
+        if self.asked == self.region:
+            return ""
+        return f"no prices of {self.asked} are known here: costs are those of {self.region}"
+
+
+@cache
+def every_price() -> tuple[Price, ...]:
+    """All that the file has."""
+    text = files("compactor").joinpath("prices.json").read_bytes()
+    return msgspec.json.decode(text, type=_File).prices
+
+
+@cache
+def prices_for(region: str | None = None) -> Prices:
+    """The prices of a region.
+
+    Args:
+        region: as AWS names it; None or empty where nobody knows, and for us-east-1.
+    """
+    asked = region or DEFAULT_REGION
+    usual = {one.name: one for one in every_price() if one.region == DEFAULT_REGION}
+    own = {one.name: one for one in every_price() if one.region == asked}
+    found = asked if own else DEFAULT_REGION
+    return Prices(asked, found, MappingProxyType(usual | own))

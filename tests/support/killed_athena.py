@@ -1,0 +1,82 @@
+"""As :mod:`tests.support.killed_tables`, with Athena at work on a table of Iceberg in Glue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from compactor.maintenance.orders import (
+    EXPIRE,
+    REWRITE,
+    Condition,
+    Order,
+    PartitionOrder,
+    write_order,
+)
+from compactor.settings.tables import parse_table
+from compactor_handlers import athena_step, begin_table
+from tests.support.athena_tables import MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
+from tests.support.killed_tables import DAY, STATE, World
+
+TABLE = parse_table("glue:bronze.events")
+PARTITIONS = ("a", "b")
+
+
+@dataclass
+class AthenaWorld(World):
+    """Runs whose orders were planned for Athena before they began.
+
+    Attributes:
+        prefixes: what Athena writes itself is not among them.
+    """
+
+    prefixes: tuple[str, ...] = ("state/",)
+    address: str = TABLE.text
+    athena: FakeAthena = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        now = self.clock.now()
+        self.athena = FakeAthena(self.store)
+        self.athena.reasons = {"OPTIMIZE": ["", MORE_OPTIMIZE], "VACUUM": [MORE_VACUUM]}
+        self.athena.add_snapshot(now - 30 * DAY)
+        self.athena.add_snapshot(now - DAY)
+        for run_id in ("one", "two"):
+            write_order(_order(run_id), STATE, self.store)
+
+    def patch(self) -> None:
+        super().patch()
+        self.monkeypatch.setattr(begin_table, "glue", lambda: SimpleNamespace(look=_none))
+        self.monkeypatch.setattr(athena_step, "CLOCK", self.clock)
+        for name in ("glue", "athena"):
+            self.monkeypatch.setattr(athena_step, name, lambda: self.athena)
+        self.monkeypatch.setattr(athena_step, "IcebergWrites", lambda *_: self.athena)
+
+    def _engine(self, item: Mapping[str, Any], plan: dict[str, Any]) -> None:
+        work, answer = None, None
+        for _ in range(100):
+            event = {**item, "plan": plan, "work": work, "answer": answer}
+            step = self._call(athena_step, event)
+            if step["status"] != "query":
+                return
+            self.clock.advance(1)
+            work = step["work"]
+            answer = self.athena.run(step["sql"], step["token"], self.clock.now())
+        raise AssertionError("it does not end")
+
+
+def _none(*_: object) -> None:
+    return None
+
+
+def _order(run_id: str) -> Order:
+    partitions = tuple(
+        PartitionOrder(f"kind={one}", where=(Condition("kind", "identity", one),), files=9)
+        for one in PARTITIONS
+    )
+    steps = (REWRITE, EXPIRE)
+    return Order(
+        run_id=run_id, table=TABLE.text, engine="athena", steps=steps, partitions=partitions
+    )

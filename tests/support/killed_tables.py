@@ -1,0 +1,400 @@
+"""A maintenance run whose processes may be killed: real handlers, the real job, a table of text.
+
+The state machine's order, its Retry and its Catch are walked through in this process. The table is
+one of Delta whose data files are lines of text, so that its rows can be read without any engine;
+the order of work on it is the Spark job's own, and only what Spark would do to files is not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from compactor.errors import AlreadyExists, TableConflict, TransientStoreError
+from compactor.maintenance.lease import Leases
+from compactor.maintenance.orders import Order, PartitionOrder, read_order
+from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
+from compactor_handlers import (
+    begin_table,
+    end_table,
+    list_tables,
+    plan_table,
+    report_tables,
+    tables_runtime,
+)
+from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
+from compactor_spark.maintain.job import Maintenance
+from compactor_spark.maintain.rows import RowSums
+from tests.support.maintained_tables import DeltaLines, added
+from tests.support.memory_hooks import Call, Crashed
+from tests.support.memory_store import ManualClock, MemoryStore
+from tests.unit.test_handlers import Context
+
+BUCKET, PREFIX = "lake", "gold/orders/"
+TABLE = parse_table(f"delta:s3://{BUCKET}/{PREFIX}")
+STATE = parse_location(f"s3://{BUCKET}/state/")
+NOW, DAY = 1_700_000_000.0, 86_400.0
+DAYS, FILES = ("a", "b"), 5
+#: What changes something; between two of these a kill is as good as any other.
+WRITES = frozenset({"put", "create", "replace", "delete_source", "put_tags"})
+
+
+class Interrupted(Exception):
+    """What Step Functions catches of a job whose driver died."""
+
+
+class TextTable:
+    """Implements :class:`compactor_spark.maintain.engines.Tables` as far as an order here goes."""
+
+    def __init__(self, store: MemoryStore, clock: ManualClock) -> None:
+        self.store, self.clock = store, clock
+        self._made = DeltaLines(store, PREFIX, ["day"])
+
+    # What others do.
+
+    def append(self, day: str, rows: list[str]) -> None:
+        """A commit of somebody else: one small file."""
+        version = int(self.version()) + 1
+        path = f"day={day}/{version}.txt"
+        body = "".join(f"{row}\n" for row in rows).encode()
+        self.store.seed(BUCKET, PREFIX + path, body, last_modified=self.clock.now())
+        line = json.dumps(_added(path, day, len(body)))
+        self.store.seed(BUCKET, _entry(version), line.encode(), last_modified=self.clock.now())
+
+    # What a test looks at.
+
+    def files(self, version: str = "") -> dict[str, dict[str, Any]]:
+        """Path -> action of each file of a version, by default of the newest."""
+        found: dict[str, dict[str, Any]] = {}
+        for _, actions in self.entries(version):
+            for one in actions:
+                if "add" in one:
+                    found[one["add"]["path"]] = one["add"]
+                if "remove" in one:
+                    del found[one["remove"]["path"]]
+        return found
+
+    def rows(self, version: str = "") -> Counter[str]:
+        """All rows of a version; files that it names must be there."""
+        return Counter(row for path in self.files(version) for row in self._lines(path))
+
+    def entries(self, version: str = "") -> list[tuple[int, list[dict[str, Any]]]]:
+        """Versions, and what each did."""
+        log = self.store.contents(BUCKET, f"{PREFIX}_delta_log/")
+        last = int(version) if version else len(log) - 1
+        return [
+            (number, [json.loads(line) for line in log[_entry(number)].splitlines()])
+            for number in range(last + 1)
+        ]
+
+    @property
+    def replaced(self) -> list[tuple[str, str]]:
+        """Run and path of each file that a rewrite took out."""
+        return [
+            (run, one["remove"]["path"])
+            for _, actions in self.entries()
+            for run in (_of_run(actions),)
+            if run
+            for one in actions
+            if "remove" in one
+        ]
+
+    def _lines(self, path: str) -> list[str]:
+        return self.store.contents(BUCKET, PREFIX + path)[PREFIX + path].decode().splitlines()
+
+    # What the job asks.
+
+    def require_rows(self) -> None:
+        return
+
+    def version(self) -> str:
+        return f"{len(self.store.contents(BUCKET, f'{PREFIX}_delta_log/')) - 1}"
+
+    def mark(self, order: Order, now: float) -> Mark:
+        return Mark(self.version(), now + order.undo_seconds)
+
+    def unmark(self, order: Order) -> None:
+        return
+
+    def written_since(self, partition: PartitionOrder, since: float) -> str:
+        return ""
+
+    def unfit(self, partition: PartitionOrder, order: Order) -> str:
+        return "" if len(self._of(partition)) >= order.min_files else "too few files"
+
+    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+        for number, actions in self.entries():
+            tags = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+            if tags.get("what") == what and tags.get("run") == order.run_id:
+                return self._told(number, actions)
+        return None
+
+    def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:
+        old, number = self._of(partition), int(self.version()) + 1
+        day = partition.where[0].value or ""
+        body = "".join(f"{row}\n" for path in old for row in self._lines(path)).encode()
+        path = f"day={day}/{order.run_id}-{number}.txt"
+        self.store.put(BUCKET, PREFIX + path, body)
+        actions: list[dict[str, Any]] = [
+            {"commitInfo": {"run": order.run_id, "what": what}},
+            _added(path, day, len(body)),
+            *(
+                {
+                    "remove": {
+                        "path": one,
+                        "dataChange": False,
+                        "deletionTimestamp": int(self.clock.now() * 1_000),
+                        "partitionValues": {"day": day},
+                        "size": old[one]["size"],
+                    }
+                }
+                for one in old
+            ),
+        ]
+        actions[1]["add"]["dataChange"] = False
+        lines = "\n".join(map(json.dumps, actions)).encode()
+        try:
+            self.store.create(BUCKET, _entry(number), lines)
+        except AlreadyExists as error:
+            raise TableConflict(f"version {number} is somebody else's") from error
+        return self._told(number, actions)
+
+    def _told(self, number: int, actions: list[dict[str, Any]]) -> Rewritten:
+        gone = [one["remove"] for one in actions if "remove" in one]
+        came = [one["add"] for one in actions if "add" in one]
+        return Rewritten(
+            f"{number - 1}",
+            f"{number}",
+            len(gone),
+            sum(one["size"] for one in gone),
+            len(came),
+            sum(one["size"] for one in came),
+            [f"s3://{BUCKET}/{PREFIX}{one['path']}" for one in gone],
+        )
+
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+        before, after = rewritten.before, rewritten.after
+        return self.rows_at(partition, before), self.rows_at(partition, after)
+
+    def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
+        rows = sorted(row for path in self._of(partition, version) for row in self._lines(path))
+        return RowSums(len(rows), hash(tuple(rows)), 0)
+
+    def take_back(self, before: str, after: str, what: str) -> bool:
+        raise AssertionError("rows of a rewrite differ")
+
+    def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
+        raise AssertionError("there are no deletes")
+
+    def manifests(self, order: Order) -> StepDone:
+        raise AssertionError("Delta has none")
+
+    def checkpoint(self, order: Order) -> StepDone:
+        return StepDone("no checkpoint here")
+
+    def expire(self, order: Order, now: float) -> StepDone:
+        return StepDone("with the files")
+
+    def orphans(self, order: Order, now: float) -> StepDone:
+        """As VACUUM: what the log took out long ago, and what it never named."""
+        kept = {
+            one["remove"]["path"]
+            for _, actions in self.entries()
+            for one in actions
+            if "remove" in one
+            and one["remove"]["deletionTimestamp"] / 1_000 > now - order.keep_seconds
+        }
+        kept |= self.files().keys()
+        gone = [
+            one
+            for page in self.store.list_objects(BUCKET, f"{PREFIX}day=")
+            for one in page
+            if one.key.removeprefix(PREFIX) not in kept
+            and one.last_modified < now - order.orphan_seconds
+        ]
+        self.store.delete_sources(gone)
+        return StepDone(f"{len(gone)} files deleted", deleted_files=len(gone))
+
+    def undo(self, version: str, order: Order) -> str:
+        raise AssertionError("nobody asks for it here")
+
+    def _of(self, partition: PartitionOrder, version: str = "") -> dict[str, dict[str, Any]]:
+        day = partition.where[0].value
+        found = self.files(version).items()
+        return {path: one for path, one in found if one["partitionValues"]["day"] == day}
+
+
+def _entry(version: int) -> str:
+    return f"{PREFIX}_delta_log/{version:020}.json"
+
+
+def _added(path: str, day: str, size: int) -> dict[str, Any]:
+    return added(path, size, partitionValues={"day": day})
+
+
+def _of_run(actions: list[dict[str, Any]]) -> str:
+    tags = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    return str(tags.get("run", ""))
+
+
+@dataclass
+class World:
+    """A table, the state of its runs, and what walks through the state machine.
+
+    Attributes:
+        driver: called with the job, where a test wants its driver to die.
+        errors: what the handlers raised and Retry took.
+        prefixes: of keys whose writes may be the last.
+    """
+
+    monkeypatch: pytest.MonkeyPatch
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOW))
+    driver: Callable[[Callable[[], None]], None] = lambda job: job()
+    errors: list[str] = field(default_factory=list)
+    prefixes: tuple[str, ...] = ("state/", PREFIX)
+    address: str = TABLE.text
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(self.clock)
+        self.store.add_bucket(BUCKET)
+        self.table = TextTable(self.store, self.clock)
+        for day in DAYS:
+            for number in range(FILES):
+                self.table.append(day, [f"{day}{number}", "the same in all"])
+        self.rows = self.table.rows()
+        self.clock.advance(DAY)
+        self.patch()
+
+    def patch(self) -> None:
+        """Give the handlers this world's store and clock."""
+        for module in (list_tables, plan_table, tables_runtime):
+            self.monkeypatch.setattr(module, "table_store", lambda _: self.store)
+        for module in (begin_table, end_table):
+            self.monkeypatch.setattr(module, "CLOCK", self.clock)
+        self.monkeypatch.setattr(plan_table, "SystemClock", lambda: self.clock)
+
+    @property
+    def leases(self) -> Leases:
+        return Leases(self.store, STATE, self.clock)
+
+    def receipt(self, run_id: str) -> MaintenanceReceipt | None:
+        return read_receipt(STATE, run_id, self.address, self.store)
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        """A whole run; its report, in short."""
+        rule = {"match": ["*"], "closed_after_seconds": 0, "tag_superseded": True}
+        given = {"s3_state_uri": STATE.uri, "tables": [self.address], "policies": [rule]}
+        listed = self._call(list_tables, {"run_id": run_id, **given})
+        body = self.store.get(listed["tables"]["bucket"], listed["tables"]["key"])
+        ended = [self._table(item) for item in json.loads(body)]
+        asked = {"run_id": run_id, "request": listed["request"], "started_at": "", "failure": None}
+        report = self._call(report_tables, asked)
+        return {**report, "line": ended[0]["line"]}
+
+    def _table(self, item: dict[str, Any]) -> dict[str, Any]:
+        plan, failure = None, None
+        try:
+            plan = self._call(plan_table, item)
+            if plan["engine"] != "none":
+                plan = self._call(begin_table, {**item, "plan": plan})
+            if plan["engine"] != "none":
+                self._engine(item, plan)
+        except Exception as error:
+            cause = json.dumps({"errorMessage": str(error)})
+            failure = {"Error": type(error).__name__, "Cause": cause}
+        return self._call(end_table, {**item, "plan": plan, "failure": failure})
+
+    def _call(self, module: ModuleType, event: Mapping[str, Any]) -> dict[str, Any]:
+        for _ in range(8):
+            try:
+                answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), Context())
+            except TransientStoreError as error:
+                self.errors.append(f"{module.__name__}: {error}")
+            else:
+                return answer
+        raise AssertionError("Retry came to its end")
+
+    def _engine(self, item: Mapping[str, Any], plan: dict[str, Any]) -> None:
+        self.driver(lambda: self._job(plan["order"]))
+
+    def _job(self, where: Mapping[str, str]) -> None:
+        """As ``maintain_tables`` does it."""
+        order = read_order(where["bucket"], where["key"], self.store)
+        fresh = MaintenanceReceipt(table=order.table, run_id=order.run_id, engine="spark")
+        receipt = Maintenance(
+            order,
+            self.table,
+            self.receipt(order.run_id) or fresh,
+            save=lambda one: write_receipt(one, STATE, self.store),
+            say=lambda _: None,
+            now=self.clock.now,
+            require_ours=lambda: self.leases.require_no_other(TABLE, order.run_id),
+        ).run()
+        if receipt.status == "failed":
+            raise Interrupted(f"exit code 1: {receipt.cause}")
+
+    # Kills.
+
+    def _is_ours(self, call: Call) -> bool:
+        """What a service writes is no matter of this one's."""
+        return call.name in WRITES and call.key.startswith(self.prefixes)
+
+    def writes(self, act: Callable[[], object]) -> int:
+        """How often something is written meanwhile."""
+        seen: list[Call] = []
+        self.store.hooks.after.append(seen.append)
+        act()
+        self.store.hooks.clear()
+        return sum(map(self._is_ours, seen))
+
+    def kill_after(self, number: int) -> None:
+        """Everything dies right behind this write; the first is 1, and 0 is before all."""
+        seen, dead = 0, number == 0
+
+        def count(call: Call) -> None:
+            nonlocal seen, dead
+            seen += self._is_ours(call)
+            if seen == number and not dead:
+                dead = True
+                raise Crashed(f"after {call}")
+
+        def stay_dead(call: Call) -> None:
+            if dead:
+                raise Crashed(f"dead at {call}")
+
+        self.store.hooks.after.append(count)
+        self.store.hooks.before.append(stay_dead)
+
+    def kill_before(self, number: int) -> None:
+        """Everything dies right before this write, whatever a service has done since the last."""
+        seen = 0
+
+        def count(call: Call) -> None:
+            nonlocal seen
+            seen += self._is_ours(call)
+            if seen >= number:
+                raise Crashed(f"before {call}")
+
+        self.store.hooks.before.append(count)
+
+    def fail_at(self, number: int, *, stored: bool) -> None:
+        """The answer to one write is an error, whether or not it was stored; counted from 1."""
+        seen = 0
+
+        def refuse(call: Call) -> None:
+            nonlocal seen
+            seen += self._is_ours(call)
+            if self._is_ours(call) and seen == number:
+                seen += 1
+                raise TransientStoreError(f"{call.name} {call.key}: 500 InternalError")
+
+        hooks = self.store.hooks
+        (hooks.after if stored else hooks.before).append(refuse)

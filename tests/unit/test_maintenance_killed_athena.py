@@ -1,0 +1,129 @@
+"""Athena's loop killed around each of its writes, and begun again: nothing is sent or told twice.
+
+Right behind a write, and right before the next: in between Athena may have done what it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyiceberg")
+pytest.importorskip("deltalake")
+
+from compactor.maintenance.history import read_history
+from compactor.maintenance.lease import LEASE_SECONDS
+from compactor.maintenance.receipts import MaintenanceReceipt
+from compactor.maintenance.report import read_report
+from tests.support.killed_athena import PARTITIONS, TABLE, AthenaWorld
+from tests.support.killed_tables import DAY, STATE
+from tests.support.memory_hooks import Crashed
+
+_FILES = 9 * len(PARTITIONS)
+
+
+def killed_worlds(monkeypatch: pytest.MonkeyPatch) -> Iterator[AthenaWorld]:
+    """Of each write one whose run was killed right before it, and one that was right behind."""
+    whole = AthenaWorld(monkeypatch)
+    writes = whole.writes(lambda: whole.run("one"))
+    assert writes > 15
+    for number in range(1, writes + 1):
+        for kill in (AthenaWorld.kill_before, AthenaWorld.kill_after):
+            world = AthenaWorld(monkeypatch)
+            kill(world, number)
+            with suppress(Crashed):
+                world.run("one")
+            world.store.hooks.clear()
+            yield world
+
+
+def receipt_of(world: AthenaWorld, run_id: str) -> MaintenanceReceipt:
+    found = world.receipt(run_id)
+    assert found is not None
+    return found
+
+
+def told(receipt: MaintenanceReceipt) -> dict[str, object]:
+    """All but the snapshots, which are numbered as they come."""
+    found: dict[str, object] = msgspec.to_builtins(receipt)
+    return found
+
+
+def noted(world: AthenaWorld) -> dict[str, int]:
+    looks = read_history(STATE, TABLE, world.store).looks
+    found = [(one.run_id, one.maintained.files) for one in looks if one.maintained is not None]
+    assert len(found) == len(dict(found)), "a run was noted twice"
+    return dict(found)
+
+
+def check_end(world: AthenaWorld, run_id: str) -> None:
+    lease = world.leases.look(TABLE)
+    assert lease is not None
+    assert (lease.run_id, lease.died) == ("", ())
+    report = read_report(STATE, run_id, world.store)
+    assert report is not None
+    assert (report.status, report.totals.files) == ("succeeded", _FILES)
+
+
+def test_begun_again_by_its_name_it_does_and_tells_what_it_would_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = AthenaWorld(monkeypatch)
+    assert whole.run("one")["status"] == "succeeded"
+    assert receipt_of(whole, "one").scanned_bytes == len(whole.athena.sent) * 25_000_000
+    for world in killed_worlds(monkeypatch):
+        world.patch()
+        world.clock.advance(60)
+        assert world.run("one")["status"] == "succeeded"
+        check_end(world, "one")
+        assert list(world.athena.sent.values()) == list(whole.athena.sent.values())
+        assert told(receipt_of(world, "one")) == told(receipt_of(whole, "one"))
+        assert noted(world) == {"one": _FILES}
+
+
+def test_the_next_run_after_the_lease_tells_of_the_dead_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for world in killed_worlds(monkeypatch):
+        world.patch()
+        world.clock.advance(LEASE_SECONDS + DAY)
+        assert world.run("two")["status"] == "succeeded"
+        check_end(world, "two")
+        dead = world.receipt("one")
+        files = sum(one.files for one in dead.partitions) if dead is not None else 0
+        history = noted(world)
+        assert history["two"] == _FILES
+        assert history.get("one", 0) == files
+
+
+def test_the_next_run_leaves_the_table_while_the_lease_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for world in killed_worlds(monkeypatch):
+        world.patch()
+        lease, sent = world.leases.look(TABLE), dict(world.athena.sent)
+        assert world.run("two")["status"] == "succeeded"
+        if lease is not None and lease.run_id:
+            assert world.athena.sent == sent
+            assert world.leases.look(TABLE) == lease
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_answer_that_is_an_error_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    whole = AthenaWorld(monkeypatch)
+    writes = whole.writes(lambda: whole.run("one"))
+    for number in range(1, writes + 1):
+        world = AthenaWorld(monkeypatch)
+        world.fail_at(number, stored=stored)
+        assert world.run("one")["status"] == "succeeded"
+        assert world.errors, number
+        check_end(world, "one")
+        assert list(world.athena.sent.values()) == list(whole.athena.sent.values())
+        assert told(receipt_of(world, "one")) == told(receipt_of(whole, "one"))
+        assert noted(world) == {"one": _FILES}
