@@ -40,7 +40,7 @@ Transfer/sec:     39.35MB
 
 def configured(*lanes: Lane) -> str:
     ports = {lane: 9_000 + number for number, lane in enumerate(lanes)}
-    return render(TOOLS, Path("/x"), "127.0.0.1:5000", ports, "sources")
+    return render(TOOLS, Path("/x"), "127.0.0.1:5000", ports, ("sources",))
 
 
 def test_a_lane_without_latency_waits_for_nothing() -> None:

@@ -35,6 +35,10 @@ _FAULTS = f"""
       end
       if draw < {FAULT_SHARE + LATE_SHARE} then ngx.sleep({LATE_SECONDS}) end
    """
+ACCESS_LOG = "access.log"
+#: One request a line: when it ended (UNIX seconds), how long it took (seconds), method, path,
+#: query, status, bytes of the answer's body.
+LOG_FORMAT = "$msec\\t$request_time\\t$request_method\\t$uri\\t$args\\t$status\\t$body_bytes_sent"
 _START_SECONDS = 10.0
 _END_SECONDS = 5.0
 
@@ -59,13 +63,25 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A running nginx; ``endpoints`` has one URL a lane."""
+    """A running nginx.
+
+    Attributes:
+        endpoints: one URL a lane.
+        log: where requests are told, if they are.
+    """
 
     endpoints: Mapping[Lane, str]
+    log: Path
 
 
 def render(
-    tools: Tools, directory: Path, upstream: str, ports: Mapping[Lane, int], bucket: str
+    tools: Tools,
+    directory: Path,
+    upstream: str,
+    ports: Mapping[Lane, int],
+    buckets: Sequence[str],
+    *,
+    logged: bool = False,
 ) -> str:
     """The whole configuration.
 
@@ -74,7 +90,8 @@ def render(
         directory: for the cache, temporary data, the log and the process id.
         upstream: host and port of the S3 behind it.
         ports: where each lane listens, on the loopback interface.
-        bucket: the bucket whose GETs are cached, because nobody writes to it.
+        buckets: those whose GETs are cached, because nobody writes to them.
+        logged: each request is told in ``access.log``, in the form of :data:`LOG_FORMAT`.
     """
     # A worker that root starts would become nobody, who cannot read build/.
     user = "user root;\n" if os.geteuid() == 0 else ""
@@ -83,7 +100,7 @@ def render(
         f"  {name}_temp_path {directory}/{name};\n"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    servers = "".join(_server(lane, port, bucket) for lane, port in ports.items())
+    servers = "".join(_server(lane, port, buckets) for lane, port in ports.items())
     return f"""{user}{modules}daemon off;
 worker_processes 1;
 pid {directory}/nginx.pid;
@@ -91,7 +108,7 @@ error_log {directory}/error.log error;
 events {{ worker_connections 8192; }}
 http {{
   lua_package_path "{tools.lua_path}";
-  access_log off;
+{_log(directory) if logged else "  access_log off;"}
 {paths}  keepalive_timeout 300s;
   keepalive_requests 1000000000;
   tcp_nopush off;
@@ -107,18 +124,34 @@ http {{
 """
 
 
-def _server(lane: Lane, port: int, bucket: str) -> str:
+def _log(directory: Path) -> str:
+    return f"""  log_format requests '{LOG_FORMAT}';
+  access_log {directory}/{ACCESS_LOG} requests;"""
+
+
+def _server(lane: Lane, port: int, buckets: Sequence[str]) -> str:
     access = _access(lane)
+    cached = "".join(_cached(bucket) for bucket in buckets)
     return f"""  server {{
     listen 127.0.0.1:{port} backlog=4096;
     proxy_http_version 1.1;
     proxy_set_header Connection "";
     proxy_set_header Host $http_host;
     proxy_read_timeout 300s;
-{access}    location /{bucket}/ {{
+{access}{cached}    location / {{
+      proxy_pass http://embedded;
+      proxy_request_buffering off;
+      proxy_buffering off;
+    }}
+  }}
+"""
+
+
+def _cached(bucket: str) -> str:
+    return f"""    location /{bucket}/ {{
       proxy_pass http://embedded;
       proxy_cache sources;
-      proxy_cache_key $request_uri;
+      proxy_cache_key $uri$is_args$args;
       proxy_cache_valid 200 7d;
       proxy_cache_lock on;
       proxy_force_ranges on;
@@ -126,15 +159,9 @@ def _server(lane: Lane, port: int, bucket: str) -> str:
     location = /{bucket} {{
       proxy_pass http://embedded;
       proxy_cache sources;
-      proxy_cache_key $request_uri;
+      proxy_cache_key $uri$is_args$args;
       proxy_cache_valid 200 7d;
     }}
-    location / {{
-      proxy_pass http://embedded;
-      proxy_request_buffering off;
-      proxy_buffering off;
-    }}
-  }}
 """
 
 
@@ -147,9 +174,15 @@ def _access(lane: Lane) -> str:
 
 @contextlib.contextmanager
 def front(
-    tools: Tools, directory: Path, upstream: str, lanes: Sequence[Lane], bucket: str
+    tools: Tools,
+    directory: Path,
+    upstream: str,
+    lanes: Sequence[Lane],
+    buckets: Sequence[str],
+    *,
+    logged: bool = False,
 ) -> Iterator[Front]:
-    """Run nginx for the length of the block, with an empty cache.
+    """Run nginx for the length of the block, with an empty cache; see :func:`render`.
 
     Raises:
         TransientStoreError: it did not start.
@@ -158,7 +191,8 @@ def front(
     directory.mkdir(parents=True)
     ports = dict(zip(lanes, _free_ports(len(lanes)), strict=True))
     configuration = directory / "nginx.conf"
-    configuration.write_text(render(tools, directory, upstream, ports, bucket), encoding="utf-8")
+    text = render(tools, directory, upstream, ports, buckets, logged=logged)
+    configuration.write_text(text, encoding="utf-8")
     process = subprocess.Popen(
         [str(tools.nginx), "-c", str(configuration), "-p", str(directory)],
         env=tools.environment,
@@ -169,7 +203,8 @@ def front(
     )
     try:
         _await(process, ports)
-        yield Front({lane: f"http://127.0.0.1:{port}" for lane, port in ports.items()})
+        endpoints = {lane: f"http://127.0.0.1:{port}" for lane, port in ports.items()}
+        yield Front(endpoints, directory / ACCESS_LOG)
     finally:
         _end(process)
         shutil.rmtree(directory / "cache", ignore_errors=True)

@@ -199,5 +199,5 @@ def bench_server(
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "embedded.log").open("wb") as log, embedded_s3(log) as embedded:
         upstream = embedded.endpoint_url.removeprefix("http://")
-        with front(tools, directory / "nginx", upstream, lanes, SOURCE_BUCKET) as running:
+        with front(tools, directory / "nginx", upstream, lanes, (SOURCE_BUCKET,)) as running:
             yield BenchServer(data_set, embedded, running)

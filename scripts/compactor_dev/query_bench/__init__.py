@@ -1,0 +1,15 @@
+"""``make query-bench``: what queries gain by compaction, on engines that people use.
+
+    command    options, and the run as a whole
+    sets       what is queried: days of JSON events, and what each query has to answer
+    layouts    the same records as they arrived, compacted, as Parquet, and half of each
+    lake       the embedded S3 with all layouts in it, and nginx before it, which logs requests
+    access     requests, bytes and concurrency, by nginx's log
+    engines    who queries; each in a process of its own, whose program is host
+    host       the process of an engine; it knows nothing of this project
+    session    turns over engines, layouts and queries; unequal answers end the run
+    table      medians, for people
+    model      seconds.py of the planning, held against what was measured
+
+Seconds are those of this machine; requests and answers are the same everywhere.
+"""
