@@ -34,7 +34,26 @@ _CHECKPOINT = re.compile(
 )
 # Of tables whose newest versions somebody else keeps.
 _ELSEWHERE = {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
-_VACUUMED = "VACUUM END"
+# What a reader of Delta 4.2's may have to know (its TableFeature.scala), as far as it leaves files
+# and their rows where they are told here: the redirect of a table does not.
+_MOST_READER_VERSION = 3
+_KNOWN = {
+    "columnMapping",
+    "deletionVectors",
+    "geospatial",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+}
+_VACUUM_BEGUN, _VACUUMED = "VACUUM START", "VACUUM END"
+# Of delta.deletedFileRetentionDuration, where nothing says what a VACUUM kept.
+_USUALLY_KEPT_MILLIS = 7 * 86_400_000
 
 
 class _Action(msgspec.Struct, rename="camel"):
@@ -81,6 +100,7 @@ class Remove(_Action):
 class Protocol(_Action):
     """What a reader must know."""
 
+    min_reader_version: int = 1
     reader_features: list[str] | None = None
     writer_features: list[str] | None = None
 
@@ -101,9 +121,16 @@ class Sidecar(_Action):
 
 
 class CommitInfo(_Action):
-    """Who made a version."""
+    """Who made a version; the protocol has no rules for it, so anything may be there."""
 
-    operation: str | None = None
+    operation: Any = None
+    timestamp: Any = None
+    operation_parameters: Any = None
+
+    def parameter(self, name: str) -> Any:
+        """What the writer was told; None where that is not said."""
+        told = self.operation_parameters
+        return told.get(name) if isinstance(told, dict) else None
 
 
 class _Line(_Action):
@@ -183,6 +210,7 @@ class DeltaState:
     metadata: Metadata | None = None
     files: dict[tuple[str, str], DeltaFile] = field(default_factory=dict)
     removed: dict[tuple[str, str], Remove] = field(default_factory=dict)
+    _takes_before: float | None = None
     _partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = field(
         default_factory=dict
     )
@@ -201,11 +229,26 @@ class DeltaState:
                 self.metadata = line.meta_data
             elif line.protocol is not None:
                 self.protocol = line.protocol
-            elif line.commit_info is not None and line.commit_info.operation == _VACUUMED:
-                self.removed.clear()
+            elif line.commit_info is not None:
+                self._vacuumed(line.commit_info, at)
         for key, file in added:
             self.files[key] = file
             self.removed.pop(key, None)
+
+    def _vacuumed(self, info: CommitInfo, at: float | None) -> None:
+        """Forget what a VACUUM took; what it was told to keep is there."""
+        if info.operation == _VACUUM_BEGUN:
+            self._takes_before = _taken_before(info, at)
+        elif info.operation == _VACUUMED and info.parameter("status") != "FAILED":
+            before = self._takes_before
+            if before is None:
+                # The checkpoint came in between.
+                before = _taken_before(info, at)
+            self.removed = {
+                key: one
+                for key, one in self.removed.items()
+                if (one.deletion_timestamp or 0) >= before
+            }
 
     def _file(self, one: Add, at: float | None) -> DeltaFile:
         values = one.partition_values
@@ -219,6 +262,22 @@ class DeltaState:
             max((moment for moment in (told, at) if moment is not None), default=None),
             vector.cardinality if vector is not None else None,
         )
+
+
+def _taken_before(info: CommitInfo, at: float | None) -> float:
+    """Which files a VACUUM takes: those that went before this, UNIX milliseconds."""
+    told = info.parameter("specifiedRetentionMillis"), info.parameter("defaultRetentionMillis")
+    kept = next((one for one in map(_number, told) if one is not None), _USUALLY_KEPT_MILLIS)
+    moment = _number(info.timestamp)
+    return (moment if moment is not None else (at or 0.0) * 1_000) - kept
+
+
+def _number(told: Any) -> float | None:
+    """Some write numbers as text."""
+    try:
+        return float(told)
+    except (TypeError, ValueError):
+        return None
 
 
 def _rows(one: Add) -> int | None:
@@ -294,6 +353,12 @@ class DeltaLog:
         }
         if features & _ELSEWHERE:
             raise self._refusal("a Delta table whose versions are all in its _delta_log/")
+        unknown = sorted({*(state.protocol.reader_features or ())} - _KNOWN)
+        if state.protocol.min_reader_version > _MOST_READER_VERSION:
+            unknown.append(f"minReaderVersion {state.protocol.min_reader_version}")
+        if unknown:
+            told = ", ".join(unknown)
+            raise self._refusal(f"a Delta table that asks nothing new of its readers, as {told}")
         return state
 
     def _refusal(self, accepted: str) -> InvalidInput:
