@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
