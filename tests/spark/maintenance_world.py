@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -98,6 +99,23 @@ class Maintained:
         )
         self._write(frame)
 
+    def begin(self, *days: str, templates: Path) -> None:
+        """Make it and fill it, once for all tables of Delta: the paths in its log are relative.
+
+        Args:
+            days: as for :meth:`fill`.
+            templates: where the first of them is kept.
+        """
+        own, template = self.directory / self.name, templates / self.kind
+        if self.kind == DELTA and template.exists():
+            shutil.copytree(template, own)
+            self._rows = ROWS * len(days)
+            return
+        self.make()
+        self.fill(*days)
+        if self.kind == DELTA:
+            shutil.copytree(own, template)
+
     def append(self, of_day: str, rows: int = 3) -> None:
         """A commit of another writer: one file."""
         first, self._rows = self._rows, self._rows + rows
@@ -119,10 +137,7 @@ class Maintained:
     def read(self) -> list[Row]:
         """All rows, by a library that has not written them."""
         if self.kind == ICEBERG:
-            from pyiceberg.catalog.sql import SqlCatalog
-
-            catalog = SqlCatalog("lake", uri=f"sqlite:///{self.directory}/catalog.db")
-            found = catalog.load_table(f"db.{self.name}").scan().to_arrow()
+            found = self._iceberg().scan().to_arrow()
         else:
             from deltalake import DeltaTable as Other
             from deltalake import QueryBuilder
@@ -135,9 +150,8 @@ class Maintained:
     def files(self) -> dict[str, int]:
         """Data files that readers open, by partition."""
         if self.kind == ICEBERG:
-            found = self.session.table(f"{self.sql}.files").where("content = 0")
-            rows = found.selectExpr("partition.*").groupBy("day").count().collect()
-            return {row[0]: row[1] for row in rows}
+            partitions = self._iceberg().inspect.data_files().column("partition")
+            return dict(Counter(one["day"] for one in partitions.to_pylist()))
         from deltalake import DeltaTable as Other
 
         found = pa.table(Other(self.uri).get_add_actions(flatten=True))
@@ -146,11 +160,15 @@ class Maintained:
     def versions(self) -> list[str]:
         """All that the table was, the newest first."""
         if self.kind == ICEBERG:
-            history = self.session.table(f"{self.sql}.history")
-            found = history.orderBy("made_current_at", ascending=False).select("snapshot_id")
-        else:
-            found = self.session.sql(f"DESCRIBE HISTORY {self.sql}").select("version")
-        return [str(row[0]) for row in found.collect()]
+            return [str(one.snapshot_id) for one in reversed(self._iceberg().history())]
+        log = self.directory / self.name / "_delta_log"
+        return [str(int(path.stem)) for path in sorted(log.glob("*[0-9].json"), reverse=True)]
+
+    def _iceberg(self) -> Any:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        catalog = SqlCatalog("lake", uri=f"sqlite:///{self.directory}/catalog.db")
+        return catalog.load_table(f"db.{self.name}")
 
     def engine(self, kind: type[Tables] | None = None) -> Tables:
         """What maintains it; of this class where one is given."""
@@ -199,8 +217,15 @@ class Maintained:
 
     def on_disk(self) -> set[str]:
         """Names of the data files that are there, named by a version or not."""
+        return {path.name for path in self._paths()}
+
+    def sizes(self) -> dict[str, int]:
+        """Their bytes."""
+        return {path.name: path.stat().st_size for path in self._paths()}
+
+    def _paths(self) -> list[Path]:
         root = self.directory / ("warehouse/db" if self.kind == ICEBERG else "") / self.name
-        return {path.name for path in root.rglob("*.parquet") if "_delta_log" not in path.parts}
+        return [path for path in root.rglob("*.parquet") if "_delta_log" not in path.parts]
 
     def age(self, seconds: float = LONG_AGO_SECONDS) -> None:
         """Make all of a Delta table as old as that: its files, and what its log says of them."""

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
+from compactor.catalogs.measured_delta import measure_delta
 from compactor.errors import InvalidInput
 from compactor.maintenance.lease import LeaseLost
 from compactor.maintenance.orders import (
@@ -31,6 +32,8 @@ from compactor.maintenance.orders import (
     Order,
     PartitionOrder,
 )
+from compactor.maintenance.receipts import MaintenanceReceipt
+from compactor.settings.tables import parse_table
 from compactor_spark.maintain import delta_number, rows
 from compactor_spark.maintain.delta import DeltaTable
 from compactor_spark.maintain.engines import Rewritten
@@ -50,9 +53,12 @@ from tests.spark.maintenance_world import (  # noqa: E402 - needs both libraries
     LONG_AGO_SECONDS,
     ROWS,
     Maintained,
+    Row,
     day,
     ids,
 )
+from tests.support.maintained_tables import BUCKET, shelve  # noqa: E402 - see above
+from tests.support.memory_store import ManualClock, MemoryStore  # noqa: E402 - see above
 
 A, B = "2026-11-01", "2026-11-02"
 DAY = 86_400.0
@@ -62,11 +68,17 @@ class Killed(BaseException):
     """As if the driver were gone."""
 
 
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("templates")
+
+
 @pytest.fixture(params=[ICEBERG, DELTA])
-def table(request: pytest.FixtureRequest, tables: SparkSession, tmp_path: Path) -> Maintained:
+def table(
+    request: pytest.FixtureRequest, tables: SparkSession, tmp_path: Path, templates: Path
+) -> Maintained:
     made = Maintained(request.param, tables, tmp_path)
-    made.make()
-    made.fill(A, B)
+    made.begin(A, B, templates=templates)
     return made
 
 
@@ -76,10 +88,9 @@ def iceberg(tables: SparkSession, tmp_path: Path) -> Maintained:
 
 
 @pytest.fixture
-def delta(tables: SparkSession, tmp_path: Path) -> Maintained:
+def delta(tables: SparkSession, tmp_path: Path, templates: Path) -> Maintained:
     made = Maintained(DELTA, tables, tmp_path)
-    made.make()
-    made.fill(A, B)
+    made.begin(A, B, templates=templates)
     return made
 
 
@@ -102,6 +113,8 @@ def test_a_closed_partition_is_rewritten_with_the_same_rows_and_an_open_one_left
     assert left.why.endswith(" wrote it since")
     assert table.read() == before
     assert table.files() == {A: 1, B: FILES + 1}
+    # Both readings that were compared took their time.
+    assert all(seconds is not None and seconds > 0 for seconds in receipt.scan_seconds)
     # Stored before the first rewrite, after each partition, each step and at the end.
     assert [len(one.partitions) for one in table.saved] == [0, 1, 2, 2, 2, 2, 2, 2]
     assert table.saved[0].undo == receipt.undo
@@ -307,14 +320,16 @@ def test_old_files_that_nothing_names_go_and_younger_ones_stay(table: Maintained
     before = table.read()
     if table.kind == DELTA:
         table.age()
+        assert len(_due(table)) == FILES
     root = next(path for path in table.directory.rglob("day=*")).parent
     for name, days in (("old", 8.0), ("young", 6.0)):
         path = root / f"{name}.parquet"
         path.write_bytes(b"rows of a driver that was killed")
         os.utime(path, (time.time() - days * DAY,) * 2)
-    receipt = table.maintain(
-        table.order(day(B), steps=(REWRITE, EXPIRE, ORPHANS), run_id="run-2", keep_versions=1)
-    )
+    sizes = table.sizes()
+    steps = (REWRITE, EXPIRE, ORPHANS)
+    given: dict[str, Any] = {"steps": steps, "keep_versions": 1, "orphan_seconds": 7.5 * DAY}
+    receipt = table.maintain(table.order(day(B), run_id="run-2", **given))
     assert receipt.status == "done", receipt
     left = table.on_disk()
     assert "old.parquet" not in left
@@ -323,6 +338,22 @@ def test_old_files_that_nothing_names_go_and_younger_ones_stay(table: Maintained
     assert len(left) == (2 + 1 + FILES if table.kind == DELTA else 2 + 1 + 2 * FILES)
     assert table.read() == before
     assert receipt.deleted_files == (FILES + 1 if table.kind == DELTA else 1)
+    if table.kind == DELTA:
+        # What the log is told of it says also that it need not be done again.
+        gone = [size for name, size in sizes.items() if name not in left]
+        assert receipt.deleted_bytes == sum(gone)
+        assert receipt.steps[EXPIRE].startswith(f"{FILES} files")
+        assert _due(table) == []
+
+
+def _due(table: Maintained) -> list[float]:
+    """Of a Delta table, when files went that an expiry would take now."""
+    store = MemoryStore(ManualClock(1.0))
+    store.add_bucket(BUCKET)
+    shelve(table.directory / table.name / "_delta_log", store, "t/_delta_log/")
+    now = time.time()
+    found = measure_delta(parse_table(f"delta:s3://{BUCKET}/t/"), store, now)
+    return [one for one in found.superseded if one < now - 7 * DAY]
 
 
 def test_a_floor_is_refused_before_anything_is_touched(delta: Maintained) -> None:
@@ -395,21 +426,20 @@ def test_a_delta_driver_that_dies_before_its_commit_leaves_orphans_and_a_whole_t
     assert delta.read() == before
 
 
-def test_a_driver_killed_after_its_commit_is_followed_by_one_that_finds_it_done(
-    iceberg: Maintained,
-) -> None:
-    iceberg.make()
-    iceberg.fill(A, B)
-    before = iceberg.read()
+def _killed(directory: Path, where: str) -> None:
     worker = Path(__file__).with_name("maintenance_worker.py")
     ended = subprocess.run(
-        [sys.executable, worker, str(iceberg.directory)],
+        [sys.executable, worker, str(directory), where],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == -9, ended.stderr[-2_000:]
+
+
+def _finish(iceberg: Maintained, before: Sequence[Row]) -> None:
+    """What a driver left that was killed after its commit, and what the next one makes of it."""
     # The first partition is rewritten, which no receipt says; the second is as it was.
     assert iceberg.files() == {A: 1, B: FILES}
     assert iceberg.read() == before
@@ -422,6 +452,38 @@ def test_a_driver_killed_after_its_commit_is_followed_by_one_that_finds_it_done(
     assert receipt.undo == found.before
     assert iceberg.files() == {A: 1, B: 1}
     assert iceberg.read() == before
+
+
+def test_killed_drivers_leave_whole_tables_and_the_next_one_finds_what_is_done(
+    iceberg: Maintained, delta: Maintained
+) -> None:
+    iceberg.make()
+    iceberg.fill(A, B)
+    before, rows = iceberg.read(), delta.read()
+    first, files = delta.versions(), delta.on_disk()
+    _killed(iceberg.directory, "rewrite")
+    _finish(iceberg, before)
+    # Of the other table nothing is committed: what was written is an orphan.
+    orphans = delta.on_disk() - files
+    assert orphans
+    assert (delta.versions(), delta.read()) == (first, rows)
+    _killed(delta.directory, "vacuum")
+    # Now it is, and what was replaced is still there.
+    assert delta.files() == {A: 1, B: FILES}
+    assert files | orphans < delta.on_disk()
+    assert delta.read() == rows
+    delta.age()
+    order = delta.order(day(A), steps=(REWRITE, ORPHANS))
+    # As it was stored before the first rewrite.
+    stored = MaintenanceReceipt(table=order.table, run_id=order.run_id, engine="spark")
+    stored.undo = first[0]
+    receipt = delta.maintain(order, receipt=stored)
+    assert receipt.status == "done", receipt
+    (found,) = receipt.partitions
+    assert (found.status, found.before, found.rows) == ("done", first[0], ROWS)
+    assert len(delta.on_disk()) == 1 + FILES
+    assert receipt.deleted_files == FILES + len(orphans)
+    assert delta.read() == rows
 
 
 _TYPES = (

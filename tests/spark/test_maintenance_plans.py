@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog import load_catalog
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from compactor.catalogs.measured_delta import measure_delta
 from compactor.catalogs.measured_iceberg import measured
@@ -23,6 +25,7 @@ from compactor.sizes import MIB
 from tests.support.maintained_tables import BUCKET, COLUMNS, TEN, TableToMake, shelve
 from tests.support.memory_store import ManualClock, MemoryStore
 
+_FILES_A_COMMIT = 5
 # The least that a rule may ask for, and nothing is written any more.
 _RULE = {"match": ["*"], "target_bytes": MIB, "min_files": 2, "closed_after_seconds": 0}
 POLICIES = read_policies([{**_RULE, "engine": "spark"}])
@@ -45,29 +48,38 @@ class MadeTable:
 
     def make(self) -> None:
         self._spark.conf.set("spark.databricks.delta.stats.collect", "true")
+        # Else a union of frames of one task each has one task.
+        self._spark.conf.set("spark.sql.unionOutputPartitioning", "false")
         by = f"PARTITIONED BY ({self.spec.partitioned_by})" if self.spec.partitioned_by else ""
         named = ", ".join(f"'{name}' = '{value}'" for name, value in self.spec.properties.items())
         properties = f"TBLPROPERTIES ({named})" if named else ""
         using = "delta" if self.is_delta else "iceberg"
         self._spark.sql(f"CREATE TABLE {self.sql} ({COLUMNS}) USING {using} {by} {properties}")
-        for number, rows in enumerate(self.spec.batches):
-            self._append(number, rows)
+        # A commit takes longer than its files; several have as many manifests, or versions.
+        numbered = list(enumerate(self.spec.batches))
+        for first in range(0, len(numbered), _FILES_A_COMMIT):
+            self._append(numbered[first : first + _FILES_A_COMMIT])
         if self.spec.deletes:
             self._spark.sql(f"DELETE FROM {self.sql} WHERE {self.spec.deletes}")  # noqa: S608 - our own
 
-    def _append(self, number: int, rows: int) -> None:
+    def _append(self, batches: Sequence[tuple[int, int]]) -> None:
+        """One commit, each batch a task and so a file in each partition."""
+        frame = reduce(DataFrame.union, (self._rows(*one) for one in batches))
+        if self.is_delta:
+            frame.write.format("delta").mode("append").save(str(self._place))
+        else:
+            writer = frame.writeTo(self.sql).option("fanout-enabled", "true")
+            writer.option("distribution-mode", "none").append()
+
+    def _rows(self, number: int, rows: int) -> DataFrame:
         # What packs to nothing less: of all else a writer thinks that it is more than it is.
         bytes_ = ", ".join(f"unhex(sha2(concat(id, '-{number}-{n}'), 256))" for n in range(6))
-        frame = self._spark.range(0, rows, numPartitions=1).selectExpr(
+        return self._spark.range(0, rows, numPartitions=1).selectExpr(
             f"id + {number} * 100000 AS id",
             "CASE id % 3 WHEN 0 THEN 'a/b=c d' WHEN 1 THEN NULL ELSE 'plain' END AS kind",
             "CAST(timestamp_seconds(1761955200 + (id % 2) * 3000000) AS TIMESTAMP_NTZ) AS at",
             f"concat({bytes_}) AS payload",
         )
-        if self.is_delta:
-            frame.write.format("delta").mode("append").save(str(self._place))
-        else:
-            frame.writeTo(self.sql).option("fanout-enabled", "true").append()
 
     def measure(self) -> TableMeasure:
         if self.is_delta:

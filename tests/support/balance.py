@@ -25,9 +25,14 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "spark/test_keyed_runs",
         "spark/test_table_schedules",
         "spark/test_table_engines",
+        "spark/test_upsert_opening",
+    ),
+    # All of them share one Spark with whatever their process ran before.
+    (
         "spark/test_maintenance",
         "spark/test_maintenance_job",
-        "spark/test_upsert_opening",
+        "spark/test_maintenance_conflicts",
+        "spark/test_delta_checkpoints",
     ),
     (
         "infrastructure/test_checks",
@@ -45,6 +50,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ),
     ("spark/test_shipping", "spark/test_executors"),
     ("faults/test_faulty_runs",),
+    ("spark/test_maintenance_plans",),
     ("spark/test_table_sink",),
     ("simulation/test_schedules",),
     ("hostile/test_memory",),
@@ -53,6 +59,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("e2e/test_cli_demo",),
     ("e2e/test_demo_ingest",),
     ("spark/test_workflow_with_spark",),
+    ("spark/test_tables_workflow",),
     ("spark/test_bad_input",),
     ("simulation/test_tables",),
     ("simulation/test_lake",),

@@ -419,6 +419,38 @@ def test_what_a_vacuum_took_is_superseded_no_more(store):
     assert measure_table(DELTA, store, 0.0).superseded == [9.0]
 
 
+DAY_MILLIS = 86_400_000
+
+
+def vacuum(operation: str, at: int, **parameters: Any) -> dict[str, Any]:
+    """As Spark writes it; delta-rs writes numbers as text."""
+    told = {"timestamp": at, "operation": f"VACUUM {operation}", "operationParameters": parameters}
+    return {"commitInfo": told}
+
+
+@pytest.mark.parametrize("number", [int, str])
+def test_what_a_vacuum_was_told_to_keep_stays_superseded(store, number):
+    log = DeltaLines(store)
+    for day in (1, 5, 9):
+        log.commit({"remove": {"path": f"of{day}", "deletionTimestamp": day * DAY_MILLIS}})
+    kept = {"specifiedRetentionMillis": number(3 * DAY_MILLIS)}
+    kept["defaultRetentionMillis"] = number(7 * DAY_MILLIS)
+    log.commit(vacuum("START", 10 * DAY_MILLIS, **kept))
+    log.commit(vacuum("END", 11 * DAY_MILLIS, status="FAILED"))
+    assert len(measure_table(DELTA, store, 0.0).superseded) == 3
+    log.commit(vacuum("START", 10 * DAY_MILLIS, **kept))
+    log.commit(vacuum("END", 11 * DAY_MILLIS, status="COMPLETED"))
+    assert measure_table(DELTA, store, 0.0).superseded == [9 * DAY_MILLIS / 1_000]
+
+
+def test_a_vacuum_that_began_before_the_checkpoint_kept_what_delta_keeps(store):
+    log = DeltaLines(store)
+    for day in (1, 5):
+        log.commit({"remove": {"path": f"of{day}", "deletionTimestamp": day * DAY_MILLIS}})
+    log.commit(vacuum("END", 10 * DAY_MILLIS, status="COMPLETED"))
+    assert measure_table(DELTA, store, 0.0).superseded == [5 * DAY_MILLIS / 1_000]
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [("134217728", 128 * MIB), ("128mb", 128 * MIB), ("1 GB", GIB), ("much", GIB)]
 )
@@ -451,6 +483,27 @@ def test_a_log_with_a_gap_is_refused(store):
 def test_a_log_whose_versions_are_elsewhere_is_refused(store):
     DeltaLines(store, features="catalogManaged")
     with pytest.raises(InvalidInput, match="whose versions are all in"):
+        measure_table(DELTA, store, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told"),
+    [
+        ({"minReaderVersion": 4, "minWriterVersion": 7}, "minReaderVersion 4"),
+        (
+            {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["v2Checkpoint", "adaptiveMetadata-preview"],
+                "writerFeatures": ["v2Checkpoint", "adaptiveMetadata-preview"],
+            },
+            "as adaptiveMetadata-preview",
+        ),
+    ],
+)
+def test_a_log_that_asks_more_of_its_readers_than_is_known_is_refused(store, protocol, told):
+    DeltaLines(store).commit({"protocol": protocol})
+    with pytest.raises(InvalidInput, match=told):
         measure_table(DELTA, store, 0.0)
 
 

@@ -8,7 +8,6 @@ checkpoint, and each version since.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
-import pyarrow.parquet as pq
 
+from compactor.catalogs.delta_actions import (
+    Add,
+    CommitInfo,
+    Line,
+    Metadata,
+    Protocol,
+    Remove,
+    lines_of_json,
+    lines_of_parquet,
+)
 from compactor.decoding import decoder
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, TransientStoreError
 from compactor.model import SourceObject
@@ -34,106 +42,26 @@ _CHECKPOINT = re.compile(
 )
 # Of tables whose newest versions somebody else keeps.
 _ELSEWHERE = {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
-_VACUUMED = "VACUUM END"
-
-
-class _Action(msgspec.Struct, rename="camel"):
-    """Base of what a log holds; what is not named is passed over."""
-
-
-class DeletionVector(_Action):
-    """Which rows of a file are deleted."""
-
-    storage_type: str
-    path_or_inline_dv: str
-    cardinality: int
-    offset: int | None = None
-
-    @property
-    def id(self) -> str:
-        """What tells it from others, as the protocol makes it up."""
-        at = "" if self.offset is None else f"@{self.offset}"
-        return f"{self.storage_type}{self.path_or_inline_dv}{at}"
-
-
-class Add(_Action):
-    """A data file of the table; times in milliseconds."""
-
-    path: str
-    size: int
-    modification_time: int = 0
-    partition_values: dict[str, str | None] = {}
-    stats: str | None = None
-    deletion_vector: DeletionVector | None = None
-    # In some checkpoints instead of their text.
-    stats_parsed: dict[str, Any] | None = None
-
-
-class Remove(_Action):
-    """A data file that is no longer one."""
-
-    path: str
-    deletion_timestamp: int | None = None
-    deletion_vector: DeletionVector | None = None
-    partition_values: dict[str, str | None] | None = None
-
-
-class Protocol(_Action):
-    """What a reader must know."""
-
-    reader_features: list[str] | None = None
-    writer_features: list[str] | None = None
-
-
-class Metadata(_Action):
-    """What the table is."""
-
-    id: str
-    schema_string: str
-    partition_columns: list[str] = []
-    configuration: dict[str, str | None] = {}
-
-
-class Sidecar(_Action):
-    """A part of a checkpoint."""
-
-    path: str
-
-
-class CommitInfo(_Action):
-    """Who made a version."""
-
-    operation: str | None = None
-
-
-class _Line(_Action):
-    add: Add | None = None
-    remove: Remove | None = None
-    meta_data: Metadata | None = None
-    protocol: Protocol | None = None
-    sidecar: Sidecar | None = None
-    commit_info: CommitInfo | None = None
-
-
-_decode = decoder(_Line)
-# Names of the columns of a checkpoint; those that it has not are passed over.
-_COLUMNS = (
-    "add.path",
-    "add.size",
-    "add.modificationTime",
-    "add.partitionValues",
-    "add.stats",
-    "add.stats_parsed.numRecords",
-    "add.deletionVector",
-    "remove.path",
-    "remove.deletionTimestamp",
-    "remove.deletionVector",
-    "remove.partitionValues",
-    "metaData",
-    "protocol",
-    "sidecar",
-)
-_CAMEL = {"stats_parsed": "statsParsed"}
+# What a reader of Delta 4.2's may have to know (its TableFeature.scala), as far as it leaves files
+# and their rows where they are told here: the redirect of a table does not.
+_MOST_READER_VERSION = 3
+_KNOWN = {
+    "columnMapping",
+    "deletionVectors",
+    "geospatial",
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+}
+_VACUUM_BEGUN, _VACUUMED = "VACUUM START", "VACUUM END"
+# Of delta.deletedFileRetentionDuration, where nothing says what a VACUUM kept.
+_USUALLY_KEPT_MILLIS = 7 * 86_400_000
 
 
 class DeltaFile(NamedTuple):
@@ -183,11 +111,12 @@ class DeltaState:
     metadata: Metadata | None = None
     files: dict[tuple[str, str], DeltaFile] = field(default_factory=dict)
     removed: dict[tuple[str, str], Remove] = field(default_factory=dict)
+    _takes_before: float | None = None
     _partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = field(
         default_factory=dict
     )
 
-    def apply(self, lines: Iterable[_Line], at: float | None) -> None:
+    def apply(self, lines: Iterable[Line], at: float | None) -> None:
         """Take in what one version, made at UNIX seconds, or a part of a checkpoint says."""
         added: list[tuple[tuple[str, str], DeltaFile]] = []
         for line in lines:
@@ -201,11 +130,26 @@ class DeltaState:
                 self.metadata = line.meta_data
             elif line.protocol is not None:
                 self.protocol = line.protocol
-            elif line.commit_info is not None and line.commit_info.operation == _VACUUMED:
-                self.removed.clear()
+            elif line.commit_info is not None:
+                self._vacuumed(line.commit_info, at)
         for key, file in added:
             self.files[key] = file
             self.removed.pop(key, None)
+
+    def _vacuumed(self, info: CommitInfo, at: float | None) -> None:
+        """Forget what a VACUUM took; what it was told to keep is there."""
+        if info.operation == _VACUUM_BEGUN:
+            self._takes_before = _taken_before(info, at)
+        elif info.operation == _VACUUMED and info.parameter("status") != "FAILED":
+            before = self._takes_before
+            if before is None:
+                # The checkpoint came in between.
+                before = _taken_before(info, at)
+            self.removed = {
+                key: one
+                for key, one in self.removed.items()
+                if (one.deletion_timestamp or 0) >= before
+            }
 
     def _file(self, one: Add, at: float | None) -> DeltaFile:
         values = one.partition_values
@@ -219,6 +163,22 @@ class DeltaState:
             max((moment for moment in (told, at) if moment is not None), default=None),
             vector.cardinality if vector is not None else None,
         )
+
+
+def _taken_before(info: CommitInfo, at: float | None) -> float:
+    """Which files a VACUUM takes: those that went before this, UNIX milliseconds."""
+    told = info.parameter("specifiedRetentionMillis"), info.parameter("defaultRetentionMillis")
+    kept = next((one for one in map(_number, told) if one is not None), _USUALLY_KEPT_MILLIS)
+    moment = _number(info.timestamp)
+    return (moment if moment is not None else (at or 0.0) * 1_000) - kept
+
+
+def _number(told: Any) -> float | None:
+    """Some write numbers as text."""
+    try:
+        return float(told)
+    except (TypeError, ValueError):
+        return None
 
 
 def _rows(one: Add) -> int | None:
@@ -294,6 +254,12 @@ class DeltaLog:
         }
         if features & _ELSEWHERE:
             raise self._refusal("a Delta table whose versions are all in its _delta_log/")
+        unknown = sorted({*(state.protocol.reader_features or ())} - _KNOWN)
+        if state.protocol.min_reader_version > _MOST_READER_VERSION:
+            unknown.append(f"minReaderVersion {state.protocol.min_reader_version}")
+        if unknown:
+            told = ", ".join(unknown)
+            raise self._refusal(f"a Delta table that asks nothing new of its readers, as {told}")
         return state
 
     def _refusal(self, accepted: str) -> InvalidInput:
@@ -335,41 +301,23 @@ class DeltaLog:
                 for one, lines in zip(some, read, strict=True):
                     state.apply(lines, one.last_modified)
 
-    def _lines(self, key: str) -> Iterator[_Line]:
+    def _lines(self, key: str) -> Iterator[Line]:
         uri = f"s3://{self._location.bucket}/{key}"
         try:
             body = self._store.get(self._location.bucket, key)
         except ObjectMissing:
             raise TransientStoreError(f"{uri} is gone: measure the table again") from None
-        read: Callable[[bytes], Iterator[_Line]]
-        read = _of_parquet if key.endswith(".parquet") else _of_json
+        read: Callable[[bytes], Iterator[Line]]
+        read = lines_of_parquet if key.endswith(".parquet") else lines_of_json
         try:
             yield from read(body)
         except (msgspec.MsgspecError, ValueError, OSError) as error:
             raise IntegrityError(f"{uri} is damaged: {error}") from error
 
 
-def _noting(lines: Iterable[_Line], sidecars: list[str]) -> Iterator[_Line]:
+def _noting(lines: Iterable[Line], sidecars: list[str]) -> Iterator[Line]:
     """All lines; the paths of sidecars are added to a list."""
     for line in lines:
         if line.sidecar is not None:
             sidecars.append(line.sidecar.path)
         yield line
-
-
-def _of_json(body: bytes) -> Iterator[_Line]:
-    return (_decode(line) for line in body.split(b"\n") if line.strip())
-
-
-def _of_parquet(body: bytes) -> Iterator[_Line]:
-    file = pq.ParquetFile(io.BytesIO(body))
-    for batch in file.iter_batches(columns=_COLUMNS):
-        for row in batch.to_pylist(maps_as_pydicts="lossy"):
-            yield msgspec.convert({name: _plain(one) for name, one in row.items()}, _Line)
-
-
-def _plain(action: Any) -> Any:
-    """An action as JSON would have it: without what is null."""
-    if not isinstance(action, dict):
-        return action
-    return {_CAMEL.get(name, name): one for name, one in action.items() if one is not None}

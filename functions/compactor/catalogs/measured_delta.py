@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compactor.catalogs.delta_log import DeltaLog, DeltaState, Metadata
+from compactor.catalogs.delta_actions import Metadata
+from compactor.catalogs.delta_log import DeltaLog, DeltaState
 from compactor.decoding import decoder
 from compactor.maintenance.measures import (
     DELTA,

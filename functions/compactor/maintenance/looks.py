@@ -32,7 +32,7 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
         expired: snapshots or versions that went.
         deleted_files, deleted_bytes: files that went.
         seconds: in all.
-        scan_seconds: of one scan before and after, where measured.
+        scan_seconds: of reading what was rewritten, as it was and as it is, where measured.
     """
 
     engine: str

@@ -83,10 +83,12 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         undo_until: UNIX seconds until when that version is kept.
         at: the version that the run left.
         expired: snapshots or versions that went.
-        deleted_files, deleted_bytes: files that nothing names any more, and that went.
+        deleted_files, deleted_bytes: files that nothing names any more, and that went; of Iceberg,
+            and where not all that was to go could be deleted, nothing tells the bytes.
         superseded: URIs of data files that the rewrite replaced and old versions still name,
             where the table is of Delta; at most 10,000.
-        scan_seconds: how long one scan of the table took before and after, where measured.
+        scan_seconds: how long Spark took to read all columns of what was rewritten, as it was
+            and as it is; None where rows were not compared.
         seconds: in all.
         position: of an order that is done statement by statement: where it goes on.
         answers: how far the answers of services are in it, so that none is noted twice.

@@ -17,13 +17,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.maintenance.orders import NUMBER, SORT, ZORDER, Order, PartitionOrder
+from compactor.maintenance.orders import (
+    NUMBER,
+    ORPHANS,
+    SORT,
+    ZORDER,
+    Order,
+    PartitionOrder,
+)
 from compactor.tables.upserts import quoted
 from compactor_spark.maintain.delta_log import DeltaEntries, Entry, uri_of
 from compactor_spark.maintain.delta_number import rewrite_as_number
 from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
 from compactor_spark.maintain.java import activate
-from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
+from compactor_spark.maintain.rows import Compared, RowSums, compared, require_sums, sums_of
 from compactor_spark.maintain.where import delta_predicate
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.delta import is_conflict
@@ -37,6 +44,11 @@ _RETAIN_CHECKED = f"{_CONF}.retentionDurationCheck.enabled"
 # Else a version older than the table's retention is neither read nor restored, though its files are
 # there: the last one before a rewrite may be as old as it likes.
 _OLD_REFUSED = f"{_CONF}.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+# By itself Delta writes no VACUUM into the log of a table on S3. Then nobody hears how much went,
+# and the next plan does not see that it was done.
+_LOGGED = f"{_CONF}.vacuum.logging.enabled"
+_COUNTED = ("numDeletedFiles", "numFilesToDelete", "sizeOfDataToDelete")
+_VACUUM = "vacuum"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _LEAST_ORPHAN_SECONDS = 86_400.0
 _HOUR = 3_600
@@ -57,6 +69,8 @@ class DeltaTable:
         self._entries = DeltaEntries(self._log, self._jvm)
         for name in (_RETAIN_COUNTS, _OLD_REFUSED):
             session.conf.set(name, "false")
+        if session.conf.get(_LOGGED, None) is None:
+            session.conf.set(_LOGGED, "true")
 
     @property
     def _jvm(self) -> Any:
@@ -199,10 +213,12 @@ class DeltaTable:
         assert order.num_files is not None  # noqa: S101 - unfit where it is
         rewrite_as_number(self.session, (log, snapshot), self._values(partition), order.num_files)
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
         """See the protocol; a whole partition, as it was and as it is with the rewrite."""
         before, after = rewritten.before, rewritten.after
-        return self.rows_at(partition, before), self.rows_at(partition, after)
+        return compared(
+            lambda: self.rows_at(partition, before), lambda: self.rows_at(partition, after)
+        )
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
         """See the protocol."""
@@ -261,39 +277,63 @@ class DeltaTable:
     def checkpoint(self, order: Order) -> StepDone:
         """See the protocol; Delta deletes then what is older than its log's retention."""
         log, snapshot = self._look()
-        log.checkpoint()
-        return StepDone(f"of version {int(snapshot.version())}")
+        version = int(snapshot.version())
+        if _checkpointed(log) < version:
+            # Delta only warns where it fails, and also where there is one of this version.
+            log.checkpoint()
+        if _checkpointed(log) < version:
+            return StepDone("Delta wrote none; what Spark has logged says why")
+        return StepDone(f"of version {version}")
 
     def expire(self, order: Order, now: float) -> StepDone:
         """See the protocol: files that the log says are replaced."""
-        return self._vacuum(order, order.keep_seconds, "LITE")
+        hours = self._hours(order, order.keep_seconds)
+        if ORPHANS in order.steps and hours == self._hours(order, _orphan_seconds(order)):
+            return StepDone(f"left to the step {ORPHANS}, which takes them, too")
+        return self._vacuum(order, hours, "LITE")
 
     def orphans(self, order: Order, now: float) -> StepDone:
         """See the protocol; VACUUM does not tell replaced files from those that nothing named."""
-        age = max(order.keep_seconds, order.orphan_seconds, _LEAST_ORPHAN_SECONDS)
-        return self._vacuum(order, age, "")
+        return self._vacuum(order, self._hours(order, _orphan_seconds(order)), "")
 
-    def _vacuum(self, order: Order, seconds: float, how: str) -> StepDone:
+    def _hours(self, order: Order, seconds: float) -> int:
+        """How old files must be to go."""
         _, snapshot = self._look()
         delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
         own = int(delta.tombstoneRetentionMillis(snapshot.metadata())) / 1000
         # What the table asks for itself counts, too, unless the order says twice that it does not.
         least = max(seconds, order.undo_seconds, 0 if order.below_floor else own)
-        hours = math.ceil(least / _HOUR)
+        return math.ceil(least / _HOUR)
+
+    def _vacuum(self, order: Order, hours: int, how: str) -> StepDone:
+        began = self._now
         # Read in the session of the statement, and so never seen by anybody else's.
         self.session.conf.set(_RETAIN_CHECKED, "false" if order.below_floor else "true")
-        statement = f"VACUUM {self._sql} {how} RETAIN {hours} HOURS"
         try:
-            found = self.session.sql(f"{statement} DRY RUN").count()
-            with self._signed(order, "vacuum"):
-                self.session.sql(statement)
+            with self._signed(order, _VACUUM):
+                self.session.sql(f"VACUUM {self._sql} {how} RETAIN {hours} HOURS")
         except (Py4JJavaError, PySparkException) as error:
             if "DELTA_CANNOT_VACUUM_LITE" in str(error):
                 return StepDone("left: the log does not reach back to what was replaced")
             raise
         finally:
             self.session.conf.unset(_RETAIN_CHECKED)
-        return StepDone(f"{found:,} files older than {hours:,} hours", deleted_files=found)
+        files, size = self._vacuumed(_said(order, _VACUUM), began)
+        if files is None:
+            return StepDone(f"files older than {hours:,} hours; Delta did not say how many")
+        line = f"{files:,} files older than {hours:,} hours"
+        return StepDone(line, deleted_files=files, deleted_bytes=size)
+
+    def _vacuumed(self, said: str, after: int) -> tuple[int | None, int]:
+        """What a VACUUM after a version took: files, and their bytes where all of them went."""
+        told: dict[str, int] = {}
+        for entry in self._entries.back_from(self._now):
+            if entry is None or entry.number <= after:
+                break
+            if entry.says == said:
+                told |= {one: found for one in _COUNTED if (found := entry.metric(one)) is not None}
+        files, due, size = (told.get(one) for one in _COUNTED)
+        return files, (size or 0) if files == due else 0
 
     def undo(self, version: str, order: Order) -> str:
         """See the protocol."""
@@ -337,9 +377,19 @@ class DeltaTable:
             self.session.conf.unset(_MESSAGE)
 
 
+def _checkpointed(log: Any) -> int:
+    """The version of the last checkpoint; -1 where there is none."""
+    found = log.readLastCheckpointFile()
+    return int(found.get().version()) if found.isDefined() else -1
+
+
 def _has_row_ids(snapshot: Any) -> bool:
     said = snapshot.metadata().configuration().get("delta.enableRowTracking")
     return bool(said.isDefined()) and str(said.get()).lower() == "true"
+
+
+def _orphan_seconds(order: Order) -> float:
+    return max(order.keep_seconds, order.orphan_seconds, _LEAST_ORPHAN_SECONDS)
 
 
 def _said(order: Order, what: str) -> str:

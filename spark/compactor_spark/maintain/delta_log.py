@@ -41,6 +41,11 @@ class Entry:
         """What its writer wrote there for itself."""
         return str(self.info.get("userMetadata") or "")
 
+    def metric(self, name: str) -> int | None:
+        """What its writer counted; None where it did not."""
+        told = (self.info.get("operationMetrics") or {}).get(name)
+        return None if told is None else int(told)
+
     @property
     def gone(self) -> Sequence[Action]:
         """Files that went; one that only has another deletion vector did not."""

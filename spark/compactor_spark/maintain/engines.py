@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from compactor.maintenance.orders import Order, PartitionOrder
-from compactor_spark.maintain.rows import RowSums
+from compactor_spark.maintain.rows import Compared, RowSums
 
 PREFIX = "s3-compactor"
 
@@ -48,13 +48,14 @@ class StepDone(NamedTuple):
     Attributes:
         line: for a person.
         expired: snapshots that went.
-        deleted_files: files that went.
+        deleted_files, deleted_bytes: files that went, and their bytes; 0 where nothing tells.
         before, after: versions between which it changed what readers read; empty where it did not.
     """
 
     line: str
     expired: int = 0
     deleted_files: int = 0
+    deleted_bytes: int = 0
     before: str = ""
     after: str = ""
 
@@ -108,7 +109,7 @@ class Tables(Protocol):
         """
         ...
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
         """The rows that a rewrite replaced, and those that it put there."""
         ...
 

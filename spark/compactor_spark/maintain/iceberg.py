@@ -31,7 +31,7 @@ from compactor_spark.maintain.iceberg_snapshots import (
     touched,
 )
 from compactor_spark.maintain.java import activate, static_get, walked
-from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
+from compactor_spark.maintain.rows import Compared, RowSums, compared, require_sums, sums_of
 from compactor_spark.maintain.where import iceberg_filter
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
@@ -214,7 +214,7 @@ class IcebergTable:
     def _signed(self, action: Any, order: Order, what: str) -> Any:
         return action.snapshotProperty(RUN, order.run_id).snapshotProperty(WHAT, what)
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
         """See the protocol: with their deletes, in the table's present columns."""
         table = self._table()
         before, after = int(rewritten.before), int(rewritten.after)
@@ -227,7 +227,7 @@ class IcebergTable:
             raise IntegrityError(
                 f"{self.name}: the rewrite {after} has files outside of {partition.name!r}"
             )
-        return self._sums(table, old), self._sums(table, new)
+        return compared(lambda: self._sums(table, old), lambda: self._sums(table, new))
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
         """See the protocol."""

@@ -198,11 +198,17 @@ class Maintenance:
     def _compare(
         self, partition: PartitionOrder, found: Rewritten, told: RewrittenPartition
     ) -> None:
-        before, after = self.table.rows_of(partition, found)
+        before, after, seconds = self.table.rows_of(partition, found)
         told.rows = before.rows
         if before != after:
             told.why = _difference(before.rows, after.rows)
             self._take_back(found.before, found.after, told)
+            return
+        earlier = self.receipt.scan_seconds
+        self.receipt.scan_seconds = (
+            (earlier[0] or 0.0) + seconds[0],
+            (earlier[1] or 0.0) + seconds[1],
+        )
 
     def _take_back(self, before: str, after: str, told: RewrittenPartition) -> None:
         """Raises :class:`RowsDiffer` where others committed since, and only a person can help."""
@@ -273,6 +279,7 @@ class Maintenance:
         self.receipt.steps[name] = found.line
         self.receipt.expired += found.expired
         self.receipt.deleted_files += found.deleted_files
+        self.receipt.deleted_bytes += found.deleted_bytes
         self.save(self.receipt)
         self.say(f"{name}: {found.line}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pyspark.errors import PySparkException
@@ -24,6 +26,28 @@ class RowSums(NamedTuple):
     rows: int
     first: int
     second: int
+
+
+class Compared(NamedTuple):
+    """What is to have the same rows.
+
+    Attributes:
+        before, after: of its rows.
+        seconds: that it took to read each of both.
+    """
+
+    before: RowSums
+    after: RowSums
+    seconds: tuple[float, float]
+
+
+def compared(before: Callable[[], RowSums], after: Callable[[], RowSums]) -> Compared:
+    """Read both, one after the other."""
+    began = time.monotonic()
+    one = before()
+    between = time.monotonic()
+    other = after()
+    return Compared(one, other, (between - began, time.monotonic() - between))
 
 
 def sums_of(frame: DataFrame) -> RowSums:
