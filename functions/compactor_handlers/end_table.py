@@ -61,14 +61,15 @@ def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
     if table_of(event).kind != DELTA:
         return
     where = event["request"]
-    rule = read_stored_request(where["bucket"], where["key"], run.store).policies.of(receipt.table)
-    if not rule.rule.tag_superseded:
-        return
-    # What reads the log comes with other libraries, which are there where some rule wants tags.
-    from compactor.catalogs.delta_files import mark_superseded  # noqa: PLC0415 - see above
-
     try:
-        told = mark_superseded(run.state, receipt, rule.rule, run.store)
+        request = read_stored_request(where["bucket"], where["key"], run.store)
+        rule = request.policies.of(receipt.table).rule
+        if not rule.tag_superseded:
+            return
+        # What reads the log comes with other libraries, which are there where some rule wants tags.
+        from compactor.catalogs.delta_files import mark_superseded  # noqa: PLC0415 - see above
+
+        told = mark_superseded(run.state, receipt, rule, run.store)
     except CompactorError as error:
         logger.exception("not tagged", table=receipt.table)
         line = f"not tagged: {type(error).__name__}: {error}"

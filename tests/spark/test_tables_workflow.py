@@ -125,7 +125,9 @@ def _write_small_files(uri: str, options: dict[str, str]) -> None:
 def _write_small_files_of_iceberg(directory: Path) -> TableAddress:
     """The same in a catalog of this machine."""
     address = parse_table(f"sql:sqlite:///{directory}/catalog.db#silver.orders")
-    catalog = iceberg_catalog(address, S3Store(make_client()))
+    # It must outlive the catalog.
+    store = S3Store(make_client())
+    catalog = iceberg_catalog(address, store)
     catalog.create_namespace("silver")
     columns = pa.schema([("id", pa.int64()), ("day", pa.string())])
     table = catalog.create_table(address.name, columns, location=f"{_WAREHOUSE}/orders")
