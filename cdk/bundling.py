@@ -22,7 +22,7 @@ from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine, build_application, build_dependencies, check_size
 from compactor_dev.lock_selection import select
 from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS
-from compactor_dev.spark_jars import PINNED, put_jar
+from compactor_dev.spark_jars import digest_of, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
@@ -158,7 +158,7 @@ def spark_application() -> Bundle:
 
 def spark_jar(coordinate: str) -> Bundle:
     """An archive for Spark's own class path, by its coordinate."""
-    return Bundle(lambda out: put_jar(coordinate, out), PINNED[coordinate], archived=True)
+    return Bundle(lambda out: put_jar(coordinate, out), digest_of(coordinate), archived=True)
 
 
 def _libraries(

@@ -12,6 +12,7 @@ from cdk.config_checks import require_sense
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.readers import BUNDLED, RELEASE, alarm_hours, read_key
 from compactor.errors import InvalidInput
+from compactor.maintenance.measures import DELTA, ICEBERG
 from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -29,6 +30,15 @@ MADE_REGISTRY = "made-by-the-stack"
 #: Iceberg cluster with Spark" give the place; its name there has the 3 of Spark 3. Spark resolves
 #: patterns, and of one that nothing matches the job itself can tell.
 RELEASE_JARS = "/usr/share/aws/iceberg/lib/iceberg-spark*runtime*.jar"
+
+# The same of Delta is "delta-spark.jar" in the guide of EMR 7; it was not looked at in later ones.
+_RELEASE_JARS = {
+    ICEBERG: (RELEASE_JARS,),
+    DELTA: (
+        "/usr/share/aws/delta/lib/delta-spark*.jar",
+        "/usr/share/aws/delta/lib/delta-storage*.jar",
+    ),
+}
 
 # Keys of the CDK's own tools that neither start with @ nor have a colon.
 _OTHERS = frozenset({"acknowledged-issue-numbers", "cli-telemetry"})
@@ -76,7 +86,7 @@ class Config:
     maintenance_kms_key_arn: str | None
     maintenance_schedule: str
     maintenance_schedule_enabled: bool
-    maintenance_jars: str
+    maintenance_jars: str | tuple[str, ...]
     glue_optimizers: tuple[str, ...]
     architecture: str
     worker_memory_mb: int
@@ -160,6 +170,21 @@ class Config:
         if self.spark_jars == BUNDLED:
             return None
         return (RELEASE_JARS,) if self.spark_jars == RELEASE else tuple(self.spark_jars)
+
+    @property
+    def table_jars(self) -> tuple[str, ...] | None:
+        """Archives for maintenance that are there already; None where the stack brings them."""
+        if self.maintenance_jars == BUNDLED:
+            return None
+        if self.maintenance_jars != RELEASE:
+            return tuple(self.maintenance_jars)
+        return tuple(one for name in self.table_formats for one in _RELEASE_JARS[name])
+
+    @property
+    def table_formats(self) -> list[str]:
+        """Formats of the tables that are maintained, where Spark does that."""
+        spark = tables.tables_spark(self.run) != "none"
+        return sorted(tables.formats_of(self.tables_request)) if spark else []
 
     @property
     def tables_request(self) -> MaintenanceRequest | None:

@@ -44,7 +44,7 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_worker(config)
     _check_alarm(config)
     _check_table(config, given)
-    _check_maintenance(config)
+    _check_maintenance(config, given)
 
 
 def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
@@ -197,10 +197,16 @@ def _check_table_locations(config: Config) -> None:
                 raise InvalidInput("table_location_uri", config.table_location_uri, accepted)
 
 
-def _check_maintenance(config: Config) -> None:
+def _check_maintenance(config: Config, given: Mapping[str, Any]) -> None:
     places = {"state": config.run.state, "destination": config.run.destination}
     tables.check_locations(
         config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers
     )
     if config.maintenance is not None and config.standalone:
         raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
+    tables.check_jars(
+        config.tables_request,
+        config.maintenance_jars,
+        is_given="maintenance_jars" in given,
+        spark=tables.tables_spark(config.run),
+    )

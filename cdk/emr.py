@@ -28,6 +28,14 @@ _IDLE_MINUTES = 5
 _VCPUS_BY_DEFAULT = 16
 
 MayRun = Callable[[Role], None]
+#: What the rights of a job are for.
+RUNS, MERGES, MAINTAINS = "runs", "merges", "maintains"
+# Of each a policy for a cluster that runs already.
+_POLICIES = {
+    RUNS: ("NodesPolicy", "the Spark job"),
+    MERGES: ("NodesTablePolicy", "the table of the Spark job"),
+    MAINTAINS: ("NodesMaintenancePolicy", "the tables that it maintains"),
+}
 
 
 class Engine(Protocol):
@@ -55,14 +63,14 @@ class NoEngine:
 class Serverless:
     """EMR Serverless: costs nothing while nothing runs, and needs no VPC."""
 
-    def __init__(self, scope: Construct, config: Config, *rights: MayRun) -> None:
+    def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
         self._role = own_role(
             scope,
             "JobRole",
             "emr-serverless.amazonaws.com",
             of_this_account=True,
         )
-        for give in rights:
+        for give in rights.values():
             give(self._role)
         vcpus = config.emr_serverless_max_vcpus
         if vcpus > _VCPUS_BY_DEFAULT:
@@ -122,11 +130,11 @@ class AnyCluster:
 
     substitutions: Mapping[str, str] = {}
 
-    def __init__(self, scope: Construct, config: Config, *rights: MayRun) -> None:
+    def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
         self._cluster_id = config.run.emr_cluster_id or ""
         # A managed policy has room for 6,144 characters.
-        for name, give in zip(("NodesPolicy", "NodesTablePolicy"), rights, strict=False):
-            about = "the Spark job" if name == "NodesPolicy" else "the table of the Spark job"
+        for what, give in rights.items():
+            name, about = _POLICIES[what]
             give(
                 iam.ManagedPolicy(
                     scope,
@@ -144,9 +152,9 @@ class AnyCluster:
 class MadeClusters:
     """A cluster for each run that needs one, terminated after it."""
 
-    def __init__(self, scope: Construct, config: Config, *rights: MayRun) -> None:
+    def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
         self._nodes = own_role(scope, "NodesRole", "ec2.amazonaws.com")
-        for give in rights:
+        for give in rights.values():
             give(self._nodes)
         self._profile = iam.InstanceProfile(scope, "NodesProfile", role=self._nodes)
         self._service = own_role(

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk.config import Config
-from cdk.grants import Role, allow, may_delete, may_read, may_write
+from cdk.grants import Role, allow, may_delete, may_list, may_read, may_write
 from cdk.storage import Place
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
@@ -61,7 +61,7 @@ class MaintainedTables:
             actions = ["glue:GetDatabases", "glue:GetTables"]
             allow(role, actions, self.database_arns, wildcard=_PATTERNS)
         for place in self.places:
-            may_read(role, place)
+            may_list(role, place)
 
     def may_read_metadata(self, role: Role) -> None:
         """Read what tables consist of. Data files lie beside it; no right tells them apart."""

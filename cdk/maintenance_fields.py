@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdk.readers import DAYS, GLUE_TABLES, KMS_KEY, LOCATIONS, MAINTENANCE, SCHEDULE, or_null
+from cdk.readers import (
+    BUNDLED,
+    DAYS,
+    GLUE_TABLES,
+    JARS,
+    KMS_KEY,
+    LOCATIONS,
+    MAINTENANCE,
+    RELEASE,
+    SCHEDULE,
+    or_null,
+)
 from compactor.errors import InvalidInput
+from compactor.maintenance.measures import DELTA, ICEBERG
 from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.settings import Settings
-from compactor.settings.specs import FieldSpec, flag, matching, one_of
+from compactor.settings.specs import FieldSpec, flag, one_of
+from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 
 _MAINTENANCE = "Tables that others write"
@@ -56,10 +69,12 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
     FieldSpec(
         "maintenance_jars",
         _MAINTENANCE,
-        "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar,"
-        "/usr/share/aws/delta/lib/delta-spark.jar,/usr/share/aws/delta/lib/delta-storage.jar",
-        matching(r"[A-Za-z0-9_./:*,-]{1,1000}", "paths or URIs of archives, separated by commas"),
-        "Iceberg and Delta for Spark, as the EMR release has them.",
+        BUNDLED,
+        JARS,
+        "Whose Iceberg and Delta maintain tables. bundled: the archives that this version is tested"
+        " with, of the formats that maintenance names (Iceberg 112 MB, Delta 7 MB), which the"
+        " deployment fetches by Maven and uploads once. release: those of the EMR release. A list:"
+        " your own.",
     ),
     FieldSpec(
         "superseded_days",
@@ -104,6 +119,42 @@ def tables_spark(run: Settings) -> str:
 def table_engines(run: Settings) -> list[str]:
     """Which engines there are for tables."""
     return [*(["spark"] if tables_spark(run) != "none" else []), "athena", "glue"]
+
+
+def formats_of(request: MaintenanceRequest | None) -> set[str]:
+    """Formats of the tables that a request may find: ``iceberg``, ``delta``."""
+    if request is None:
+        return set()
+    kinds = {DELTA if parse_table(one).kind == DELTA else ICEBERG for one in request.tables}
+    kinds |= {ICEBERG} if request.glue_tables else set()
+    return kinds | ({DELTA} if request.delta_prefixes else set())
+
+
+def check_jars(
+    request: MaintenanceRequest | None, jars: str | tuple[str, ...], *, is_given: bool, spark: str
+) -> None:
+    """Check that there are archives for what is maintained.
+
+    Args:
+        request: of maintenance.
+        jars: ``maintenance_jars``.
+        is_given: it does not stand for its default.
+        spark: what :func:`tables_spark` says.
+
+    Raises:
+        InvalidInput: names ``maintenance_jars``.
+    """
+    if is_given and (request is None or spark == "none"):
+        accepted = "nothing where no Spark maintains tables"
+        raise InvalidInput("maintenance_jars", jars, accepted)
+    addresses = [] if request is None else [parse_table(one) for one in request.tables]
+    databases = [one.text for one in addresses if one.kind == "sql"]
+    if databases and spark != "none" and jars in (BUNDLED, RELEASE):
+        accepted = (
+            f"a list that has a JDBC driver beside Iceberg: the catalog of {databases[0]} is a"
+            " database, and neither this version nor the EMR release brings its driver"
+        )
+        raise InvalidInput("maintenance_jars", jars, accepted)
 
 
 def check_locations(

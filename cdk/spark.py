@@ -5,7 +5,7 @@ Whatever is deployed, every substitution of the workflow's definition gets a val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from aws_cdk import Aws, Stack
@@ -15,17 +15,28 @@ from constructs import Construct
 
 from cdk.bundling import asset, spark_application, spark_jar, spark_libraries
 from cdk.config import Config
-from cdk.emr import AnyCluster, Engine, MadeClusters, MayRun, NoEngine, Serverless
+from cdk.emr import (
+    MAINTAINS,
+    MERGES,
+    RUNS,
+    AnyCluster,
+    Engine,
+    MadeClusters,
+    MayRun,
+    NoEngine,
+    Serverless,
+)
 from cdk.functions import may_compact
 from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
 from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
+from compactor.maintenance.measures import DELTA, ICEBERG
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 from compactor_dev.spark_bundle import SCRIPT
-from compactor_dev.spark_jars import PINNED
+from compactor_dev.spark_jars import PINNED, PINNED_DELTA
 
 # EMR bills an idle cluster; it is only idle when its run was stopped half way.
 _IDLE_SECONDS = 900
@@ -62,9 +73,12 @@ class SparkStep(Construct):
         tables: MaintainedTables | None = None,
     ) -> None:
         super().__init__(scope, "Spark")
-        self._config, self._storage, self._tables = config, storage, tables
+        self._config, self._storage = config, storage
+        # A cluster is never made for a table.
+        self._tables = tables if tables_spark(config.run) != "none" else None
         self._assets = {} if config.run.spark_engine == "none" else self._bundle()
         self._jars = self._bundle_jars()
+        self._table_jars = self._bundle_table_jars()
         self.engine = self._engine()
         uris = {
             name: self._assets[name].s3_object_url if self._assets else _NOT_DEPLOYED
@@ -101,7 +115,7 @@ class SparkStep(Construct):
         return {
             **shared,
             "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
-            "TableJars": self._config.maintenance_jars,
+            "TableJars": self._jars_of_tables(),
             "SparkEngine": tables_spark(self._config.run),
             "EmrClusterId": self._config.run.emr_cluster_id or _NOT_DEPLOYED,
         }
@@ -128,11 +142,27 @@ class SparkStep(Construct):
         """Archives of Iceberg, where the job merges into a table and they are not there already."""
         if not self._config.run.upsert_key or self._config.jars is not None:
             return []
+        return self._archives("Jar", PINNED)
+
+    def _bundle_table_jars(self) -> list[s3_assets.Asset]:
+        """Archives of the formats that are maintained, where they are not there already."""
+        if self._config.table_jars is not None:
+            return []
+        formats = self._config.table_formats
+        iceberg = (self._jars or self._archives("Jar", PINNED)) if ICEBERG in formats else []
+        delta = self._archives("DeltaJar", PINNED_DELTA) if DELTA in formats else []
+        return [*iceberg, *delta]
+
+    def _archives(self, name: str, coordinates: Iterable[str]) -> list[s3_assets.Asset]:
         source = REPOSITORY / "spark"
         return [
-            asset(self, f"Jar{number}", source, spark_jar(coordinate))
-            for number, coordinate in enumerate(PINNED, 1)
+            asset(self, f"{name}{number}", source, spark_jar(coordinate))
+            for number, coordinate in enumerate(coordinates, 1)
         ]
+
+    def _jars_of_tables(self) -> str:
+        found = self._config.table_jars or [one.s3_object_url for one in self._table_jars]
+        return ",".join(found) or _NOT_DEPLOYED
 
     def _table_conf(self) -> str:
         if not self._config.run.upsert_key:
@@ -145,14 +175,16 @@ class SparkStep(Construct):
         if engine == "none":
             return NoEngine()
         table = table_of(Stack.of(self), config, self._storage)
-        rights: list[MayRun] = [self._may_run]
+        rights: dict[str, MayRun] = {RUNS: self._may_run}
         if table is not None and table.keyed:
-            rights.append(partial(self._may_merge, table))
+            rights[MERGES] = partial(self._may_merge, table)
+        if self._tables is not None:
+            rights[MAINTAINS] = partial(self._may_maintain, self._tables)
         if engine == "emr_serverless":
-            return Serverless(self, config, *rights)
+            return Serverless(self, config, rights)
         if config.run.emr_cluster_id is not None:
-            return AnyCluster(self, config, *rights)
-        return MadeClusters(self, config, *rights)
+            return AnyCluster(self, config, rights)
+        return MadeClusters(self, config, rights)
 
     def _may_run(self, role: Role) -> None:
         storage = self._storage
@@ -160,8 +192,6 @@ class SparkStep(Construct):
         # The job finds uploads that nobody can complete any more.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
-        if self._tables is not None:
-            self._tables.may_rewrite(role)
         self._may_read_assets(role, [*self._assets.values()])
         if self._config.run.columnar:
             # What Spark writes before it becomes an upload; no source and no output is there.
@@ -170,7 +200,16 @@ class SparkStep(Construct):
     def _may_merge(self, table: Table, role: Role) -> None:
         may_merge(role, table)
         self._may_read_assets(role, self._jars)
-        on_s3 = [one for one in self._config.jars or () if one.startswith("s3://")]
+        self._may_read_given(role, self._config.jars or ())
+
+    def _may_maintain(self, tables: MaintainedTables, role: Role) -> None:
+        tables.may_rewrite(role)
+        self._may_read_assets(role, self._table_jars)
+        self._may_read_given(role, self._config.table_jars or ())
+
+    def _may_read_given(self, role: Role, jars: Iterable[str]) -> None:
+        """Read the archives that somebody else has put on S3."""
+        on_s3 = [one for one in jars if one.startswith("s3://")]
         if on_s3:
             objects = [one.removeprefix("s3://") for one in on_s3]
             allow(role, ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{one}" for one in objects])

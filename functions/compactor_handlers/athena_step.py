@@ -8,9 +8,10 @@ import msgspec
 
 from compactor.catalogs.iceberg_writes import IcebergWrites
 from compactor.errors import InvalidInput
-from compactor.maintenance.athena_work import AthenaWork, Position
+from compactor.maintenance.athena_work import AthenaWork
 from compactor.maintenance.costs import ATHENA_TIB
 from compactor.maintenance.lease import Leases
+from compactor.maintenance.receipts import Position
 from compactor.maintenance.written import Touched
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 from compactor_handlers.tables_runtime import CLOCK, RunOfTables, athena, glue, prices, table_of

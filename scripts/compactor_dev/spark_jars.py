@@ -1,4 +1,4 @@
-"""The archives with which Spark merges into tables of Iceberg, the same bytes everywhere.
+"""The archives with which Spark merges into tables, and maintains them: the same bytes everywhere.
 
     python -m compactor_dev.spark_jars        puts them below build/: ``make spark-jars``
 
@@ -22,7 +22,8 @@ from compactor_cli.local.spark_jars import JARS_VARIABLE
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import BundleError
 
-#: Coordinates of what a deployment ships, each with its SHA-256. Both are under the Apache licence.
+#: Coordinates of what a deployment ships for tables of Iceberg, each with its SHA-256. All archives
+#: are under the Apache licence.
 PINNED: Mapping[str, str] = MappingProxyType(
     {
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0": (
@@ -33,13 +34,24 @@ PINNED: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
+#: The same for tables of Delta; how it speaks to S3, the EMR release knows.
+PINNED_DELTA: Mapping[str, str] = MappingProxyType(
+    {
+        "io.delta:delta-spark_4.1_2.13:4.2.0": (
+            "8480050a55c7e50427f3bec3af9243f98fc7cbfa453a2ef55e6ea8d0b7b121ff"
+        ),
+        "io.delta:delta-storage:4.2.0": (
+            "2d84df76551f2b3cd27b120abec67ccbba324cea6ec45eb659edcc54234f99f3"
+        ),
+    }
+)
 _FETCHED = REPOSITORY / "build" / "spark-jars"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _FETCH_SECONDS = 900
 _LAST_CHARACTERS = 300
 _OTHERWISE = (
     f"{JARS_VARIABLE} can name a directory that has it; a deployment does without where"
-    ' spark_jars is "release"'
+    ' spark_jars is "release" (for maintenance: maintenance_jars)'
 )
 
 
@@ -76,7 +88,7 @@ def put_jar(coordinate: str, out: Path) -> None:
     """Put one of the pinned archives into a directory; it is fetched where it is not there yet.
 
     Args:
-        coordinate: of :data:`PINNED`.
+        coordinate: of :data:`PINNED` or :data:`PINNED_DELTA`.
         out: the directory.
 
     Raises:
@@ -85,13 +97,22 @@ def put_jar(coordinate: str, out: Path) -> None:
     shutil.copyfile(_found(coordinate), out / jar_name(coordinate))
 
 
+def digest_of(coordinate: str) -> str:
+    """The SHA-256 of a pinned archive."""
+    return _group(coordinate)[coordinate]
+
+
+def _group(coordinate: str) -> Mapping[str, str]:
+    return PINNED if coordinate in PINNED else PINNED_DELTA
+
+
 def _found(coordinate: str) -> Path:
-    name, digest = jar_name(coordinate), PINNED[coordinate]
+    name, digest = jar_name(coordinate), digest_of(coordinate)
     given = os.environ.get(JARS_VARIABLE)
     path = Path(given or _FETCHED, name)
     if given is None and _digest(path) != digest:
         _FETCHED.mkdir(parents=True, exist_ok=True)
-        fetch(PINNED, _FETCHED, _run)
+        fetch(_group(coordinate), _FETCHED, _run)
     found = _digest(path)
     if found != digest:
         raise BundleError(f"{path} has the SHA-256 {found}, and {coordinate} has {digest}")
@@ -130,7 +151,7 @@ def _run(command: Sequence[str]) -> None:
 def main() -> int:
     """Fetch all of them and tell where they are; returns the exit code."""
     try:
-        for coordinate, digest in PINNED.items():
+        for coordinate, digest in {**PINNED, **PINNED_DELTA}.items():
             path = _found(coordinate)
             print(f"{digest}  {path.stat().st_size:>12,} bytes  {path}")
     except (BundleError, OSError) as error:

@@ -136,6 +136,26 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "emr_subnet_id": "subnet-0123456789abcdef0",
         "spark_jars": "release",
     },
+    "tables maintained": {
+        **_IMPORTED,
+        "maintenance": {
+            "glue_tables": ["bronze.*"],
+            "delta_prefixes": ["s3://tables/delta/"],
+            "policies": [{"match": ["*"], "closed_after_seconds": 0, "tag_superseded": True}],
+        },
+        "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
+    },
+    "tables maintained, KMS, running cluster": {
+        **_IMPORTED,
+        "maintenance": {"tables": ["glue:gold.orders"], "delta_prefixes": ["s3://tables/delta/"]},
+        "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
+        "maintenance_kms_key_arn": _TABLE_KEY,
+        "kms_key_arn": _KEY,
+        "source_kms_key_arn": _SOURCE_KEY,
+        "glue_optimizers": ["glue:gold.orders"],
+        "spark_engine": "emr",
+        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+    },
     "standalone": {"mode": "standalone"},
     "standalone, clean-up, imported buckets": {
         **_IMPORTED,
@@ -188,11 +208,12 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "reconcile_inventory": "",
         "table_location_uri": "",
     }
-    return {
-        context[uri].split("/")[2]
+    found = [
+        context[uri]
         for uri, created in names.items()
         if context.get(uri, "").startswith("s3://") and not context.get(created)
-    }
+    ]
+    return {uri.split("/")[2] for uri in (*found, *context.get("maintenance_locations", ()))}
 
 
 def engine_of(context: Mapping[str, Any]) -> str:

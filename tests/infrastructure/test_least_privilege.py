@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
+
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.deployment import Deployment
 from tests.infrastructure.cloud.iam import Call, Policies, Statement
@@ -27,8 +29,11 @@ _ON_ANYTHING: Mapping[str, str] = {
     "logs:DescribeResourcePolicies": "policies of CloudWatch Logs know no resources",
     "logs:DescribeLogGroups": "log deliveries ask for all groups",
     "lambda:GetAccountSettings": "it is about the account",
+    "lakeformation:GetDataAccess": "Lake Formation knows no resources",
     "elasticmapreduce:RunJobFlow": "there is no cluster yet; the tag it is given is a condition",
 }
+
+_MAINTAINED = [name for name, context in CONFIGURATIONS.items() if "maintenance" in context]
 
 
 def _given(found: Deployment) -> dict[str, Any]:
@@ -70,9 +75,10 @@ def test_the_state_machine_may_do_what_its_states_do(
     found = deployed(configuration)
     way = engine_of(CONFIGURATIONS[configuration])
 
-    for machine in found.machines:
-        calls = expected.of_the_workflow(found, way)
-        assert len(calls) > len(found.functions)
+    for machine in found.every_machine:
+        calls = expected.of_the_workflow(machine, found, way)
+        invoked = {one.resource for one in calls if one.action == "lambda:InvokeFunction"}
+        assert len(calls) > len(invoked) >= 5
         assert _refused(found.policies[machine["roleArn"]], calls) == []
 
 
@@ -85,7 +91,7 @@ def test_the_state_machine_may_start_no_other_kind_of_spark(
     prefixes["cluster"] = prefixes["emr"]
     others = {*prefixes.values()} - {prefixes.get(way)}
 
-    for machine in found.machines:
+    for machine in found.every_machine:
         actions = {
             action for one in found.policies[machine["roleArn"]].identity for action in one.actions
         }
@@ -96,12 +102,11 @@ def test_the_schedule_may_start_it_and_keep_what_it_could_not_start(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
-    target = found.schedule["Target"]
-
-    calls = expected.of_the_schedule(target)
-
-    assert len(calls) == 2
-    assert _refused(found.policies[target["RoleArn"]], calls) == []
+    names = [found.assembly.name, *(one["name"] for one in found.table_machines)]
+    for target in (found.schedules[name]["Target"] for name in names):
+        calls = expected.of_the_schedule(target)
+        assert len(calls) == 2
+        assert _refused(found.policies[target["RoleArn"]], calls) == []
 
 
 def test_the_spark_job_may_do_its_work(configuration: str, deployed: Deployed) -> None:
@@ -111,6 +116,38 @@ def test_the_spark_job_may_do_its_work(configuration: str, deployed: Deployed) -
     assert len(jobs) == (engine_of(CONFIGURATIONS[configuration]) != "none")
     for policies in jobs:
         assert _refused(policies, expected.of_the_spark_job(found, _given(found))) == []
+
+
+@pytest.mark.parametrize("maintained", _MAINTAINED)
+def test_whoever_rewrites_tables_may_and_no_function_may(
+    maintained: str, deployed: Deployed
+) -> None:
+    found, context = deployed(maintained), CONFIGURATIONS[maintained]
+    table = "gold/orders" if "tables" in context["maintenance"] else "bronze/any"
+    calls = expected.of_rewriting(context["maintenance_locations"], [table])
+    (machine,) = found.table_machines
+    for policies in (found.policies[machine["roleArn"]], *_spark_roles(found)):
+        assert _refused(policies, calls) == []
+    changes = [one for one in calls if one.action in {"s3:PutObject", "s3:DeleteObject"}]
+    for about in found.functions.values():
+        policies = found.policies[about["Role"]]
+        assert [str(one) for one in changes if policies.allow(one)] == []
+
+
+@pytest.mark.parametrize("maintained", _MAINTAINED)
+def test_taking_any_one_statement_from_the_machine_of_maintenance_shows(
+    maintained: str, deployed: Deployed
+) -> None:
+    found, context = deployed(maintained), CONFIGURATIONS[maintained]
+    (machine,) = found.table_machines
+    policies = found.policies[machine["roleArn"]]
+    table = "gold/orders" if "tables" in context["maintenance"] else "bronze/any"
+    calls = expected.of_the_workflow(machine, found, engine_of(context))
+    calls |= expected.of_rewriting(context["maintenance_locations"], [table])
+
+    shown = [one for one in policies.identity if _refused(policies.without(one), calls)]
+
+    assert len(shown) >= 12
 
 
 _OTHER_OBJECT = ("kms:EncryptionContext:aws:s3:arn", "arn:aws:s3:::somebody/else")
@@ -179,7 +216,8 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
     reconciled = CONFIGURATIONS[configuration].get("reconcile_inventory", "")
     delivered = reconciled if reconciled.startswith("s3://") else None
     others = (found.outputs["StateUri"], given.get("inventory_manifest_uri"), delivered, table)
-    buckets = {uri.split("/")[2] for uri in (*named, *others) if uri}
+    tables = CONFIGURATIONS[configuration].get("maintenance_locations", ())
+    buckets = {uri.split("/")[2] for uri in (*named, *others, *tables) if uri}
 
     for name, policies in _roles(found):
         for one in policies.identity:
@@ -192,7 +230,9 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
                 known = {"elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
                 # A table whose id nobody knows, by its name.
                 by_name = service == "s3tables" and _of_one_table(one)
-                rest = assets or by_name or service in known
+                # Patterns say which tables are maintained; which there are, a run sees.
+                patterns = service == "glue" and bool(tables)
+                rest = assets or by_name or patterns or service in known
                 assert ours or rest, (name, resource)
                 # Below whole buckets nothing is allowed.
                 assert not (service == "s3" and owner.split("/")[1].startswith("*")), (
@@ -390,7 +430,7 @@ def test_sources_are_never_written(configuration: str, deployed: Deployed) -> No
 def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deployed) -> None:
     found = deployed("EMR on EC2")
     policies = found.policies[found.machine["roleArn"]]
-    calls = expected.of_the_workflow(found, "emr")
+    calls = expected.of_the_workflow(found.machine, found, "emr")
 
     shown = [one for one in policies.identity if _refused(policies.without(one), calls)]
 

@@ -15,6 +15,7 @@ from cdk.config import Config
 from compactor.errors import InvalidInput
 from compactor_cli.local.definition import ACCOUNT, REGION
 from compactor_cli.local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
+from compactor_dev.spark_jars import PINNED, PINNED_DELTA
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.static_checks import template_findings
 
@@ -141,7 +142,9 @@ def test_each_function_writes_its_own_documents(
     state = "lake/_compactor/compacted/"
 
     assert may(template, f"Functions{name}Role", "s3:PutObject", state + key) is writes
-    assert may(template, f"Functions{name}Role", "s3:GetObject", state + key)
+    # Whoever lists tables reads nothing.
+    reads = may(template, f"Functions{name}Role", "s3:GetObject", state + key)
+    assert reads is (name != "ListTables")
 
 
 def test_whoever_ends_a_table_may_tag_its_files_only_where_a_rule_wants_tags(
@@ -217,7 +220,19 @@ def test_every_substitution_of_the_definition_has_a_value(template: dict[str, An
 
     assert {*given} == {*TABLES_SUBSTITUTIONS, *TABLES_VALUES}
     assert given["SparkEngine"] == "emr_serverless"
-    assert "iceberg" in given["TableJars"]
+    # Of both formats, as assets, which only the job may read.
+    jars = text_of(given["TableJars"]).split(",")
+    assert len(jars) == len(PINNED) + len(PINNED_DELTA)
+    for one in jars:
+        key = one.rpartition("/")[2]
+        readers = {
+            name
+            for name in of_type(template, "AWS::IAM::Policy")
+            for action, arn in allowed(template, name)
+            if action == "s3:GetObject" and arn.endswith(key)
+        }
+        assert len(readers) == 1
+        assert "SparkJobRole" in readers.pop()
 
 
 def test_the_optimizers_of_the_stack_are_as_the_rule_says(template: dict[str, Any]) -> None:
@@ -314,6 +329,17 @@ def test_spark_is_there_where_no_cluster_must_be_made(
         ({"maintenance": {**MAINTENANCE, "s3_state_uri": "s3://x/y/"}}, "maintenance", "but s3_"),
         ({"glue_optimizers": ["delta:s3://tables/delta/a/"]}, "glue_optimizers", "glue:bronze"),
         ({"mode": "standalone"}, "mode", "workflow"),
+        ({"maintenance_jars": "newest"}, "maintenance_jars", '"bundled", "release", or a list'),
+        (
+            {"maintenance_jars": "release", "spark_engine": "none"},
+            "maintenance_jars",
+            "nothing where no Spark maintains tables",
+        ),
+        (
+            {"maintenance": {"tables": ["sql:postgresql://db/c#gold.orders"]}},
+            "maintenance_jars",
+            "JDBC driver",
+        ),
     ],
 )
 def test_a_mistake_names_its_key(more: dict[str, Any], field: str, accepted: str) -> None:
@@ -322,6 +348,47 @@ def test_a_mistake_names_its_key(more: dict[str, Any], field: str, accepted: str
 
     assert told.value.field == field
     assert accepted in str(told.value)
+
+
+_DELTA_ONLY = {"delta_prefixes": ["s3://tables/delta/"]}
+_ICEBERG_ONLY = {"glue_tables": ["bronze.*"]}
+_NO_OPTIMIZER: dict[str, Any] = {"glue_optimizers": []}
+
+
+@pytest.mark.parametrize(
+    ("more", "jars"),
+    [
+        ({}, None),
+        ({"maintenance_jars": "release"}, ["delta-spark*", "delta-storage*", "iceberg-spark"]),
+        ({"maintenance_jars": "release", "maintenance": _DELTA_ONLY}, ["delta-spark*", "storage"]),
+        ({"maintenance_jars": "release", "maintenance": _ICEBERG_ONLY}, ["iceberg-spark"]),
+        ({"maintenance_jars": ["s3://mine/mine.jar"]}, ["s3://mine/mine.jar"]),
+    ],
+)
+def test_whose_archives_maintain_tables_is_said_by_a_key(
+    more: dict[str, Any], jars: list[str] | None
+) -> None:
+    found = Config.from_context({**CONTEXT, **_NO_OPTIMIZER, **more}).table_jars
+
+    if jars is None:
+        assert found is None
+        return
+    assert found is not None
+    assert len(found) == len(jars)
+    assert all(part in one for part, one in zip(jars, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("maintenance", "formats"),
+    [(MAINTENANCE, ["delta", "iceberg"]), (_DELTA_ONLY, ["delta"]), (_ICEBERG_ONLY, ["iceberg"])],
+)
+def test_archives_are_brought_for_the_formats_that_are_maintained(
+    maintenance: dict[str, Any], formats: list[str]
+) -> None:
+    given = {**CONTEXT, **_NO_OPTIMIZER, "maintenance": maintenance}
+
+    assert Config.from_context(given).table_formats == formats
+    assert Config.from_context({**given, "spark_engine": "none"}).table_formats == []
 
 
 def test_without_maintenance_nothing_of_it_is_made(tmp_path: Path) -> None:

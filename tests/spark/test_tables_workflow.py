@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("deltalake")
+pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from compactor.catalogs.iceberg_catalogs import iceberg_catalog
+from compactor.settings.tables import TableAddress, parse_table
+from compactor.stores.s3 import S3Store, make_client
 from compactor_cli import commands as cli
 from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
 from compactor_cli.local.spark_jars import JARS_VARIABLE
@@ -19,6 +23,7 @@ from tests.support import server_builds
 
 BUCKET = "lake"
 TABLE = f"delta:s3://{BUCKET}/gold/orders/"
+_WAREHOUSE = f"s3://{BUCKET}/silver"
 _FILES, _ROWS = 6, 50
 
 
@@ -37,7 +42,7 @@ def jars(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_small_files_of_a_delta_table_become_few_and_every_row_stays(
+def test_small_files_of_both_formats_become_few_and_every_row_stays(
     jars: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -54,10 +59,20 @@ def test_small_files_of_a_delta_table_become_few_and_every_row_stays(
         options = {"endpoint_url": s3.endpoint_url, "allow_http": "true", **_credentials(s3)}
         uri = TABLE.removeprefix("delta:")
         _write_small_files(uri, options)
+        iceberg = _write_small_files_of_iceberg(tmp_path)
         rules = tmp_path / "rules.json"
         rules.write_text('[{"match": ["*"], "closed_after_seconds": 0}]', encoding="utf-8")
         state = f"s3://{BUCKET}/state/"
-        words = ["tables", "run", TABLE, "--state-uri", state, "--policies", str(rules)]
+        words = [
+            "tables",
+            "run",
+            TABLE,
+            iceberg.text,
+            "--state-uri",
+            state,
+            "--policies",
+            str(rules),
+        ]
         log = tmp_path / "log"
         code = cli.main(
             [
@@ -74,11 +89,14 @@ def test_small_files_of_a_delta_table_become_few_and_every_row_stays(
         told = json.loads(capsys.readouterr().out)
         assert code == 0, (told, log.read_text(encoding="utf-8")[-3_000:])
 
-        (one,) = told["report"]["tables"]
-        assert (one["status"], one["engine"], one["partitions"]) == ("done", "spark", 2)
-        assert (one["files"], one["into"], one["rows"]) == (2 * _FILES, 2, _FILES * _ROWS)
-        assert one["foretold"]["files"] == one["files"]
-        assert one["undo"] == f"{_FILES - 1}"
+        tables = told["report"]["tables"]
+        assert [one["table"] for one in tables] == [TABLE, iceberg.text]
+        for one in tables:
+            assert (one["status"], one["engine"], one["partitions"]) == ("done", "spark", 2)
+            assert (one["files"], one["into"], one["rows"]) == (2 * _FILES, 2, _FILES * _ROWS)
+            assert one["foretold"]["files"] == one["files"]
+        assert tables[0]["undo"] == f"{_FILES - 1}"
+        _check_iceberg(iceberg, tables[1]["undo"])
         table = DeltaTable(uri, storage_options=options)
         assert len(table.file_uris()) == 2
         ids = table.to_pyarrow_table()["id"].to_pylist()
@@ -102,6 +120,33 @@ def _write_small_files(uri: str, options: dict[str, str]) -> None:
         write_deltalake(
             uri, pa.table(rows), mode="append", partition_by=["day"], storage_options=options
         )
+
+
+def _write_small_files_of_iceberg(directory: Path) -> TableAddress:
+    """The same in a catalog of this machine."""
+    address = parse_table(f"sql:sqlite:///{directory}/catalog.db#silver.orders")
+    # It must outlive the catalog.
+    store = S3Store(make_client())
+    catalog = iceberg_catalog(address, store)
+    catalog.create_namespace("silver")
+    columns = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    table = catalog.create_table(address.name, columns, location=f"{_WAREHOUSE}/orders")
+    with table.update_spec() as change:
+        change.add_identity("day")
+    for number in range(_FILES):
+        ids = range(number * _ROWS, (number + 1) * _ROWS)
+        table.append(pa.table({"id": ids, "day": ["1", "2"] * 25}, schema=columns))
+    return address
+
+
+def _check_iceberg(address: TableAddress, undo: str) -> None:
+    """Two files with every row; the version before is tagged, and has them, too."""
+    store = S3Store(make_client())
+    table = iceberg_catalog(address, store).load_table(address.name)
+    assert len(list(table.scan().plan_files())) == 2
+    for snapshot in (None, int(undo)):
+        ids = table.scan(snapshot_id=snapshot).to_arrow()["id"].to_pylist()
+        assert sorted(ids) == [*range(_FILES * _ROWS)]
 
 
 def _credentials(s3: EmbeddedS3) -> dict[str, str]:

@@ -132,7 +132,7 @@ class TextTable:
 
     def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
         for number, actions in self.entries():
-            tags = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+            tags = _tags(actions)
             if tags.get("what") == what and tags.get("run") == order.run_id:
                 return self._told(number, actions)
         return None
@@ -241,8 +241,13 @@ def _added(path: str, day: str, size: int) -> dict[str, Any]:
 
 
 def _of_run(actions: list[dict[str, Any]]) -> str:
-    tags = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
-    return str(tags.get("run", ""))
+    return _tags(actions).get("run", "")
+
+
+def _tags(actions: list[dict[str, Any]]) -> dict[str, str]:
+    """What a commit of ours says of itself."""
+    found: list[dict[str, str]] = [one["commitInfo"] for one in actions if "commitInfo" in one]
+    return found[0] if found else {}
 
 
 @dataclass

@@ -8,10 +8,10 @@ import pytest
 
 from compactor.errors import IntegrityError
 from compactor.maintenance.athena import MOST_TRIES
-from compactor.maintenance.athena_work import AthenaWork, Position
+from compactor.maintenance.athena_work import AthenaWork
 from compactor.maintenance.measures import PartitionValue
 from compactor.maintenance.orders import Condition, Order, PartitionOrder
-from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt
+from compactor.maintenance.receipts import MaintenanceReceipt, Position, read_receipt
 from compactor.maintenance.snapshots import read_state
 from compactor.maintenance.written import Touched
 from compactor.settings.uris import parse_location

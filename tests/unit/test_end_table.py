@@ -94,3 +94,12 @@ def test_a_table_whose_files_could_not_be_tagged_is_told_of_and_not_failed(
     assert receipt.steps["tags"] == "not tagged: TransientStoreError: s3: SlowDown"
     plain, _ = end(lake, monkeypatch)
     assert answer["status"] == plain["status"]
+
+
+def test_a_table_whose_run_cannot_be_read_is_given_back_all_the_same(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, receipt = end(lake, monkeypatch, of_a_later_version=True)
+    assert receipt.steps["tags"].startswith("not tagged: InvalidInput: policies[1]")
+    plain, _ = end(lake, monkeypatch)
+    assert answer["status"] == plain["status"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def noted(world: World) -> dict[str, int]:
     looks = read_history(STATE, TABLE, world.store).looks
     told = [(one.run_id, one.maintained) for one in looks if one.maintained is not None]
     assert len(told) == len({run for run, _ in told}), "a run was noted twice"
-    return {run: work.files for run, work in told if work is not None and work.files}
+    return {run: work.files for run, work in told if work.files}
 
 
 def check_tags(world: World, *, but_of: int = 0) -> None:
@@ -209,7 +210,7 @@ def test_a_driver_that_dies_is_told_and_the_next_run_does_the_rest(
     assert writes > 7
     for number in range(writes):
         world = World(monkeypatch)
-        world.driver = lambda job, world=world, number=number: die(world, job, number)
+        world.driver = partial(die, world, number)
         assert world.run("one")["status"] == "failed"
         assert "Interrupted: driver lost" in report_of(world, "one").cause
         assert world.table.rows() == world.rows
@@ -230,7 +231,7 @@ def test_a_driver_that_dies_is_told_and_the_next_run_does_the_rest(
         assert noted(world).get("two", 0) == replaced["two"]
 
 
-def die(world: World, job: Callable[[], None], number: int) -> None:
+def die(world: World, number: int, job: Callable[[], None]) -> None:
     """The job dies after so many writes; the state machine goes on."""
     world.kill_after(number)
     try:
@@ -320,14 +321,17 @@ def test_a_job_that_outlives_its_run_touches_nothing_of_the_next_one(
     # Given back by the end of its table; the next run takes it while the old job wakes up.
     world.clock.advance(60)
     version = world.table.version()
-    world.driver = lambda job: (wake(held[0], world, version), job())[1]
+    world.driver = partial(wake_first, held[0], world, version)
     assert world.run("two")["status"] == "succeeded"
     check_table(world)
     check_lease(world)
     assert {run for run, _ in world.table.replaced} == {"two"}
 
 
-def wake(job: Callable[[], None], world: World, version: str) -> None:
+def wake_first(
+    held: Callable[[], None], world: World, version: str, job: Callable[[], None]
+) -> None:
     with pytest.raises(Interrupted, match="run two has it"):
-        job()
+        held()
     assert world.table.version() == version
+    job()

@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 
 from cdk.bundling import spark_jar
-from compactor_cli.local.spark_jars import JARS_VARIABLE, PACKAGES_VARIABLE, packages_environment
+from compactor.settings.tables import TableAddress
+from compactor_cli.local.spark_jars import (
+    JARS_VARIABLE,
+    PACKAGES_VARIABLE,
+    packages_environment,
+    table_packages,
+)
 from compactor_dev import spark_jars
 from compactor_dev.bundling import BundleError
-from compactor_dev.spark_jars import PINNED, fetch, jar_name, put_jar
+from compactor_dev.spark_jars import PINNED, PINNED_DELTA, fetch, jar_name, put_jar
 from tests.support.examples import settings
 
 _COORDINATE = "a.group:name:1.0"
@@ -22,7 +28,9 @@ def test_a_deployment_ships_what_compactor_run_and_the_tests_have(repo_root: Pat
     here = packages_environment(settings(table="glue:lake.people", upsert_key=["id"]))
     assert here[PACKAGES_VARIABLE].split(",") == [*PINNED]
     lock = (repo_root / "tests/support/servers/jars.txt").read_text(encoding="utf-8")
-    for coordinate, digest in PINNED.items():
+    delta = table_packages([TableAddress("delta", "s3://lake/t/")])[PACKAGES_VARIABLE]
+    assert next(iter(PINNED_DELTA)) in delta.split(",")
+    for coordinate, digest in {**PINNED, **PINNED_DELTA}.items():
         assert f"{coordinate} {digest}\n" in lock
         assert spark_jar(coordinate).fingerprint == digest
 

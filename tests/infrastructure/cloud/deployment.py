@@ -87,8 +87,8 @@ class Deployment:
         return self.cloud.noted()
 
     @cached_property
-    def machines(self) -> list[Mapping[str, Any]]:
-        """The state machines, as Step Functions tells them; none in standalone mode."""
+    def every_machine(self) -> list[Mapping[str, Any]]:
+        """The state machines, as Step Functions tells them."""
         client = self.cloud.client("stepfunctions")
         found = client.list_state_machines()["stateMachines"]
         return [
@@ -96,10 +96,20 @@ class Deployment:
         ]
 
     @property
+    def machines(self) -> list[Mapping[str, Any]]:
+        """That of the runs; none in standalone mode."""
+        return [one for one in self.every_machine if not one["name"].endswith("-tables")]
+
+    @property
     def machine(self) -> Mapping[str, Any]:
-        """The one state machine."""
+        """That of the runs."""
         (found,) = self.machines
         return found
+
+    @property
+    def table_machines(self) -> list[Mapping[str, Any]]:
+        """That of maintenance; none where no tables are maintained."""
+        return [one for one in self.every_machine if one["name"].endswith("-tables")]
 
     @cached_property
     def documents(self) -> dict[str, Mapping[str, Any]]:
@@ -158,7 +168,7 @@ class Deployment:
             "physical_ids",
             "functions",
             "noted",
-            "machines",
+            "every_machine",
             "documents",
             "policies",
             "managed_policies",

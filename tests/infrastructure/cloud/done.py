@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from compactor_cli.local.definition import REGION
 from tests.infrastructure.cloud import engine, expected
@@ -12,24 +12,31 @@ from tests.infrastructure.cloud.iam import Statement
 from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of
 
 
-def audit_of(deployment: Deployment, kind: str) -> Audit:
-    """What functions and state machine did, with what AWS itself does by their roles."""
+def audit_of(deployment: Deployment, kind: str, others: Mapping[str, str] | None = None) -> Audit:
+    """What functions and state machine did, with what AWS itself does by their roles.
+
+    Args:
+        deployment: the stack.
+        kind: its configuration.
+        others: of whoever else sent something, by access key, the ARN of the role.
+    """
     keys = {**deployment.encryption_keys}
-    if "source_kms_key_arn" in CONFIGURATIONS[kind]:
+    if {"source_kms_key_arn", "maintenance_kms_key_arn"} & CONFIGURATIONS[kind].keys():
         keys |= KMS_KEYS
     for name, table in deployment.assembly.resources("AWS::DynamoDB::Table").items():
         if key := table.get("SSESpecification", {}).get("KMSMasterKeyId"):
             keys[deployment.physical_ids[name]] = key
     asked = deployment.cloud.requests()
     done = {sender: set(calls) for sender, calls in uses(asked, keys).items()}
-    roles = {name: one["Role"] for name, one in deployment.functions.items()}
+    roles = {name: one["Role"] for name, one in deployment.functions.items()} | {**(others or {})}
     for name in deployment.functions:
         done.setdefault(name, set()).update(expected.of_a_function(deployment, name))
-    for machine in deployment.machines:
+    way = engine_of(CONFIGURATIONS[kind])
+    machines = deployment.table_machines or deployment.machines
+    for machine in machines:
         roles[engine.STATE_MACHINE] = machine["roleArn"]
-        way = engine_of(CONFIGURATIONS[kind])
         done.setdefault(engine.STATE_MACHINE, set()).update(
-            expected.of_the_workflow(deployment, way)
+            expected.of_the_workflow(machine, deployment, way)
         )
     return Audit(
         {sender: frozenset(calls) for sender, calls in done.items()},

@@ -11,7 +11,7 @@ from typing import Any
 
 from compactor_cli.local.definition import REGION
 from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import EngineOptions, WorkflowResult
+from compactor_cli.local.model import BRIDGES, EngineOptions, WorkflowResult
 from tests.infrastructure.cloud import adapter
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 
@@ -29,8 +29,10 @@ def run(
     *,
     run_name: str,
     timeout_seconds: float = 120.0,
+    machine: Mapping[str, Any] | None = None,
+    bridges: Mapping[str, str] = BRIDGES,
 ) -> WorkflowResult:
-    """Run one execution of the deployed state machine.
+    """Run one execution of a deployed state machine.
 
     Args:
         deployment: the stack; its functions run from the code that was bundled for them.
@@ -38,8 +40,11 @@ def run(
         scratch: a directory for what the processes need.
         run_name: the execution's name.
         timeout_seconds: for each invocation.
+        machine: the state machine; by default that of the runs.
+        bridges: what stands in for services.
     """
-    (scratch / "definition.json").write_text(deployment.machine["definition"], encoding="utf-8")
+    definition = (machine or deployment.machine)["definition"]
+    (scratch / "definition.json").write_text(definition, encoding="utf-8")
     functions = {name: described(deployment, name, scratch) for name in deployment.functions}
     (scratch / "functions.json").write_text(json.dumps(functions), encoding="utf-8")
     environment = {
@@ -59,6 +64,7 @@ def run(
             handler_timeout_seconds=timeout_seconds,
             log=scratch / "engine.log",
             wait_scale=0,
+            bridges=bridges,
         ),
     )
 

@@ -7,7 +7,7 @@ developer guides (IAM policies for integrated services; Distributed Map; executi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor_cli.local.definition import ACCOUNT, REGION, each_state
@@ -27,15 +27,16 @@ _RULES: Mapping[str, str] = {
 _CLUSTER = account_arn("elasticmapreduce", "cluster/j-2AXXXXXXGAPLF")
 
 
-def of_the_workflow(deployment: Deployment, engine: str) -> set[Call]:
-    """What the state machine's role is used for.
+def of_the_workflow(found: State, deployment: Deployment, engine: str) -> set[Call]:
+    """What a state machine's role is used for.
 
     Args:
+        found: the state machine.
         deployment: the stack.
         engine: ``emr``, ``emr_serverless``, ``cluster`` for a running one, or ``none``: states
             of other ways to Spark than this are not entered.
     """
-    machine, text = deployment.machine["stateMachineArn"], deployment.machine["definition"]
+    machine, text = found["stateMachineArn"], found["definition"]
     wanted = _ENGINES[engine]
     calls: set[Call] = set()
     for name, state in each_state(json.loads(text)):
@@ -46,15 +47,15 @@ def of_the_workflow(deployment: Deployment, engine: str) -> set[Call]:
             calls.add(Call("lambda:InvokeFunction", state["Parameters"]["FunctionName"]))
         # Asked for when the machine is created, for states that are never entered, too.
         calls.update(_managed_rule(integration))
-        if name in wanted:
+        if name in wanted or name == "RunQuery":
             calls.update(_INTEGRATIONS[integration](state["Parameters"], deployment))
     return calls
 
 
 _ENGINES: Mapping[str, frozenset[str]] = {
     "none": frozenset(),
-    "emr_serverless": frozenset({"RunServerlessJob"}),
-    "cluster": frozenset({"AddStepToCluster"}),
+    "emr_serverless": frozenset({"RunServerlessJob", "MaintainServerless"}),
+    "cluster": frozenset({"AddStepToCluster", "MaintainOnCluster"}),
     "emr": frozenset({"CreateCluster", "AddStep", "TerminateCluster", "TerminateAfterFailure"}),
 }
 
@@ -68,7 +69,8 @@ def _map_run(machine: str, label: str) -> Iterator[Call]:
 
 
 def _managed_rule(integration: str) -> Iterator[Call]:
-    if ".sync" in integration:
+    # How far a query is, Step Functions asks Athena.
+    if ".sync" in integration and not integration.startswith("athena:"):
         rule = account_arn("events", f"rule/StepFunctionsGetEvent{_RULES[integration]}Rule")
         yield from (Call(f"events:{action}", rule) for action in _EVENTS)
 
@@ -118,11 +120,19 @@ def _start_job_run(parameters: State, _: Deployment) -> Iterator[Call]:
     yield _pass(parameters["ExecutionRoleArn"], "emr-serverless")
 
 
+def _run_query(parameters: State, _: Deployment) -> Iterator[Call]:
+    group = account_arn("athena", f"workgroup/{parameters['WorkGroup']}")
+    for action in ("StartQueryExecution", "StopQueryExecution", "GetQueryExecution"):
+        yield Call(f"athena:{action}", group)
+    yield Call("athena:GetDataCatalog", account_arn("athena", "datacatalog/AwsDataCatalog"))
+
+
 _INTEGRATIONS: Mapping[str, Callable[[State, Deployment], Iterator[Call]]] = {
     "elasticmapreduce:createCluster.sync": _create_cluster,
     "elasticmapreduce:addStep.sync": _add_step,
     "elasticmapreduce:terminateCluster.sync": _terminate_cluster,
     "emr-serverless:startJobRun.sync": _start_job_run,
+    "athena:startQueryExecution.sync": _run_query,
 }
 
 
@@ -169,6 +179,26 @@ def of_the_spark_job(deployment: Deployment, given: Mapping[str, Any]) -> set[Ca
     return calls
 
 
+def of_rewriting(locations: Sequence[str], tables: Sequence[str]) -> set[Call]:
+    """What whoever rewrites tables does: Athena, by the workflow's role, and the Spark job.
+
+    Args:
+        locations: where they lie.
+        tables: ``database/table`` of those in Glue.
+    """
+    calls = set()
+    for place in map(_place, locations):
+        calls.add(_listing(place))
+        for action in ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"):
+            calls.add(_on_object(action, place, "t/data/1.parquet"))
+    for name in tables:
+        database = name.partition("/")[0]
+        for resource in ("catalog", f"database/{database}", f"table/{name}"):
+            arn = account_arn("glue", resource)
+            calls |= {Call(f"glue:{action}", arn) for action in ("GetTable", "UpdateTable")}
+    return calls
+
+
 def of_decrypting_assets(deployment: Deployment) -> set[Call]:
     """What the Spark job does to its code where ``cdk bootstrap`` was given a customer's key.
 
@@ -194,8 +224,9 @@ def assets(deployment: Deployment) -> Iterator[tuple[str, str]]:
     Args:
         deployment: the stack.
     """
-    (machine,) = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
-    given = machine["DefinitionSubstitutions"]
+    machines = deployment.assembly.resources("AWS::StepFunctions::StateMachine").values()
+    told = [one["DefinitionSubstitutions"] for one in machines]
+    (given,) = [one for one in told if "SparkScriptUri" in one]
     for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
         yield _place(_text(given[name]))
     for uri in _text(given["SparkTableConf"]).removeprefix("spark.jars=").split(","):

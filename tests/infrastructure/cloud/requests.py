@@ -40,6 +40,9 @@ def calls_of(request: Request, keys: Mapping[str, str]) -> list[Call]:
     """
     if request.service == "lambda" and request.path.rstrip("/").endswith("/account-settings"):
         return [Call("lambda:GetAccountSettings", "*")]
+    if request.service == "sts":
+        # "No permissions are required to perform this operation" (GetCallerIdentity).
+        return []
     if request.service in _BY_TARGET:
         return list(_BY_TARGET[request.service](request, keys))
     if request.service != "s3":
@@ -97,8 +100,11 @@ def _of_bucket(request: Request, bucket: str, query: Query) -> Iterator[Call]:
 
 
 def _of_object(request: Request, bucket: str, key: str, query: Query) -> Iterator[Call]:
-    if "versionId" in query or "tagging" in query or "acl" in query:
+    if "versionId" in query or "acl" in query:
         raise UnknownRequest(f"{request.method} {request.path}?{request.query}")
+    if "tagging" in query:
+        yield _call(f"{request.method.capitalize()}ObjectTagging", bucket, key)
+        return
     if request.method in ("GET", "HEAD"):
         if "uploadId" in query:
             yield _call("ListMultipartUploadParts", bucket, key)
@@ -191,19 +197,25 @@ def _of_states(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
     yield Call(f"states:{operation}", body[_OF_STATES[operation]])
 
 
-_OF_TABLES = {"GetTable", "CreateTable", "UpdateTable"}
+_OF_TABLES = {"GetTable", "CreateTable", "UpdateTable", "GetTableOptimizer"}
+_NAMING = ("Name", "TableName")
 
 
 def _of_glue(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
     operation, body = _target(request)
-    if operation not in _OF_TABLES | {"GetDatabase"}:
+    if operation not in _OF_TABLES | {"GetDatabase", "GetDatabases", "GetTables"}:
         raise UnknownRequest(f"glue: {operation}")
     # Each is asked of the whole way from the catalog down ("Specifying AWS Glue resource ARNs").
     resources = ["catalog"]
     if operation == "GetDatabase":
         resources.append(f"database/{body['Name']}")
+    elif operation == "GetDatabases":
+        resources.append("database/any")
+    elif operation == "GetTables":
+        resources += [f"database/{body['DatabaseName']}", f"table/{body['DatabaseName']}/any"]
     else:
-        database, table = body["DatabaseName"], body.get("Name") or body["TableInput"]["Name"]
+        names = [body[one] for one in _NAMING if one in body]
+        database, table = body["DatabaseName"], (names or [body["TableInput"]["Name"]])[0]
         resources += [f"database/{database}", f"table/{database}/{table}"]
     for resource in resources:
         yield Call(f"glue:{operation}", f"arn:aws:glue:{REGION}:{ACCOUNT}:{resource}")

@@ -14,6 +14,8 @@ from typing import Any
 
 from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
+from moto.glue.exceptions import EntityNotFoundException
+from moto.glue.responses import GlueResponse
 from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
 from moto.s3.responses import S3Response
@@ -22,11 +24,13 @@ from moto.stepfunctions.models import StateMachine
 from compactor_cli.local.patching import replace
 
 _ARNS: Mapping[str, str] = {
+    "AWS::Athena::WorkGroup": "arn:aws:athena:{region}:{account}:workgroup/{name}",
     "AWS::CloudWatch::Alarm": "arn:aws:cloudwatch:{region}:{account}:alarm:{name}",
     "AWS::CloudWatch::CompositeAlarm": "arn:aws:cloudwatch:{region}:{account}:alarm:{name}",
     "AWS::EMRServerless::Application": (
         "arn:aws:emr-serverless:{region}:{account}:/applications/{name}"
     ),
+    "AWS::Glue::TableOptimizer": "{name}",
     "AWS::IAM::ServiceLinkedRole": "arn:aws:iam::{account}:role/aws-service-role/{name}",
     "AWS::Lambda::EventInvokeConfig": "{name}",
     "AWS::Logs::MetricFilter": "{name}",
@@ -56,6 +60,7 @@ def install() -> None:
             # moto would run the function in a container.
             replace(parsing, "CustomModel", kind)
     _read_definitions()
+    _have_no_optimizers()
     _tell_of_event_bridge()
     # As CloudFormation has it; moto leaves the last part out.
     replace(LogGroup, "get_cfn_attribute", lambda group, _: f"{group.arn}:*")
@@ -95,6 +100,16 @@ def _stand_in(type_name: str, arn_format: str) -> type:
 _ATTRIBUTES = {"Arn": "arn", "ApplicationId": "name", "Name": "name"}
 # Subclasses are known by weak references.
 _KEPT: list[type] = []
+
+
+def _have_no_optimizers() -> None:
+    """moto's Glue knows no table optimizers; so no table has one."""
+
+    def answer(_: Any) -> Any:
+        raise EntityNotFoundException("Table optimizer not found")
+
+    # Found by its name.
+    GlueResponse.get_table_optimizer = answer  # type: ignore[attr-defined] # see above
 
 
 def _tell_of_event_bridge() -> None:

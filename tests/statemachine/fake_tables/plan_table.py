@@ -10,13 +10,14 @@ from compactor.maintenance.orders import Condition, Order, PartitionOrder, write
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
 from tests.statemachine.fake_handlers.script import act
+from tests.statemachine.fake_tables.list_tables import SCRIPT
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Write the order to S3, and answer with the plan."""
     store = S3Store(make_client())
     where = event["request"]
-    given = json.loads(store.get(where["bucket"], where["key"]))
+    given = json.loads(store.get(where["bucket"], where["key"].replace(*SCRIPT)))
     act("plan_table", event["table"].replace("/", "-"), {"trouble": {}, **given}, context)
     engine = given["engines"][event["table"]]
     plan = {"run_id": event["run_id"], "table": event["table"], "engine": engine, "rule": "rule 1"}

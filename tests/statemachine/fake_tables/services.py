@@ -15,6 +15,17 @@ from compactor.stores.s3 import S3Store, make_client
 from tests.support.athena_tables import MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
 
 ATHENA_WORLD = "ATHENA_WORLD"
+_KEPT = (
+    "snapshots",
+    "properties",
+    "may_delete",
+    "reasons",
+    "counts",
+    "sent",
+    "ended",
+    "made",
+    "version",
+)
 
 
 class KeptAthena(FakeAthena):
@@ -26,8 +37,7 @@ class KeptAthena(FakeAthena):
         return cls(S3Store(make_client()), **told)  # type: ignore[arg-type]  # a store as good
 
     def save(self) -> None:
-        names = ("snapshots", "properties", "may_delete", "reasons", "counts", "sent", "version")
-        told = {name: getattr(self, name) for name in names}
+        told = {name: getattr(self, name) for name in _KEPT}
         Path(os.environ[ATHENA_WORLD]).write_text(json.dumps(told), encoding="utf-8")
 
 
@@ -36,8 +46,7 @@ def new_world(path: Path, store: Any, **more: Any) -> None:
     made = FakeAthena(store, **more)
     made.add_snapshot(time.time() - 30 * 86_400)
     made.add_snapshot(time.time() - 60)
-    names = ("snapshots", "properties", "may_delete", "reasons", "counts", "sent", "version")
-    path.write_text(json.dumps({name: getattr(made, name) for name in names}), encoding="utf-8")
+    path.write_text(json.dumps({name: getattr(made, name) for name in _KEPT}), encoding="utf-8")
 
 
 class Catalog:

@@ -1,0 +1,214 @@
+"""A deployed stack maintains tables to the end, with the bundled code; every call is checked."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyiceberg")
+
+import pyarrow as pa
+
+from compactor.catalogs.iceberg_catalogs import iceberg_catalog
+from compactor.settings.tables import parse_table
+from compactor.stores.s3 import S3Store, make_client
+from compactor_cli.local.embedded import SeedObject, in_environment
+from compactor_cli.local.model import WorkflowResult
+from compactor_cli.local.tables_model import ATHENA, TABLES_BRIDGES
+from tests.infrastructure.cloud import engine, maintaining
+from tests.infrastructure.cloud.audit import Audit
+from tests.infrastructure.cloud.deployment import Deployment, deploy
+from tests.infrastructure.cloud.done import audit_of
+from tests.infrastructure.cloud.running import Cloud, cloud
+from tests.infrastructure.configurations import CONFIGURATIONS, expected_buckets
+from tests.infrastructure.conftest import Synthesized
+from tests.support.maintained_tables import DeltaLines, added
+from tests.support.memory_store import MemoryStore
+
+pytestmark = pytest.mark.skipif(
+    platform.system() != "Linux", reason="the bundle of a Lambda function is for Linux"
+)
+KIND = "tables maintained"
+_SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
+_BRIDGES = {
+    **TABLES_BRIDGES,
+    _SPARK: f"{maintaining.__name__}:spark",
+    ATHENA: f"{maintaining.__name__}:athena",
+}
+_DELTA, _ICEBERG = "delta:s3://tables/delta/orders/", "glue:bronze.events"
+_FILES, _OLD_SECONDS = 6, 2 * 86_400
+# Functions that have nothing to do in the run of a table: those of the runs, and Glue's.
+_IDLE = ("clean-up", "plan-clean-up", "compact-partition", "discover", "report", "optimizers")
+# Statements with a wildcard that this run has no use for, and when there is one.
+_OTHERWISE = {
+    ("plan-table", "s3:DeleteObject"): "a history of more than sixty looks is summed up",
+    ("end-table", "s3:DeleteObject"): "VACUUM has taken what was tagged",
+    ("athena-step", "athena:GetQueryResults"): "rows are compared after a rewrite",
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of maintenance that ended.
+
+    Attributes:
+        report: as the state machine's last function wrote it.
+        rows: of the Delta table, by what its log names.
+        tagged: its files with our tag.
+    """
+
+    deployment: Deployment
+    result: WorkflowResult
+    report: dict[str, Any]
+    audit: Audit
+    rows: list[bytes]
+    tagged: int
+
+
+def _seed_delta(on: Cloud) -> None:
+    """A table of two partitions, each of small files of text."""
+    kept = MemoryStore()
+    kept.add_bucket("lake")
+    lines = DeltaLines(kept, "delta/orders/", ["day"])
+    old = time.time() - _OLD_SECONDS
+    for day in "ab":
+        for number in range(_FILES):
+            path, body = f"day={day}/{number}.txt", f"{day}{number}\n".encode()
+            kept.seed("lake", f"delta/orders/{path}", body)
+            lines.commit(added(path, len(body), 1, partitionValues={"day": day}))
+    found = kept.contents("lake", "")
+    on.seed("tables", [SeedObject(key, body, old) for key, body in found.items()])
+
+
+def _seed_iceberg(on: Cloud) -> None:
+    """A table in Glue, as another engine would leave it."""
+    with in_environment({**on.environment, "AWS_ENDPOINT_URL": on.endpoint_url}):
+        store = S3Store(make_client(on.endpoint_url))
+        catalog = iceberg_catalog(parse_table(_ICEBERG), store)
+        catalog.create_namespace("bronze")
+        rows = pa.table({"id": [1, 2, 3]})
+        where = "s3://tables/bronze/events"
+        table = catalog.create_table("bronze.events", rows.schema, location=where)
+        for _ in range(_FILES):
+            table.append(rows)
+
+
+@pytest.fixture(scope="module")
+def ran(bundled: Synthesized, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    with cloud() as on:
+        buckets = expected_buckets(CONFIGURATIONS[KIND])
+        deployment = deploy(on, bundled(KIND), buckets).read()
+        _seed_delta(on)
+        _seed_iceberg(on)
+        on.requests()
+        (machine,) = deployment.table_machines
+        given = json.loads(deployment.schedules[machine["name"]]["Target"]["Input"])
+        result = engine.run(
+            deployment,
+            given,
+            tmp_path_factory.mktemp("run"),
+            run_name="run-1",
+            machine=machine,
+            bridges=_BRIDGES,
+        )
+        audit = audit_of(deployment, KIND, {maintaining.SPARK_JOB: _role(deployment)})
+        client = on.client("s3")
+        state = deployment.outputs["StateUri"].removeprefix("s3://").partition("/")
+        key = f"{state[2]}runs/run-1/tables-report.json"
+        report = json.load(client.get_object(Bucket=state[0], Key=key)["Body"])
+        yield Ran(deployment, result, report, audit, *_table(client))
+
+
+def _role(deployment: Deployment) -> str:
+    (name,) = [
+        one
+        for one in deployment.assembly.resources("AWS::IAM::Role")
+        if one.startswith("SparkJobRole")
+    ]
+    (arn,) = [one for one in deployment.policies if one.endswith(deployment.physical_ids[name])]
+    return arn
+
+
+def _table(client: Any) -> tuple[list[bytes], int]:
+    """Rows of the Delta table, and how many of its files are tagged."""
+    listed = client.list_objects_v2(Bucket="tables", Prefix="delta/orders/")["Contents"]
+    bodies = {
+        one["Key"]: client.get_object(Bucket="tables", Key=one["Key"])["Body"].read()
+        for one in listed
+    }
+    alive: set[str] = set()
+    for key in sorted(one for one in bodies if "_delta_log" in one):
+        for action in map(json.loads, bodies[key].splitlines()):
+            alive |= {action["add"]["path"]} if "add" in action else set()
+            alive -= {action["remove"]["path"]} if "remove" in action else set()
+    rows = [row for path in alive for row in bodies[f"delta/orders/{path}"].splitlines()]
+    tags = [client.get_object_tagging(Bucket="tables", Key=key)["TagSet"] for key in bodies]
+    return sorted(rows), sum({"Key": "s3-compactor", "Value": "superseded"} in one for one in tags)
+
+
+def test_the_run_maintains_each_table_by_its_engine(ran: Ran) -> None:
+    assert ran.result.status == "SUCCEEDED", ran.result.cause
+    told = {one["table"]: one for one in ran.report["tables"]}
+    assert set(told) == {_DELTA, _ICEBERG}
+    delta, iceberg = told[_DELTA], told[_ICEBERG]
+    assert (delta["engine"], delta["status"], delta["partitions"]) == ("spark", "done", 2)
+    assert (delta["files"], delta["into"], delta["rows"]) == (2 * _FILES, 2, 2 * _FILES)
+    assert (iceberg["engine"], iceberg["status"]) == ("athena", "done")
+    assert ran.rows == sorted(f"{day}{n}".encode() for day in "ab" for n in range(_FILES))
+    assert ran.tagged == 2 * _FILES
+
+
+def test_every_function_that_has_work_did_it_under_its_own_name(ran: Ran) -> None:
+    senders = {
+        sender
+        for sender, calls in ran.audit.done.items()
+        if any(call.action.startswith(("s3:", "glue:")) for call in calls)
+    }
+    name = ran.deployment.assembly.name
+    idle = {f"{name}-{one}" for one in _IDLE}
+    assert senders - {engine.STATE_MACHINE} == {
+        *(one for one in ran.deployment.functions if one not in idle),
+        maintaining.SPARK_JOB,
+    }
+
+
+def test_every_call_is_allowed_to_the_role_that_made_it(ran: Ran) -> None:
+    assert ran.audit.refused() == []
+
+
+def test_taking_one_statement_out_refuses_exactly_the_calls_that_only_it_allows(ran: Ran) -> None:
+    shown = 0
+    for sender, policies in ran.audit.policies.items():
+        for statement in policies.identity:
+            others = [one for one in policies.identity if one is not statement]
+            only = {
+                f"{sender}: {call}"
+                for call in ran.audit.done.get(sender, ())
+                if statement.covers(call) and not any(one.covers(call) for one in others)
+            }
+            if sender in ran.audit.done:
+                assert {*ran.audit.without(sender, statement).refused()} == only
+            shown += bool(only)
+    assert shown >= 20
+
+
+def test_no_wildcard_stands_in_a_role_of_maintenance_that_its_work_has_no_use_for(
+    ran: Ran,
+) -> None:
+    idle = []
+    for sender, calls in ran.audit.done.items():
+        name = sender.removeprefix(f"{ran.deployment.assembly.name}-")
+        if name in _IDLE or sender in {engine.STATE_MACHINE, maintaining.SPARK_JOB}:
+            continue
+        for statement in ran.audit.policies[sender].identity:
+            wild = any("*" in one and one != "*" for one in statement.resources)
+            known = any((name, action) in _OTHERWISE for action in statement.actions)
+            if wild and not known and not any(statement.covers(call) for call in calls):
+                idle.append((name, statement.actions, statement.resources))
+    assert idle == []
