@@ -11,6 +11,7 @@ _PROJECT = "s3-compactor"
 # A package may be there without what its own extras bring.
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
+    "query": ("duckdb",),
     "lake": ("moto", "flask", "py_partiql_parser", "pyparsing", "pyiceberg", "duckdb"),
 }
 

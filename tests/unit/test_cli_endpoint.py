@@ -28,6 +28,7 @@ COMMANDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
+    "query": (*PLACES[1:], "SELECT 1"),
     "repair": (*PLACES, "--dry-run"),
     "clean-up": (*PLACES, "--dry-run"),
     "tables scan": ("delta:s3://lake/gold/orders/",),

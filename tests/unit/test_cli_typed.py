@@ -29,6 +29,7 @@ WORDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
+    "query": (*PLACES[1:], "SELECT 1"),
     "repair": (*PLACES, "--dry-run"),
     "adopt": (*PLACES, "--dry-run"),
     "probe": PLACES[1:],

@@ -194,7 +194,7 @@ def test_every_source_with_bytes_is_in_one_group_in_key_order(
         if len(group.sources) > 1:
             (cls,) = classes
             output = output_compression(given_, cls.compression)
-            estimate = packing._estimated_bytes
+            estimate = packing.stored_bytes
             total = sum(estimate(one.size, cls.compression, output) for one in group.sources)
             assert total <= SMALL
 

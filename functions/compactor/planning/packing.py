@@ -176,7 +176,7 @@ def pack(
             yield Packed(make_group((source,), settings, copy=True), full=True)
             continue
         output = output_compression(settings, cls.compression)
-        size = _estimated_bytes(source.size, cls.compression, output)
+        size = stored_bytes(source.size, cls.compression, output)
         group = open_groups.setdefault(cls, _OpenGroup([]))
         too_big = group.bytes + size > target_bytes(settings, output)
         if group.sources and (too_big or len(group.sources) >= most_sources):
@@ -191,7 +191,8 @@ def pack(
             yield Packed(make_group(group.sources, settings), full=full)
 
 
-def _estimated_bytes(size: int, source: Compression, output: Compression) -> float:
+def stored_bytes(size: int, source: Compression, output: Compression) -> float:
+    """What so many stored bytes of sources are expected to be in an output, in its encoded form."""
     if source is Compression.NONE and output is not Compression.NONE:
         return size / ASSUMED_RATIO
     if source is not Compression.NONE and output is Compression.NONE:

@@ -8,6 +8,7 @@
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
     restore    any source given back from its output        restore
+    query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     repair     outputs of the version before, put right     repair, ../repairing.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
     adopt      a log that is gone built anew                adopt
@@ -143,6 +144,17 @@ COMMANDS: Mapping[str, Command] = {
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
   compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
+""",
+    ),
+    "query": Command(
+        "compactor_cli.commands.query",
+        "SQL over outputs, or over outputs and fresh objects with each record once",
+        """\
+  compactor query s3://my-lake/compacted/ 'SELECT count(*) FROM records'
+  compactor query s3://my-lake/compacted/ 'SELECT partition, count(*) FROM records GROUP BY 1' \\
+      --exact s3://my-logs/raw/ --below dt=2026-01-
+  compactor query s3://my-lake/compacted/ --originals \\
+      "SELECT source_key FROM records WHERE message LIKE '%refused%'"
 """,
     ),
     "repair": Command(

@@ -24,6 +24,7 @@ from compactor.model import CompactionPlan, Skipped, SkipReason
 from compactor.outputs.detection import decided_by
 from compactor.planning.listing import ListedStore
 from compactor.planning.plan import Knowledge
+from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
 from compactor.report.html import human_bytes
 from compactor.runs.earlier import open_pending
@@ -42,10 +43,15 @@ _SHOWN_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run would do to one partition."""
+    """What a run would do to one partition.
+
+    Attributes:
+        outputs: what they will be to readers.
+    """
 
     item: WorkItem
     plan: CompactionPlan
+    outputs: Stored
 
     @property
     def objects(self) -> int:
@@ -68,6 +74,7 @@ class Forecast:
                 {"id": g.id, "objects": len(g.sources), "bytes": g.size, "copy": g.copy}
                 for g in self.plan.groups
             ],
+            "readers": self.outputs.parts,
             "skipped": {reason: asdict(one) for reason, one in self.plan.skipped.items()},
         }
 
@@ -139,7 +146,8 @@ def forecast(
         state = CommitLog(store, settings, item.partition).load()
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
-        return Forecast(item, expected.of(item.partition, now))
+        planned = expected.of(item.partition, now)
+        return Forecast(item, planned, outputs_of(planned.groups, settings))
 
     lists, now = store, time.time()
     if listing is not None:
@@ -166,6 +174,7 @@ def _document(
             "bytes": sum(f.bytes for f in forecasts),
             "skipped": dict(skips(found, forecasts)),
         },
+        "reading": dict(zip(("seconds_before", "seconds_after"), reading(forecasts), strict=True)),
         "partitions": [
             {**f.to_dict(), "rule": rule_of(settings, f.item).text}
             if settings.policies
@@ -219,8 +228,14 @@ def rule_of(settings: Settings, item: WorkItem) -> Matched:
 def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
     rows.append(_total(found, forecasts))
-    heads = ("Partition", "Outputs", "Copies", "Objects", "Bytes", "Average", "Skipped")
+    heads = ("Partition", "Outputs", "Readers", "Copies", "Objects", "Bytes", "Average", "Skipped")
     print_table("What a run would do now (nothing was written)", heads, rows)
+    before, after = reading(forecasts)
+    if any(one.plan.groups for one in forecasts):
+        print_line(
+            f"as many Readers can share the outputs; Athena would read these objects in about"
+            f" {before:,.1f} s now, and in {after:,.1f} s then (a model)"
+        )
     if len(forecasts) > _SHOWN_ROWS:
         more = counted(len(forecasts) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json has them all")
@@ -232,6 +247,14 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     for reason, objects in sorted(skips(found, forecasts).items()):
         such = _example(reason, found, forecasts)
         print_line(f"skipped: {counted(objects, 'object')}, {reason}{such}")
+
+
+def reading(forecasts: Iterable[Forecast]) -> tuple[float, float]:
+    """Seconds that Athena takes to read the sources of all groups, and their outputs; a model."""
+    chosen = list(forecasts)
+    before = sum((sources_of(one.plan.groups) for one in chosen), Stored())
+    after = sum((one.outputs for one in chosen), Stored())
+    return seconds(ATHENA, before), seconds(ATHENA, after)
 
 
 def _row(one: Forecast) -> tuple[str, ...]:
@@ -251,6 +274,7 @@ def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:
     objects, size = sum(f.objects for f in chosen), sum(f.bytes for f in chosen)
     return (
         f"{len(groups):,}",
+        f"{sum(f.outputs.parts for f in chosen):,}",
         f"{sum(group.copy for group in groups):,}",
         f"{objects:,}",
         human_bytes(size),

@@ -9,7 +9,6 @@
     host       the process of an engine; it knows nothing of this project
     session    turns over engines, layouts and queries; unequal answers end the run
     table      medians, for people
-    model      seconds.py of the planning, held against what was measured
 
 Seconds are those of this machine; requests and answers are the same everywhere.
 """

@@ -123,6 +123,7 @@ SETS: Mapping[str, QuerySet] = {
         QuerySet("2k-3kb", 2_000, 36),
         QuerySet("20k-3kb", 20_000, 36),
         QuerySet("2k-120kb", 2_000, 1_450),
+        QuerySet("1k-120kb", 1_000, 1_450),
         QuerySet("500-120kb", 500, 1_450),
     )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
 from compactor import errors
@@ -13,6 +13,7 @@ from compactor.errors import IntegrityError, SourceChanged, TransientStoreError,
 from compactor.formats.first_record import ambiguous
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 from compactor.outputs.headers import doubt
+from compactor.sizes import MIB
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.pin import given_schema
 from compactor_spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader, delimiter_of
@@ -24,9 +25,15 @@ _IN_BLOCK = "__in_block"
 RAW = "__raw"
 #: Why a record is no row; null for one that is.
 REASON = "__reason"
-# Sources to a task: the cost of a task is a few of them.
+# A task reads up to 128 sources at a time (MAX_THREADS of tasks.py, in runs of eight neighbours):
+# with few of them it waits for one answer after the other, and a task costs as much as tens.
 _MOST_SLICES = 256
-_FEWEST_SOURCES = 8
+_FEWEST_SOURCES = 64
+_SLICES_TO_A_CORE = 2
+# What a task that is tried again reads again, at most.
+_MOST_SOURCES = 4_096
+_SLICE_BYTES = 16 * MIB
+_TOLD = ("source", "block", "kind", "header", "error", "reason", "detail", "evidence", "again")
 _PASSED_ON = (TransientStoreError, IntegrityError)
 
 
@@ -77,12 +84,25 @@ def read_blocks(
 ) -> DataFrame:
     """The records of these sources, as :data:`.records.BLOCK_SCHEMA` has them."""
     numbered = list(enumerate(sources))
-    slices = min(_MOST_SLICES, -(-len(numbered) // _FEWEST_SOURCES))
+    slices = slices_for(sources, session.sparkContext.defaultParallelism)
     text = context.settings.parquet_schema
     columns = None if text is None else tuple(given_schema(session, text).names)
     reader = RecordReader(context.settings, context.open_store, context.requests, columns)
     found = session.sparkContext.parallelize(numbered, slices).mapPartitions(reader)
     return session.createDataFrame(found, BLOCK_SCHEMA, verifySchema=False)
+
+
+def slices_for(sources: Sequence[SourceObject], cores: int) -> int:
+    """Of how many tasks the reading of these sources is.
+
+    As many as keep all cores busy, where each still has enough sources to read many at a time; more
+    where a task would have too many bytes, or sources.
+    """
+    count = len(sources)
+    busy = min(_SLICES_TO_A_CORE * cores, -(-count // _FEWEST_SOURCES))
+    by_bytes = -(-sum(source.size for source in sources) // _SLICE_BYTES)
+    wanted = max(busy, by_bytes, -(-count // _MOST_SOURCES))
+    return max(1, min(_MOST_SLICES, count, wanted))
 
 
 def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
@@ -91,38 +111,43 @@ def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
     Raises:
         TransientStoreError: the store did not answer.
     """
-    counted = F.coalesce(F.size("records"), F.lit(0))
-    columns = ("source", "kind", "header", "error", "reason", "detail")
-    found = (
-        blocks.groupBy(*columns)
-        .agg(
-            F.sum(counted).alias("counted"),
-            F.max("evidence").alias("evidence"),
-            F.max("again").alias("again"),
-        )
-        .orderBy(*columns)
-    )
+    # Neither grouped nor sorted there: a shuffle takes Spark longer than its driver this loop.
+    counted = F.coalesce(F.size("records"), F.lit(0)).alias("counted")
+    told = blocks.select(*_TOLD, counted).collect()
     accounts = Accounts()
-    for row in found.collect():
-        source = sources[row.source]
-        if row.error == UnreadableSource.__name__:
-            reason = QuarantineReason(row.reason)
-            accounts.quarantined[row.source] = Quarantined(source, reason, row.detail)
-        elif row.error == SourceChanged.__name__:
-            accounts.changed[row.source] = SourceChanged(source.key, source.etag, row.reason)
-        elif row.error:
-            raised = getattr(errors, row.error, None)
-            raise (raised if raised in _PASSED_ON else TransientStoreError)(row.detail)
-        else:
-            accounts.records[row.source] = int(row.counted)
-            if row.kind:
-                kind = Kind(row.kind, tuple(row.header or ()))
-                accounts.kinds.append(kind)
-                if row.evidence is not None:
-                    one = Headed(row.source, row.evidence, row.again)
-                    accounts.headed.setdefault(kind, []).append(one)
+    for row in sorted(told, key=lambda row: (row.source, row.block)):
+        _add(accounts, row, sources[row.source])
     _forget_unread(accounts)
+    accounts.kinds = list(dict.fromkeys(accounts.kinds))
     return accounts
+
+
+def _add(accounts: Accounts, row: Row, source: SourceObject) -> None:
+    """Take one block into account."""
+    if row.error == UnreadableSource.__name__:
+        reason = QuarantineReason(row.reason)
+        accounts.quarantined[row.source] = Quarantined(source, reason, row.detail)
+    elif row.error == SourceChanged.__name__:
+        accounts.changed[row.source] = SourceChanged(source.key, source.etag, row.reason)
+    elif row.error:
+        raised = getattr(errors, row.error, None)
+        raise (raised if raised in _PASSED_ON else TransientStoreError)(row.detail)
+    else:
+        known = accounts.records.get(row.source, 0)
+        accounts.records[row.source] = known + int(row.counted)
+        if row.kind:
+            kind = Kind(row.kind, tuple(row.header or ()))
+            accounts.kinds.append(kind)
+            if row.evidence is not None:
+                _add_headed(accounts.headed.setdefault(kind, []), row)
+
+
+def _add_headed(headed: list[Headed], row: Row) -> None:
+    """What one block says of a header; a source speaks once, of however many blocks it is."""
+    again = bool(row.again)
+    if headed and headed[-1].number == row.source:
+        again = again or headed.pop().again
+    headed.append(Headed(row.source, row.evidence, again))
 
 
 def _forget_unread(accounts: Accounts) -> None:
@@ -132,7 +157,6 @@ def _forget_unread(accounts: Accounts) -> None:
         accounts.records.pop(number, None)
     for kind, headed in accounts.headed.items():
         accounts.headed[kind] = [one for one in headed if one.number not in gone]
-    accounts.kinds = list(dict.fromkeys(accounts.kinds))
 
 
 def leave_unconfirmed(

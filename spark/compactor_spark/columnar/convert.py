@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import StructType
 
+from compactor.log.columnar import Rejects
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import ObjectGroup
@@ -81,12 +82,16 @@ def _rows(
 
     schema = pinned_schema(session, context.settings, context.store, infer)
     parsed = parse(blocks, kinds, schema, seen)
-    rejects = store_rejects(parsed, kinds, schema, group, context)
     counted = sum(accounts.records.values())
-    if rejects is not None and rejects.records == counted:
-        raise refuse_all(rejects, context)
+
+    def left_out() -> Rejects | None:
+        rejects = store_rejects(parsed, kinds, schema, group, context)
+        if rejects is not None and rejects.records == counted:
+            raise refuse_all(rejects, context)
+        return rejects
+
     fitting = parsed.where(F.col(REASON).isNull()).select(*ORDER, f"{DATA}.*")
-    rows = Rows(fitting, schema, ORDER, counted, rejects)
+    rows = Rows(fitting, schema, ORDER, counted, left_out)
     if not context.settings.upsert_key:
         return rows
     return with_origins(session, rows, {n: one.key for n, one in enumerate(group.sources)})

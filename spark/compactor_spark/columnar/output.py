@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -34,14 +34,15 @@ class Rows:
         schema: its columns alone.
         order: columns that sort the rows as their sources have them; not part of the output.
         counted: rows counted in the sources, before Spark read them.
-        rejects: records left out of the frame, if any.
+        left_out: stores the records that the frame leaves out, if any; asked only where fewer rows
+            were written than counted, for it reads all records once more.
     """
 
     frame: DataFrame
     schema: StructType
     order: Sequence[str]
     counted: int
-    rejects: Rejects | None = None
+    left_out: Callable[[], Rejects | None] = lambda: None
 
 
 def stage_rows(session: SparkSession, rows: Rows, workspace: Workspace, codec: str) -> Columnar:
@@ -54,6 +55,7 @@ def stage_rows(session: SparkSession, rows: Rows, workspace: Workspace, codec: s
         IntegrityError: what was read back is not what was written.
     """
     before = _write(rows, workspace.output_path, codec)
+    rejects = rows.left_out() if before.rows < rows.counted else None
     written = session.read.parquet(workspace.output_path)
     found, wanted = nullable(written.schema), nullable(rows.schema)
     if _types(found) != _types(wanted):
@@ -68,7 +70,7 @@ def stage_rows(session: SparkSession, rows: Rows, workspace: Workspace, codec: s
         hash_out=after.hash,
         codec=codec,
         schema=rows.schema.json(),
-        rejects=rows.rejects,
+        rejects=rejects,
     )
     if columnar.fault:
         raise IntegrityError(columnar.fault)

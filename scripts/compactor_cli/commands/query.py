@@ -1,0 +1,165 @@
+"""``compactor query``: SQL over outputs, over outputs and sources, or over the originals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from compactor.errors import InvalidInput
+from compactor.log.entries import Commit
+from compactor.log.stored import StoredLog
+from compactor.model import SourceObject
+from compactor.ports import ObjectStore
+from compactor.report.html import human_bytes
+from compactor.settings.uris import S3Uri
+from compactor_cli.commands import options
+from compactor_cli.commands.store import open_store
+from compactor_cli.commit_logs import all_logs, state_from
+from compactor_cli.console import counted, print_error, print_table, progress
+from compactor_cli.duck import VIEW, Found, ask
+from compactor_cli.extras import require
+from compactor_cli.queried import Staged, Staging
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be queried.
+
+    Attributes:
+        source: below it lie the sources that are to be read where no output has them; None for
+            outputs alone.
+        originals: sources, cut out of their outputs, instead of these.
+        below: the beginning of the paths of partitions.
+    """
+
+    source: S3Uri | None = None
+    originals: bool = False
+    below: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """DEST, the statement, and what it is about."""
+    options.add_places(parser, options.DESTINATION)
+    parser.add_argument(
+        "statement",
+        metavar="SQL",
+        help=f"what DuckDB takes, FROM {VIEW}; beside the records' own columns there are partition,"
+        " and one for each name=value in a partition's path",
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--exact",
+        metavar="SOURCE",
+        help="outputs, and the objects below SOURCE that no output has yet: each record once",
+    )
+    chosen.add_argument(
+        "--originals",
+        action="store_true",
+        help="the sources as their outputs hold them, with the column source_key; they may be gone",
+    )
+    parser.add_argument(
+        "--below",
+        metavar="PATH",
+        default="",
+        help="only partitions whose path begins so, such as dt=2026-01- (by default all)",
+    )
+    options.add_common(parser)
+    options.add_state(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Bring the objects here, ask, show the rows.
+
+    Raises:
+        ExtraMissing: DuckDB is not installed.
+        InvalidInput: there is no state, nothing to read, or DuckDB does not take the statement.
+        IntegrityError: an output is not what its commit says.
+    """
+    require("query", "compactor query")
+    source = None if args.exact is None else S3Uri.parse("--exact", args.exact)
+    state = state_from(args)
+    store = open_store(args.endpoint_url, state.bucket)
+    with TemporaryDirectory(prefix="compactor-query-") as directory:
+        staging = Staging(store, Path(directory))
+        wish = Wish(source, args.originals, args.below)
+        staged = stage(wish, state, store, staging)
+        if not args.json:
+            size = human_bytes(staging.bytes)
+            print_error(f"read {counted(len(staged), 'object')}, {size}")
+        found = ask(args.statement, staged)
+    _show(found, as_json=args.json)
+    return 0
+
+
+def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> list[Staged]:
+    """Bring what is wished for here.
+
+    What lies below the source is listed before the logs are read: what a run commits meanwhile is
+    then in an output, and known to be, and clean-up deletes nothing that is not.
+
+    Raises:
+        InvalidInput: there is no state, or nothing to read.
+        IntegrityError: an output is not what its commit says.
+        SourceChanged: a source is not what was listed.
+    """
+    waiting = _listed(wish, store)
+    staged: list[Staged] = []
+    known: set[bytes] = set()
+    left_alone: set[bytes] = set()
+    with progress("reading") as bar:
+        for log in all_logs(state, store):
+            if not log.path.startswith(wish.below) and not wish.below.startswith(log.path):
+                continue
+            commits = _Commits(log, store, known, left_alone)
+            wanted = staging.originals if wish.originals else staging.outputs
+            for one in wanted(log, commits):
+                staged.append(one)
+                bar.advance()
+        if wish.source is not None:
+            rest = [one for one in waiting if one.identity not in known]
+            told = [one for one in rest if one.identity not in left_alone]
+            for one in staging.sources(wish.source, told):
+                staged.append(one)
+                bar.advance()
+            if len(rest) > len(told):
+                print_error(f"left out: {counted(len(rest) - len(told), 'quarantined object')}")
+    if not staged:
+        raise InvalidInput("--below", wish.below or None, "the beginning of a path with objects")
+    return staged
+
+
+class _Commits:
+    """The valid commits of a log, whose sources are noted as they pass."""
+
+    def __init__(
+        self, log: StoredLog, store: ObjectStore, known: set[bytes], left_alone: set[bytes]
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._known = known
+        self._left_alone = left_alone
+
+    def __iter__(self) -> Iterator[Commit]:
+        for commit in self._log.newest_first(self._store):
+            self._known.update(source.identity for source in commit.sources)
+            self._left_alone.update(one.source.identity for one in commit.quarantined)
+            yield commit
+
+
+def _listed(wish: Wish, store: ObjectStore) -> list[SourceObject]:
+    if wish.source is None:
+        return []
+    pages = store.list_objects(wish.source.bucket, wish.source.prefix + wish.below)
+    return [one for page in pages for one in page if one.size]
+
+
+def _show(found: Found, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        return
+    rows = [tuple("" if one is None else str(one) for one in row) for row in found.rows]
+    print_table(counted(len(rows), "row"), tuple(found.columns), rows)

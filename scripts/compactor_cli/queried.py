@@ -1,0 +1,175 @@
+"""What a query reads: objects of a destination, or of a source, brought to this machine.
+
+Each is read once, with the checks of every other reader here: outputs against the checksum and size
+of their commits, sources with If-Match. So a query sees no record twice and none half, whatever a
+run or a clean-up does meanwhile; what vanished in between ends it with one line.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compactor.errors import IntegrityError, ObjectMissing
+from compactor.log.entries import Commit, Output
+from compactor.log.stored import StoredLog
+from compactor.model import Compression, Format, SourceObject
+from compactor.outputs.restore import Found, restore
+from compactor.ports import ObjectStore, SourceBody
+from compactor.settings.uris import S3Uri
+
+_ENDS = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
+_NAMED = re.compile(r"\.(parquet|csv|tsv)(?:\.(?:gz|gzip|zst|zstd))?\Z", re.IGNORECASE)
+_PACKED = re.compile(r"\.(?:(gz|gzip)|(zst|zstd))\Z", re.IGNORECASE)
+_TABLES = {Format.CSV: "csv", Format.TSV: "tsv", Format.PARQUET: "parquet"}
+_HIVE = re.compile(r"([^/=]+)=([^/]*)")
+LINES = "lines"
+JSON = "json"
+#: Formats whose records are JSON values, one a line or beside each other.
+_JSON_FORMATS = frozenset({Format.JSON_LINES, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL})
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One object as a file.
+
+    Attributes:
+        file: where its bytes are.
+        kind: ``json``, ``csv``, ``tsv``, ``parquet``, or ``lines`` for all other text.
+        path: of the partition.
+        source_key: of the source whose records these are; None for an output.
+    """
+
+    file: Path
+    kind: str
+    path: str
+    source_key: str | None = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What its path says: its segments of the form ``name=value``."""
+        return {found[1]: found[2] for found in _HIVE.finditer(self.path)}
+
+
+class Staging:
+    """Brings objects into a directory.
+
+    Args:
+        store: where they are.
+        directory: for the files; nobody else writes there.
+    """
+
+    def __init__(self, store: ObjectStore, directory: Path) -> None:
+        self._store = store
+        self._directory = directory
+        self._count = 0
+        self.bytes = 0
+
+    def outputs(self, log: StoredLog, commits: Iterable[Commit]) -> Iterator[Staged]:
+        """The outputs of a partition.
+
+        Raises:
+            IntegrityError: one is gone, or not what its commit says.
+        """
+        for commit in commits:
+            output = commit.output
+            if output is None:
+                continue
+            kind = _TABLES.get(output.format) if output.format is not None else None
+            kind = kind or _kind_of(output.key, output.format)
+            file = self._new(kind, _ENDS[output.compression] if kind != "parquet" else "")
+            self._write(file, self._checked(output))
+            yield Staged(file, kind, log.path)
+
+    def originals(self, log: StoredLog, commits: Iterable[Commit]) -> Iterator[Staged]:
+        """The sources of a partition's outputs, cut out of them as the manifests say.
+
+        Raises:
+            IntegrityError: an output is gone or damaged.
+            InvalidInput: an output holds rows, not the bytes of its sources.
+        """
+        for commit in commits:
+            told = commit.output.format if commit.output is not None else None
+            for row, pieces in restore(Found(commit, commit.rows), self._store):
+                kind = _TABLES.get(told) if told is not None else None
+                kind = kind or _kind_of(row.source.key, told)
+                content = iter(pieces)
+                head = next(content, b"")
+                file = self._new(kind, _end_of(head))
+                self._write(file, _after(head, content))
+                yield Staged(file, kind, log.path, row.source.key)
+
+    def sources(self, root: S3Uri, given: Sequence[SourceObject]) -> Iterator[Staged]:
+        """Objects as they arrived.
+
+        Raises:
+            SourceChanged: one is not what was listed.
+            UnreadableSource: one may not be read, or lies in an archive.
+        """
+        for body in self._store.read_sources(given):
+            if body.error is not None:
+                raise body.error
+            key = body.source.key
+            kind = _kind_of(key, None)
+            content = _pieces(body)
+            head = next(content, b"")
+            file = self._new(kind, _end_of(head))
+            self._write(file, _after(head, content))
+            path = key.removeprefix(root.prefix).rpartition("/")[0]
+            yield Staged(file, kind, f"{path}/" if path else "", key)
+
+    def _new(self, kind: str, end: str) -> Path:
+        self._count += 1
+        return self._directory / f"{self._count:08d}.{kind}{end}"
+
+    def _write(self, file: Path, pieces: Iterable[bytes]) -> None:
+        with file.open("xb") as stream:
+            for piece in pieces:
+                self.bytes += stream.write(piece)
+
+    def _checked(self, output: Output) -> Iterator[bytes]:
+        size = crc32 = 0
+        where = f"s3://{output.bucket}/{output.key}"
+        try:
+            for piece in self._store.open(output.bucket, output.key):
+                size += len(piece)
+                crc32 = zlib.crc32(piece, crc32)
+                yield piece
+        except ObjectMissing:
+            later = "a run publishes it in a moment, or the next run does; ask again"
+            raise IntegrityError(f"{where} is not there, and its commit is: {later}") from None
+        if size != output.size or output.crc32 not in (None, crc32):
+            raise IntegrityError(f"{where} is not what its commit says")
+
+
+def _pieces(body: SourceBody) -> Iterator[bytes]:
+    if body.chunks is not None:
+        yield from body.chunks()
+    else:
+        yield body.content or b""
+
+
+def _after(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from rest
+
+
+def _kind_of(key: str, told: Format | None) -> str:
+    named = _NAMED.search(key)
+    if told in _JSON_FORMATS:
+        return JSON
+    if told is None and named:
+        return named[1].lower()
+    if told is None and re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE):
+        return JSON
+    return LINES
+
+
+def _end_of(head: bytes) -> str:
+    """How a file of such bytes is to end, so that a reader decompresses it."""
+    if head.startswith(b"\x1f\x8b"):
+        return ".gz"
+    return ".zst" if head.startswith(b"\x28\xb5\x2f\xfd") else ""

@@ -1,0 +1,185 @@
+"""``compactor query``: each record once, by SQL, whatever is in outputs and whatever is not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compactor_cli.commands import main
+from compactor_cli.duck import ask as ask_duckdb
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from compactor_cli.queried import Staged
+from tests.support.embedded import find_embedded
+
+SOURCE, DESTINATION = "s3://query-source/logs/", "s3://query-lake/compacted/"
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[EmbeddedS3]:
+    with embedded_s3() as running:
+        yield running
+
+
+def put(s3: EmbeddedS3, key: str, body: bytes, days: float = 30) -> None:
+    s3.seed("query-source", [SeedObject(f"logs/{key}", body, time.time() - days * 86_400)])
+
+
+def lines(*numbers: int) -> bytes:
+    return b"".join(json.dumps({"n": one, "deep": {"x": one}}).encode() + b"\n" for one in numbers)
+
+
+@pytest.fixture(scope="module")
+def compacted(s3: EmbeddedS3) -> EmbeddedS3:
+    """Three days of which two are compacted; the second got an object afterwards."""
+    s3.create_bucket("query-lake")
+    put(s3, "dt=2026-01-01/a.json.gz", gzip.compress(lines(1, 2), mtime=0))
+    put(s3, "dt=2026-01-01/b.json.gz", gzip.compress(lines(3), mtime=0))
+    put(s3, "dt=2026-01-02/a.json", lines(4))
+    put(s3, "dt=2026-01-02/bad.json.gz", gzip.compress(lines(5) * 99, mtime=0)[:-9])
+    with pytest.MonkeyPatch.context() as patch:
+        find_embedded(s3, patch)
+        assert main(["run", SOURCE, DESTINATION, "--depth", "1", "--workers", "1"]) == 0
+    put(s3, "dt=2026-01-02/late.json", lines(6))
+    put(s3, "dt=2026-01-03/a.json", lines(7), days=0)
+    return s3
+
+
+@pytest.fixture
+def ask(
+    compacted: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Ask:
+    find_embedded(compacted, monkeypatch)
+
+    def asked(statement: str, *words: str) -> Any:
+        capsys.readouterr()
+        assert main(["query", DESTINATION, statement, "--json", *words]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return asked
+
+
+NUMBERS = "SELECT n, dt FROM records ORDER BY n"
+
+
+def test_outputs_are_one_table_with_their_partitions_as_columns(ask: Ask) -> None:
+    assert ask(NUMBERS) == [
+        {"n": 1, "dt": "2026-01-01"},
+        {"n": 2, "dt": "2026-01-01"},
+        {"n": 3, "dt": "2026-01-01"},
+        {"n": 4, "dt": "2026-01-02"},
+    ]
+    counted = "SELECT partition, sum(deep.x)::INT AS s FROM records GROUP BY 1 ORDER BY 1"
+    assert ask(counted) == [
+        {"partition": "dt=2026-01-01/", "s": 6},
+        {"partition": "dt=2026-01-02/", "s": 4},
+    ]
+
+
+def test_with_the_source_each_record_is_there_once_fresh_and_late_ones_too(
+    ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = ask("SELECT n, dt, source_key FROM records ORDER BY n", "--exact", SOURCE)
+    assert [one["n"] for one in found] == [1, 2, 3, 4, 6, 7]
+    assert [one["dt"][-2:] for one in found] == ["01", "01", "01", "02", "02", "03"]
+    assert [one["source_key"] for one in found[3:]] == [
+        None,
+        "logs/dt=2026-01-02/late.json",
+        "logs/dt=2026-01-03/a.json",
+    ]
+
+
+def test_what_a_commit_left_alone_is_counted_and_not_read(
+    ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", DESTINATION, "SELECT 1 FROM records", "--exact", SOURCE]) == 0
+    assert "left out: 1 quarantined object" in capsys.readouterr().err
+
+
+def test_originals_say_which_source_a_record_is_of(ask: Ask) -> None:
+    statement = "SELECT n, source_key FROM records WHERE n <> 2 ORDER BY n"
+    assert ask(statement, "--originals") == [
+        {"n": 1, "source_key": "logs/dt=2026-01-01/a.json.gz"},
+        {"n": 3, "source_key": "logs/dt=2026-01-01/b.json.gz"},
+        {"n": 4, "source_key": "logs/dt=2026-01-02/a.json"},
+    ]
+
+
+def test_partitions_are_chosen_by_the_beginning_of_their_paths(ask: Ask) -> None:
+    below = ("--below", "dt=2026-01-02", "--exact", SOURCE)
+    assert [one["n"] for one in ask(NUMBERS, *below)] == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["SELECT nothing FROM records"], "what DuckDB takes over records"),
+        (["SELECT 1", "--below", "dt=2025"], "the beginning of a path with objects"),
+        (["SELECT 1", "--exact", "here"], "--exact"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    ask: Ask, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(["query", DESTINATION, *words, "--json"]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert told in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_without_duckdb_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("compactor_cli.extras.find_spec", lambda name: None)
+    assert main(["query", DESTINATION, "SELECT 1"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "pip install 's3-compactor[query]'" in said[0]
+
+
+def staged(directory: Path, name: str, body: bytes, path: str = "dt=1/") -> Staged:
+    file = directory / name
+    file.write_bytes(body)
+    return Staged(file, name.split(".")[1], path)
+
+
+def test_every_kind_of_object_is_read_and_kinds_beside_each_other_are_one_table(
+    tmp_path: Path,
+) -> None:
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "p.parquet")
+    given = [
+        Staged(tmp_path / "p.parquet", "parquet", "dt=1/"),
+        staged(tmp_path, "c.csv", b'n,text\n3,"a,b"\n', "dt=2/"),
+        staged(tmp_path, "t.tsv", b"n\ttext\n4\tx y\n", "dt=3/"),
+        staged(tmp_path, "l.lines.gz", gzip.compress(b'5 "odd, line\n'), "plain/"),
+    ]
+    statement = "SELECT n, text, line, dt, partition FROM records ORDER BY partition, n"
+    found = ask_duckdb(statement, given)
+    assert found.rows == [
+        (1, None, None, "1", "dt=1/"),
+        (2, None, None, "1", "dt=1/"),
+        (3, "a,b", None, "2", "dt=2/"),
+        (4, "x y", None, "3", "dt=3/"),
+        (None, None, '5 "odd, line', None, "plain/"),
+    ]
+
+
+def test_a_record_s_own_column_goes_before_what_its_place_says(tmp_path: Path) -> None:
+    given = [staged(tmp_path, "a.json", b'{"DT": "mine", "partition": 7}\n')]
+    found = ask_duckdb("SELECT * FROM records", given)
+    assert found.to_json() == [{"DT": "mine", "partition": 7}]
+
+
+def test_types_hang_on_all_records_not_on_the_first(tmp_path: Path) -> None:
+    body = b'{"n": 1}\n' * 30_000 + b'{"n": "x"}\n'
+    found = ask_duckdb("SELECT count(n) FROM records", [staged(tmp_path, "a.json", body)])
+    assert found.rows == [(30_001,)]
