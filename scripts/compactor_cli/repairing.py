@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from compactor.cleaning.decide import own_sources
-from compactor.cleaning.work import partition_at
 from compactor.errors import CompactorError, IntegrityError
+from compactor.layout import partition_at
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.old_rules import is_doubtful

@@ -48,6 +48,7 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.probe.records import ProbeRecord
+from compactor.readers.records import ReadersMarker, SwitchRecord
 from compactor.report.left import DiscoveryLine
 from compactor.report.report import RunReport
 from compactor.runs.place import Own, Place
@@ -123,6 +124,8 @@ OBJECTS: dict[str, Any] = {
     "Superseded": Superseded,
     "Lease": Lease,
     "OptimizerLooks": OptimizerLooks,
+    "ReadersMarker": ReadersMarker,
+    "SwitchRecord": SwitchRecord,
 }
 # Objects that tell their version, by a field that no type of the code has.
 NUMBERED: tuple[str, ...] = (

@@ -57,6 +57,7 @@ PREFIXES = {
     "table",
     "tables",
     "reconcile",
+    "readers",
     "probes",
     "runs",
 }
