@@ -11,8 +11,8 @@ import pytest
 from compactor.cleaning.partition import record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.errors import InvalidInput
-from compactor.ports import CatalogEntry
 from compactor.readers.gate import ReaderGate
+from compactor.readers.port import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Outcome, Refreshing, refresh
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import TABLE, MemoryReaders, planned, read, shown

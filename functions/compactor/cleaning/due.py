@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from compactor import layout
 from compactor.catalogs.opening import open_catalog
+from compactor.catalogs.readers import open_readers
 from compactor.cleaning import decide as cleanup
 from compactor.cleaning import proof
 from compactor.cleaning.decide import Entry, Survey
@@ -67,7 +69,7 @@ class CleanUpRun:
     on_entry: Callable[[], None] = lambda: None
     open_catalog: OpenCatalog = open_catalog
     seen: SeenState = field(default_factory=SeenState)
-    readers: ReaderGate = field(default_factory=ReaderGate)
+    readers: ReaderGate = field(default_factory=partial(ReaderGate, open_readers))
 
     @property
     def partition(self) -> Partition:

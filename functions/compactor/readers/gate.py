@@ -14,9 +14,9 @@ from math import floor
 from compactor import layout
 from compactor.errors import IntegrityError
 from compactor.model import Partition, SourceObject
-from compactor.ports import Clock, ObjectStore, ReaderCatalog
-from compactor.readers.opening import open_readers
+from compactor.ports import Clock, ObjectStore
 from compactor.readers.partitions import PartitionColumns
+from compactor.readers.port import ReaderCatalog
 from compactor.readers.records import (
     ReadersMarker,
     SwitchRecord,
@@ -70,7 +70,7 @@ class ReaderGate:
         open: the catalog of a table.
     """
 
-    open: OpenReaders = open_readers
+    open: OpenReaders
     _marker: ReadersMarker | None = None
     _looked: bool = False
     _asked: Asked | None = None

@@ -8,13 +8,16 @@ from typing import Any
 
 from compactor.codecs.codecs import Limits, decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
+from compactor.formats import Reading as CharacterReading
+from compactor.formats import detect
 from compactor.model import Format, Partition, SourceObject
-from compactor.outputs.detection import detect_source, forced_format
-from compactor.ports import ObjectStore, ReaderCatalog
+from compactor.ports import ObjectStore
 from compactor.readers.columns import Column, found_in
 from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
 from compactor.readers.partitions import PartitionColumns
+from compactor.readers.port import ReaderCatalog
 from compactor.readers.states import Held
+from compactor.settings.readers import manifests_of
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 
@@ -97,14 +100,16 @@ def table_input(
     if taken:
         accepted = f"other names than the columns have: {', '.join(taken)}"
         raise InvalidInput("reader_partitions", list(names), accepted)
-    _, name = settings.reader_table_address.name if settings.reader_table_address else ("", "logs")
+    _, name = parse_table(settings.reader_table).name
     return {
         "Name": name,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {"EXTERNAL": "TRUE", MADE_BY: "s3-compactor", **reading.table},
         "PartitionKeys": [{"Name": one, "Type": "string"} for one in names],
         # No query reads the table's own location, and nothing may be found there by mistake.
-        "StorageDescriptor": table_descriptor(reading, columns, f"{settings.manifests.uri}none/"),
+        "StorageDescriptor": table_descriptor(
+            reading, columns, f"{manifests_of(settings.destination).uri}none/"
+        ),
     }
 
 
@@ -150,12 +155,17 @@ def _format_of(samples: Sequence[tuple[SourceObject, bytes]], settings: Settings
     """
     if settings.columnar:
         return Format.PARQUET
-    forced = forced_format(settings)
-    if forced is not None:
-        return forced
+    if settings.format != "auto":
+        return Format(settings.format)
+    reading = CharacterReading(
+        single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
+    )
+    header = settings.csv_header
     for one, body in samples:
         try:
-            found = detect_source(body, one.key, settings, complete=False)
+            found = detect(
+                body, one.key, complete=False, forced=None, reading=reading, csv_header=header
+            )
         except UnreadableSource:
             continue
         if found is not None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import Partition
+from compactor.settings.readers import manifests_of
 from compactor.settings.settings import Settings
 from compactor.shown import visible
 
@@ -31,7 +32,7 @@ def manifest_prefix(settings: Settings, partition: Partition, switch: str) -> tu
         partition: whose it is.
         switch: random id of the change of the catalog that it is made for.
     """
-    place = settings.manifests
+    place = manifests_of(settings.destination)
     # Behind a letter: the id of a partition may begin with what engines hide.
     return place.bucket, f"{place.prefix}p-{partition.id}/{switch}/"
 

@@ -18,19 +18,13 @@ from dataclasses import dataclass, field
 from compactor import layout
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.model import Partition
-from compactor.ports import (
-    CatalogChange,
-    CatalogEntry,
-    Clock,
-    ObjectStore,
-    ReaderCatalog,
-    Values,
-)
+from compactor.ports import Clock, ObjectStore
 from compactor.readers.formats import descriptor_of
 from compactor.readers.look import look
 from compactor.readers.making import require_table
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
 from compactor.readers.partitions import PartitionColumns
+from compactor.readers.port import CatalogChange, CatalogEntry, ReaderCatalog, Values
 from compactor.readers.records import SwitchRecord, claim_marker, leave_switch
 from compactor.readers.shows import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide

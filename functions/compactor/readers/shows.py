@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compactor import layout
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.model import Partition
-from compactor.ports import CatalogEntry, ObjectStore
+from compactor.ports import ObjectStore
 from compactor.readers.formats import SYMLINK_INPUT
 from compactor.readers.manifests import (
     MANIFEST_NAME,
@@ -16,6 +16,7 @@ from compactor.readers.manifests import (
     is_switch,
     manifest_prefix,
 )
+from compactor.readers.port import CatalogEntry
 from compactor.readers.states import Shown
 from compactor.settings.settings import Settings
 

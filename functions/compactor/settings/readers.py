@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.uris import S3Uri
 
 READER_TABLE_ACCEPTED = "glue:DATABASE.TABLE, in lower case, as Athena reads it"
 COLUMNS_ACCEPTED = (
@@ -13,9 +14,16 @@ COLUMNS_ACCEPTED = (
     " glue:DATABASE.TABLE, whose columns are taken"
 )
 _GLUE = "glue"
+# Query engines hide names that begin with an underscore or a dot.
+_MANIFESTS_ROOT = "compactor-readers/"
 # As the Glue Data Catalog takes them; Athena lower-cases every name.
 _COLUMN = re.compile(r"[a-z0-9_][a-z0-9_@.$-]{0,254}")
 _TYPE = re.compile(r"[a-z][a-z0-9_<>:,() @.$-]{0,130000}")
+
+
+def manifests_of(destination: S3Uri) -> S3Uri:
+    """Where lists of objects lie that partitions of the table name."""
+    return S3Uri(destination.bucket, _MANIFESTS_ROOT + destination.prefix)
 
 
 def parse_reader_table(value: object) -> TableAddress:

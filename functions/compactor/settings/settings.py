@@ -18,7 +18,7 @@ from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
-from compactor.settings.readers import parse_reader_table
+from compactor.settings.reader_checks import check_readers
 from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
@@ -32,8 +32,6 @@ from compactor.settings.windows import (
 __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
-#: Where manifests for query engines lie, which hide names that begin with ``_`` or a dot.
-MANIFESTS_ROOT = "compactor-readers/"
 # Directories that Delta keeps things of its own in.
 _DELTA_OWN = ("_delta", "_change_data")
 # Spark runs in another directory, and has a driver of this database alone.
@@ -88,7 +86,7 @@ class Settings(RunFields):
         _check_parquet(settings)
         _check_table(settings)
         _check_upserts(settings)
-        _check_readers(settings)
+        check_readers(settings, settings.source.root, settings.destination, settings.state)
         return settings
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,17 +139,6 @@ class Settings(RunFields):
     def table_partitions(self) -> tuple[PartitionBy, ...]:
         """How a table that is made is partitioned; empty where it is not."""
         return tuple(map(parse_partition_by, self.table_partitioning))
-
-    @property
-    def reader_table_address(self) -> TableAddress | None:
-        """Which table of Glue's catalog query engines read; None without one."""
-        return None if self.reader_table is None else parse_reader_table(self.reader_table)
-
-    @property
-    def manifests(self) -> S3Uri:
-        """Where lists of objects lie that such a table's partitions name."""
-        destination = self.destination
-        return S3Uri(destination.bucket, MANIFESTS_ROOT + destination.prefix)
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
         """First instant of the window and first instant after it; None where there is none.
@@ -396,38 +383,6 @@ def _check_keys_table(settings: Settings, address: TableAddress) -> None:
         if location is not None and location.overlaps(place):
             accepted = f"another table: the one of its keys, {location.uri}, overlaps {place.uri}"
             raise InvalidInput("table", settings.table, accepted)
-
-
-def _check_readers(settings: Settings) -> None:
-    if settings.reader_table is None:
-        for name in ("reader_columns", "reader_partitions"):
-            if value := _plain(getattr(settings, name)):
-                raise InvalidInput(name, value, "nothing unless reader_table is given")
-        return
-    if settings.table is not None:
-        accepted = "null beside table: query engines read that one"
-        raise InvalidInput("reader_table", settings.reader_table, accepted)
-    if not (settings.source.pattern or settings.date_format or settings.depth):
-        accepted = "null, or partitions: a date_format, a depth or wildcards in the source"
-        raise InvalidInput("reader_table", settings.reader_table, accepted)
-    if settings.reader_mode == "exact" and settings.columnar and settings.format != "parquet":
-        accepted = (
-            '"compacted" when sources are converted: no partition of a table has both formats'
-        )
-        raise InvalidInput("reader_mode", settings.reader_mode, accepted)
-    _check_manifests(settings)
-
-
-def _check_manifests(settings: Settings) -> None:
-    places = {
-        "source": settings.source.root,
-        "state": settings.state,
-        "destination": settings.destination,
-    }
-    for name, place in places.items():
-        if settings.manifests.overlaps(place):
-            accepted = f"null while the {name} {place.uri} overlaps {settings.manifests.uri}"
-            raise InvalidInput("reader_table", settings.reader_table, accepted)
 
 
 def _check_delta_destination(settings: Settings, location: S3Uri) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
-from compactor.ports import CatalogChange, CatalogEntry, Values
+from compactor.readers.port import CatalogChange, CatalogEntry, Values
 from compactor.settings.tables import TableAddress
 from compactor.stores.services import Thing, answers_of, service_client
 from compactor.stores.translate import one_line, refusal_of
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class GlueReader:
-    """Implements :class:`compactor.ports.ReaderCatalog`.
+    """Implements :class:`compactor.readers.port.ReaderCatalog`.
 
     Args:
         address: of the table.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from compactor.errors import InvalidInput
-from compactor.ports import ReaderCatalog
+from compactor.readers.port import ReaderCatalog
 from compactor.settings.readers import parse_reader_table
 
 
