@@ -48,6 +48,7 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.probe.records import ProbeRecord
+from compactor.readers.outcome import Outcome, Outcomes
 from compactor.readers.records import ReadersMarker, SwitchRecord
 from compactor.report.left import DiscoveryLine
 from compactor.report.report import RunReport
@@ -125,6 +126,8 @@ OBJECTS: dict[str, Any] = {
     "Lease": Lease,
     "OptimizerLooks": OptimizerLooks,
     "ReadersMarker": ReadersMarker,
+    "Outcome": Outcome,
+    "Outcomes": Outcomes,
     "SwitchRecord": SwitchRecord,
 }
 # Objects that tell their version, by a field that no type of the code has.

@@ -147,6 +147,8 @@ def test_a_table_that_is_not_there_is_none_and_one_that_is_is_not_made_again(
     stubber.add_client_error("get_table", "EntityNotFoundException")
     with pytest.raises(InvalidInput, match="reader_columns"):
         reader(stubber).columns_of("lake", "other")
+    stubber.add_client_error("batch_get_partition", "EntityNotFoundException")
+    assert reader(stubber).entries([("1",)]) == {}
     stubber.add_client_error("create_table", "AlreadyExistsException")
     with pytest.raises(AlreadyExists):
         reader(stubber).create_table(MADE)

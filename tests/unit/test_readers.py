@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from compactor.cleaning.partition import record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.errors import InvalidInput
+from compactor.clock import NoDeadline
+from compactor.errors import InvalidInput, TransientStoreError
+from compactor.log.log import CommitLog
+from compactor.outputs.undo import Undoing, undo
 from compactor.readers.gate import ReaderGate
+from compactor.readers.outcome import Outcome
 from compactor.readers.port import CatalogEntry
-from compactor.readers.refresh import LIMIT_SECONDS, Outcome, Refreshing, refresh
+from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh, switch_back
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import TABLE, MemoryReaders, planned, read, shown
 from tests.support.memory_store import Call, Crashed
@@ -50,8 +57,22 @@ class Lake:
         (outcome,) = refresh([PARTITION.path], work)
         return outcome
 
-    def run(self) -> None:
-        assert self.world.run().status == "done"
+    def run(self, *, refreshes: bool = False) -> Receipt:
+        """One worker, which refreshes as far as the settings name a table."""
+        self.world.runs += 1
+        settings = self.world.settings
+        run = PartitionRun(
+            PARTITION,
+            settings if refreshes else replace(settings, reader_table=None),
+            self.store,
+            self.clock,
+            NoDeadline(),
+            f"run-{self.world.runs}",
+            readers=lambda _: self.catalog,
+        )
+        receipt = record_partition(run, Counts())
+        assert receipt.status == "done"
+        return receipt
 
     def add(self, *names: str) -> None:
         for name in names:
@@ -366,7 +387,12 @@ def test_clean_up_without_the_settings_asks_the_table_that_the_state_knows() -> 
 
 def test_a_destination_has_one_table() -> None:
     lake = late()
-    for other in ({"reader_table": "glue:lake.other"}, {"date_format": "%Y/%m"}):
+    others: list[dict[str, Any]] = [
+        {"reader_table": "glue:lake.other"},
+        {"date_format": "%Y/%m"},
+        {"reader_mode": "compacted"},
+    ]
+    for other in others:
         settings, lake.world.settings = lake.world.settings, replace(lake.world.settings, **other)
         with pytest.raises(InvalidInput, match="by which this destination is read"):
             lake.refresh()
@@ -439,3 +465,101 @@ def test_a_table_is_made_of_what_is_there() -> None:
     assert "JsonSerDe" in descriptor["SerdeInfo"]["SerializationLibrary"]
     assert [one["Name"] for one in lake.catalog.made["PartitionKeys"]] == ["year", "month", "day"]
     assert isinstance(lake.catalog.partitions[VALUES], CatalogEntry)
+
+
+def test_a_run_shows_what_it_has_published_and_says_so() -> None:
+    lake = Lake()
+    lake.add("a.json")
+    shown_now = lake.run(refreshes=True).shown
+    assert shown_now == Outcome(PARTITION.path, "compacted", switched=True)
+    lake.world.put("odd.json", b"record-900\x00\x01\x02")
+    lake.world.records.add(900)
+    lake.add("late.json")
+    lake.run(refreshes=True)
+    assert lake.each_once()
+
+
+def test_a_catalog_that_does_not_answer_ends_no_run_and_the_partition_is_not_at_rest() -> None:
+    lake = Lake()
+    lake.add("a.json")
+    rest = "_compactor/compacted/partitions/2026/01/02/at-rest.json"
+
+    def silent() -> None:
+        raise TransientStoreError("no answer")
+
+    lake.catalog.before_change = silent
+    told = lake.run(refreshes=True).shown
+    assert told is not None
+    assert told.fault == "TransientStoreError: no answer"
+    assert not lake.store.contents("lake", rest)
+    lake.catalog.before_change = lambda: None
+    told = lake.run(refreshes=True).shown
+    assert told is not None
+    assert told.switched
+    assert lake.store.contents("lake", rest)
+
+
+def undo_first(lake: Lake) -> None:
+    log = CommitLog(lake.store, lake.world.settings, PARTITION)
+    (commit,) = log.every_commit()
+    if commit.output is None:
+        # Whoever was killed has undone it.
+        return
+    unseen = partial(
+        switch_back,
+        partition=PARTITION,
+        settings=replace(lake.world.settings, reader_table=None, date_format=None, depth=1),
+        store=lake.store,
+        clock=lake.clock,
+        open=lambda _: lake.catalog,
+    )
+    work = Undoing(lake.store, lake.world.settings.state, PARTITION.path, log, 1, unseen)
+    undo(commit, "why", work, run_id="undo", now=NOW)
+
+
+def undo_requests() -> int:
+    lake = closed()
+    lake.refresh()
+    seen: list[Call] = []
+    lake.store.hooks.before.append(seen.append)
+    undo_first(lake)
+    return len(seen)
+
+
+@pytest.mark.parametrize("number", range(1, undo_requests() + 1))
+def test_readers_see_each_record_once_while_a_commit_is_undone_and_after_a_kill(
+    number: int,
+) -> None:
+    lake = closed()
+    lake.refresh()
+    seen: list[Call] = []
+
+    def look(call: Call) -> None:
+        seen.append(call)
+        hooks, lake.store.hooks.before[:] = list(lake.store.hooks.before), []
+        assert lake.each_once(), call
+        lake.store.hooks.before[:] = hooks
+        if len(seen) >= number:
+            raise Crashed(f"at {call}")
+
+    lake.store.hooks.before.append(look)
+    with pytest.raises(Crashed):
+        undo_first(lake)
+    lake.store.hooks.clear()
+    assert lake.each_once()
+    lake.refresh()
+    assert lake.each_once()
+    undo_first(lake)
+    assert lake.each_once()
+    lake.run()
+    lake.refresh()
+    assert lake.each_once()
+
+
+def test_an_output_stays_while_the_catalog_still_shows_it() -> None:
+    lake = closed()
+    lake.refresh()
+    lake.catalog.refuse[VALUES] = "no"
+    with pytest.raises(TransientStoreError, match=r"glue:lake\.logs still shows 2026/01/02/: no"):
+        undo_first(lake)
+    assert lake.each_once()

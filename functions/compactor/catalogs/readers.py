@@ -24,6 +24,6 @@ def open_readers(table: str) -> ReaderCatalog:
     except ValueError as error:
         raise InvalidInput("reader_table", table, str(error)) from None
     # Nine runs in ten have no such table, and need no client of Glue.
-    from compactor.stores.glue_reader import GlueReader  # noqa: PLC0415
+    from compactor.stores.glue_reader import GlueReader  # noqa: PLC0415 - see above
 
     return GlueReader(address)

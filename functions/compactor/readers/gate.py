@@ -126,8 +126,18 @@ def ask(
     partition: Partition,
     store: ObjectStore,
     clock: Clock,
+    *,
+    notes: bool = True,
 ) -> Asked:
     """What a catalog says of a partition, and since when it is known to.
+
+    Args:
+        catalog: of the table.
+        settings: by which its partitions are known.
+        partition: which.
+        store: where lists and records are.
+        clock: ours.
+        notes: write down what nobody has written down yet.
 
     Raises:
         IntegrityError: the list that it shows is gone or damaged.
@@ -143,7 +153,8 @@ def ask(
         seen = SwitchRecord(
             path=partition.path, switch=shows.switch, location=shows.location, at=clock.now()
         )
-        leave_switch(settings.state, partition, seen, store)
+        if notes:
+            leave_switch(settings.state, partition, seen, store)
         return Asked(shows)
     if record.location != shows.location:
         return Asked(Shows(None, shows.switch, shows.location))

@@ -81,6 +81,23 @@ def look(
     )
 
 
+def doubled(settings: Settings, partition: Partition, store: ObjectStore) -> list[SourceObject]:
+    """The sources that stand although a readable output holds them, in the order of keys.
+
+    Raises:
+        IntegrityError: the log is not whole.
+        InvalidInput: something may not be read.
+        TransientStoreError: the store did not answer.
+    """
+    log = CommitLog(store, settings, partition)
+    state = log.load()
+    sources = list(_listed(store, partition.bucket, partition.prefix))
+    bucket, prefix = layout.output_prefix(settings, partition)
+    there = [one for one in _listed(store, bucket, prefix) if has_rows(one, prefix)]
+    held = _found(log, state, there, ()).held
+    return [one for one in sources if one.identity in held and has_rows(one, partition.prefix)]
+
+
 def _listed(store: ObjectStore, bucket: str, prefix: str) -> Iterable[SourceObject]:
     return (one for page in store.list_objects(bucket, prefix) for one in page)
 

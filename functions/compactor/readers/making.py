@@ -101,16 +101,25 @@ def table_input(
         accepted = f"other names than the columns have: {', '.join(taken)}"
         raise InvalidInput("reader_partitions", list(names), accepted)
     _, name = parse_table(settings.reader_table).name
+    # No query reads the table's own location, and nothing may be found there by mistake.
+    nowhere = f"{manifests_of(settings.destination).uri}none/"
     return {
         "Name": name,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {"EXTERNAL": "TRUE", MADE_BY: "s3-compactor", **reading.table},
         "PartitionKeys": [{"Name": one, "Type": "string"} for one in names],
         # No query reads the table's own location, and nothing may be found there by mistake.
-        "StorageDescriptor": table_descriptor(
-            reading, columns, f"{manifests_of(settings.destination).uri}none/"
-        ),
+        "StorageDescriptor": table_descriptor(reading, columns, nowhere),
     }
+
+
+def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
+    """What the objects of a partition are.
+
+    Raises:
+        InvalidInput: it is certain of none.
+    """
+    return _format_of(_samples((*held.outputs, *held.loose), store), settings)
 
 
 def _columns(
@@ -120,11 +129,11 @@ def _columns(
     samples = _samples((*held.outputs, *held.loose), store)
     format = _format_of(samples, settings)
     plain = [body for _, body in samples]
+    columns: Sequence[Column]
     if given is None:
         columns, reading = found_in(format, plain, settings)
     else:
-        columns = _given(given, settings, catalog)
-        reading = _reading(format, plain, settings)
+        columns, reading = _given(given, settings, catalog), _reading(format, plain, settings)
     require_exact(reading, format, settings)
     return columns, reading
 

@@ -24,6 +24,7 @@ _JSON = "application/json"
 # Fields that must stay as they are while a table reads the destination, and their names here.
 _ASKED = {
     "reader_table": "table",
+    "reader_mode": "mode",
     "s3_source_uri": "source",
     "date_format": "date_format",
     "depth": "depth",
@@ -35,6 +36,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         table: as ``reader_table`` has it.
+        mode: as ``reader_mode`` has it.
         source: as ``s3_source_uri`` has it.
         date_format, depth: as the settings have them, by which paths become partitions.
         grace_seconds: as ``reader_grace_seconds`` had it when the marker was written.
@@ -42,6 +44,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = RECORD_VERSION
     table: str
+    mode: str
     source: str
     date_format: str | None
     depth: int
@@ -52,6 +55,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
         """What settings say."""
         return cls(
             table=settings.reader_table or "",
+            mode=settings.reader_mode,
             source=settings.s3_source_uri,
             date_format=settings.date_format,
             depth=settings.depth,
@@ -59,9 +63,11 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def divided(self, settings: Settings) -> Settings:
-        """Settings of a command that was not told how sources are divided, told it."""
+        """Settings of a command that was not told of the table, or how sources are divided."""
         return replace(
             settings,
+            reader_table=self.table,
+            reader_mode=self.mode,
             s3_source_uri=self.source,
             date_format=self.date_format,
             depth=self.depth,

@@ -12,20 +12,21 @@ whoever still reads what was shown before.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compactor import layout
-from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, TransientStoreError
 from compactor.model import Partition
 from compactor.ports import Clock, ObjectStore
 from compactor.readers.formats import descriptor_of
 from compactor.readers.look import look
 from compactor.readers.making import require_table
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
+from compactor.readers.outcome import Outcome
 from compactor.readers.partitions import PartitionColumns
 from compactor.readers.port import CatalogChange, CatalogEntry, ReaderCatalog, Values
-from compactor.readers.records import SwitchRecord, claim_marker, leave_switch
+from compactor.readers.records import SwitchRecord, claim_marker, leave_switch, read_marker
 from compactor.readers.shows import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide
 from compactor.settings.settings import CleanUpMode, Settings
@@ -53,28 +54,6 @@ class Refreshing:
     clock: Clock
     catalog: ReaderCatalog
     without: Mapping[str, Collection[int]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What became of one partition.
-
-    Attributes:
-        shows: what it shows now; empty where it shows nothing, or nobody could tell.
-        switched: this refresh has made it so.
-        objects: in the list that it shows.
-        invisible: objects whose records nobody saw before this refresh.
-        unread: objects in an archive tier, which no engine reads.
-        fault: why it is not what it is to be, in one line; empty otherwise.
-    """
-
-    path: str
-    shows: str = ""
-    switched: bool = False
-    objects: int = 0
-    invisible: int = 0
-    unread: int = 0
-    fault: str = ""
 
 
 @dataclass(slots=True)
@@ -106,6 +85,41 @@ def refresh(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
     for start in range(0, len(paths), _AT_ONCE):
         done += _refresh_some(paths[start : start + _AT_ONCE], work)
     return done
+
+
+def switch_back(
+    sequence: int,
+    partition: Partition,
+    settings: Settings,
+    store: ObjectStore,
+    clock: Clock,
+    *,
+    open: Callable[[str], ReaderCatalog],
+) -> None:
+    """Let a partition show the sources of a commit instead of its output, where a table shows it.
+
+    Args:
+        sequence: of the commit.
+        partition: whose it is.
+        settings: of whoever takes the output away; the table need not be among them.
+        store: where everything is.
+        clock: ours.
+        open: the catalog of a table.
+
+    Raises:
+        TransientStoreError: the catalog still shows the output.
+        InvalidInput: the catalog may not be asked.
+    """
+    marker = read_marker(settings.state, store)
+    if marker is None:
+        return
+    path = partition.path
+    work = Refreshing(
+        marker.divided(settings), store, clock, open(marker.table), {path: [sequence]}
+    )
+    for outcome in refresh([path], work):
+        if outcome.fault:
+            raise TransientStoreError(f"{marker.table} still shows {path}: {outcome.fault}")
 
 
 def _refresh_some(paths: Sequence[str], work: Refreshing) -> list[Outcome]:

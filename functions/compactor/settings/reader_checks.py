@@ -13,7 +13,9 @@ def check_readers(fields: RunFields, source: S3Uri, destination: S3Uri, state: S
 
     Args:
         fields: of the run.
-        source, destination, state: where these lie.
+        source: where sources lie.
+        destination: where outputs lie.
+        state: where the state lies.
 
     Raises:
         InvalidInput: names the field at fault.

@@ -60,15 +60,12 @@ class GlueReader:
                 raise AlreadyExists(f"{self._text} is there") from None
 
     def entries(self, wanted: Sequence[Values]) -> Mapping[Values, CatalogEntry]:
-        """See the port."""
+        """See the port; none of a table that is not there."""
         found: dict[Values, CatalogEntry] = {}
         for some in _batches(wanted, _MOST_ASKED):
             asked = [{"Values": list(values)} for values in some]
             for _ in range(_ROUNDS):
-                with self._answers("get partitions"):
-                    answer = self._client.batch_get_partition(
-                        **self._where(), PartitionsToGet=asked
-                    )
+                answer = self._got(asked)
                 found |= {one.values: one for one in map(_entry, answer["Partitions"])}
                 asked = answer.get("UnprocessedKeys") or []
                 if not asked:
@@ -99,6 +96,19 @@ class GlueReader:
             for one in answer.get("Errors") or []:
                 refused[tuple(one["PartitionValueList"])] = _told(one)
         return refused
+
+    def _got(self, asked: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        with self._answers("get partitions"):
+            try:
+                answer: Mapping[str, Any] = self._client.batch_get_partition(
+                    **self._where(), PartitionsToGet=asked
+                )
+            except ClientError as error:
+                if refusal_of(error).code != _MISSING:
+                    raise
+                # There is no such table.
+                return {"Partitions": []}
+        return answer
 
     @property
     def _client(self) -> Any:
