@@ -9,87 +9,22 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.partition import record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.log import CommitLog
 from compactor.outputs.undo import Undoing, undo
-from compactor.readers.gate import ReaderGate
 from compactor.readers.outcome import Outcome
 from compactor.readers.port import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh, switch_back
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
 from tests.support.examples import NOW, PARTITION
-from tests.support.memory_readers import TABLE, MemoryReaders, planned, read, shown
+from tests.support.memory_readers import planned, read, shown
 from tests.support.memory_store import Call, Crashed
-from tests.support.world import World
+from tests.support.readers_world import Lake
 
 DAY = 86_400
 HOUR = 3_600
 LINE = '{{"id": "{}"}}'
 VALUES = ("2026", "01", "02")
 SWITCHES = "_compactor/compacted/readers/switches/"
-
-
-class Lake:
-    """A world whose outputs and sources are read by a table."""
-
-    def __init__(self, **given: Any) -> None:
-        defaults: dict[str, Any] = {
-            "reader_table": TABLE,
-            "date_format": "%Y/%m/%d",
-            "duration": None,
-            "start": "2026-01-02",
-            "settle_seconds": 0,
-            "open_partition_seconds": 0,
-            "clean_up": "delete",
-            "retention_days": 7,
-        }
-        self.world = World(**{**defaults, **given})
-        self.store, self.clock = self.world.store, self.world.clock
-        self.catalog = MemoryReaders()
-        self.unsafe: list[str] = []
-
-    def refresh(self, **given: Any) -> Outcome:
-        work = Refreshing(self.world.settings, self.store, self.clock, self.catalog, **given)
-        (outcome,) = refresh([PARTITION.path], work)
-        return outcome
-
-    def run(self, *, refreshes: bool = False) -> Receipt:
-        """One worker, which refreshes as far as the settings name a table."""
-        self.world.runs += 1
-        settings = self.world.settings
-        run = PartitionRun(
-            PARTITION,
-            settings if refreshes else replace(settings, reader_table=None),
-            self.store,
-            self.clock,
-            NoDeadline(),
-            f"run-{self.world.runs}",
-            readers=lambda _: self.catalog,
-        )
-        receipt = record_partition(run, Counts())
-        assert receipt.status == "done"
-        return receipt
-
-    def add(self, *names: str) -> None:
-        for name in names:
-            self.world.add(name, LINE)
-
-    def clean_up(self) -> int:
-        """One clean-up; how many sources are gone by it."""
-        self.world.runs += 1
-        run = self.world.clean_up_run(readers=ReaderGate(lambda _: self.catalog))
-        receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))
-        self.unsafe = receipt.unsafe
-        assert receipt.status == "done"
-        return receipt.counts.deleted
-
-    def each_once(self) -> bool:
-        found = shown(self.catalog, self.store)
-        return set(found) == self.world.records and max(found.values()) == 1
 
 
 def closed() -> Lake:
