@@ -88,9 +88,10 @@ class Actors:
         self.end_plans(self.lake.clock.now())
 
     def plan(self) -> None:
-        now = self.lake.clock.now()
+        # Somebody may refresh while it is planned.
+        now, known = self.lake.clock.now(), set(self.known)
         objects = planned(self.lake.catalog, self.lake.store)
-        self.plans.append(Plan(objects, now + GRACE - 400, set(self.known)))
+        self.plans.append(Plan(objects, now + GRACE - 400, known))
 
     def end_plans(self, now: float) -> None:
         """Queries whose time is over have read before; the others go on."""
@@ -203,15 +204,10 @@ def with_a_doubled_list(patch: pytest.MonkeyPatch) -> None:
 
 def back_to_raw(patch: pytest.MonkeyPatch) -> None:
     """A partition may show all its sources again."""
-    decided = refresh.decide
-    patch.setattr(refresh, "decide", lambda held, current, **given: decided(held, None, **given))
+    decided, held = states.decide, states.Held
+    patch.setattr(refresh, "decide", lambda seen, current, **given: decided(seen, None, **given))
     patch.setattr(refresh, "is_fresh", lambda *_: True)
-    real = look.Held
-
-    def standing(**given: object) -> states.Held:
-        return real(**{**given, "standing": True})  # type: ignore[arg-type]
-
-    patch.setattr(look, "Held", standing)
+    patch.setattr(look, "Held", lambda **given: held(**{**given, "standing": True}))
 
 
 def without_outputs_looked_at(patch: pytest.MonkeyPatch) -> None:
