@@ -31,7 +31,7 @@ def as_text(uris: Sequence[str], _: Format) -> str:
         InvalidInput: a key has a line end in it.
     """
     for uri in uris:
-        if len(uri.splitlines()) > 1:
+        if uri.splitlines() != [uri]:
             raise InvalidInput(
                 "format", TEXT, f"a format with quotes: {uri!r} has a line end in it"
             )
