@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
+from compactor.log.at_rest import read_rest
 from compactor.log.log import CommitLog
 from compactor.outputs.undo import Undoing, undo
 from compactor.readers.outcome import Outcome
@@ -497,4 +498,41 @@ def test_an_output_stays_while_the_catalog_still_shows_it() -> None:
     lake.catalog.refuse[VALUES] = "no"
     with pytest.raises(TransientStoreError, match=r"glue:lake\.logs still shows 2026/01/02/: no"):
         undo_first(lake)
+    assert lake.each_once()
+
+
+def test_a_partition_at_rest_that_shows_sources_is_looked_at_again_when_its_day_is_over() -> None:
+    lake = Lake()
+    noon, end = 1_767_355_200.0, 1_767_398_400.0
+    lake.clock.advance(noon - NOW)
+    key = f"{PARTITION.prefix}a.json"
+    lake.store.seed("source", key, b'{"id": "record-1"}\n', last_modified=noon)
+    lake.world.records.add(1)
+    receipt = lake.run(refreshes=True)
+    assert receipt.counts.objects_out == 1
+    assert receipt.shown is not None
+    assert receipt.shown.shows == "raw"
+    assert lake.each_once()
+    record = read_rest(lake.world.settings, PARTITION, lake.store)
+    assert record is not None
+    assert record.until == end
+    lake.clock.advance(end - lake.clock.now())
+    assert lake.refresh().shows == "compacted"
+    assert lake.each_once()
+
+
+def test_nothing_is_deleted_of_a_day_that_shows_its_sources_whatever_its_retention() -> None:
+    lake = Lake(retention_days=0)
+    lake.clock.advance(1_767_355_200.0 - NOW)
+    lake.world.settings = replace(lake.world.settings, retention_days=1.0)
+    key = f"{PARTITION.prefix}a.json"
+    lake.store.seed("source", key, b'{"id": "record-1"}\n', last_modified=lake.clock.now())
+    lake.world.records.add(1)
+    lake.run(refreshes=True)
+    lake.world.settings = replace(lake.world.settings, retention_days=0.0)
+    lake.clock.advance(2 * HOUR)
+    assert lake.clean_up() == 0
+    lake.refresh()
+    lake.clock.advance(HOUR + 1)
+    assert lake.clean_up() == 1
     assert lake.each_once()
