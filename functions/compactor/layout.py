@@ -18,6 +18,7 @@ PARTITIONS = "partitions/"
 RUNS = "runs/"
 TABLE = "table/"
 RECONCILE = "reconcile/"
+READERS = "readers/"
 #: Before the name of a stream, in :func:`round_id`.
 ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
@@ -28,6 +29,12 @@ _MAX_KEY_BYTES = 1024
 # What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
 # 34 of extension.
 _LONGEST_NAME = 170
+
+
+def partition_at(settings: Settings, path: str) -> Partition:
+    """The partition with this path."""
+    root = settings.source.root
+    return Partition(root.bucket, root.prefix + path, path)
 
 
 def longest_path(settings: Settings) -> int:
@@ -216,6 +223,16 @@ def table_hint_key(settings: Settings) -> tuple[str, str]:
 def table_receipt_key(settings: Settings, run_id: str) -> tuple[str, str]:
     """What a run's publisher reports of the table."""
     return run_key(settings, run_id, "table.json")
+
+
+def readers_marker_key(state: S3Uri) -> tuple[str, str]:
+    """What says that query engines read the destination by a table, and by which."""
+    return state.bucket, f"{state.prefix}{READERS}table.json"
+
+
+def switch_key(state: S3Uri, partition: Partition, switch: str) -> tuple[str, str]:
+    """What says that the catalog was seen to show a partition as one switch left it."""
+    return state.bucket, f"{state.prefix}{READERS}switches/{partition.id}/{switch}.json"
 
 
 def reconcile_key(settings: Settings, stream: str) -> tuple[str, str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
+from compactor.catalogs.readers import open_readers
 from compactor.cleaning.decide import own_sources
-from compactor.cleaning.work import partition_at
 from compactor.errors import CompactorError, IntegrityError
+from compactor.layout import partition_at
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.old_rules import is_doubtful
@@ -16,6 +18,7 @@ from compactor.log.passed import PassedRecord, has_passed, write_passed
 from compactor.log.stored import StoredLog, every_entry, read_entry
 from compactor.outputs.undo import Undoing, changed_source, undo
 from compactor.ports import Clock, ObjectStore
+from compactor.readers.refresh import switch_back
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.console import Bar
@@ -213,7 +216,15 @@ class Repairing:
     def _undoing(self, path: str, through: int) -> Undoing:
         partition = partition_at(self._settings, path)
         log = CommitLog(self._store, self._settings, partition)
-        return Undoing(self._store, self._settings.state, path, log, through)
+        unseen = partial(
+            switch_back,
+            partition=partition,
+            settings=self._settings,
+            store=self._store,
+            clock=self._clock,
+            open=open_readers,
+        )
+        return Undoing(self._store, self._settings.state, path, log, through, unseen)
 
     def _read(self, case: Case) -> Commit:
         log = StoredLog(case.path, self._settings.state)

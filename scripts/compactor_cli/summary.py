@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.log.at_rest import Resting
+from compactor.readers.outcome import Outcomes
 from compactor.report.html import human_bytes
 from compactor.shown import visible
 from compactor_cli.console import counted, print_line, print_table
@@ -35,6 +36,7 @@ class Summary:
         report_uri: where the whole report is.
         clean_up: clean-up's part of the report; None where the run has none.
         table: the table's part of the report; None where the run has none.
+        readers: what query engines see; None where the run names no table for them.
         warnings: what the store does not promise, and what is done instead.
         overwritten: objects that were compacted beside other content of the same key, such as
             ``overwritten_example``.
@@ -59,6 +61,7 @@ class Summary:
     report_uri: str = ""
     clean_up: Mapping[str, Any] | None = None
     table: Mapping[str, Any] | None = None
+    readers: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     overwritten: int = 0
     overwritten_example: str = ""
@@ -100,6 +103,7 @@ class Summary:
             # Reports of earlier versions have none.
             clean_up=report.get("clean_up"),
             table=report.get("table"),
+            readers=report.get("readers"),
             warnings=tuple(report.get("warnings", ())),
             overwritten=overwritten["objects"],
             overwritten_example=next(iter(overwritten["examples"]), ""),
@@ -156,8 +160,15 @@ def print_summary(summary: Summary) -> None:
         print_line(f"left for Spark: {path or '(root)'}")
     for line in summary.warnings:
         print_line(f"warning: {' '.join(line.split())}")
+    _print_what_followed(summary)
+
+
+def _print_what_followed(summary: Summary) -> None:
+    """A line or more for the table of the outputs, the readers' table and clean-up."""
     if summary.table is not None:
         _print_table_commits(summary.table)
+    if summary.readers is not None:
+        print_line(Outcomes(**summary.readers).line)
     if summary.clean_up is not None:
         _print_clean_up(summary.clean_up)
 

@@ -26,6 +26,7 @@ from compactor.runs.given import PartitionRun
 from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Elsewhere, Recorder
+from compactor.runs.shown import show
 from compactor.runs.window import Window
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
@@ -172,6 +173,7 @@ class OversizedPartition:
                 recorder.did(progress.finish())
                 unpublished = progress.state.unpublished.values()
                 abort_losers(self.run.store, self.run.destination, unpublished)
+                recorder.receipt.shown = show(self.run)
         except Exception as error:
             self.error = self.error or error
         if self.failure is not None:

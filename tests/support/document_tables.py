@@ -53,6 +53,9 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.probe.records import ProbeRecord
+from compactor.readers.outcome import Outcome as ReadersOutcome
+from compactor.readers.outcome import Outcomes as ReadersOutcomes
+from compactor.readers.records import ReadersMarker, SwitchRecord
 from compactor.report.left import DiscoveryLine
 from compactor.report.report import RunReport
 from compactor.runs.place import Own, Place
@@ -138,9 +141,17 @@ OBJECTS: dict[str, Any] = {
     "Foretold": Foretold,
     "TablesReport": TablesReport,
     "Totals": Totals,
+    "ReadersMarker": ReadersMarker,
+    "ReadersOutcome": ReadersOutcome,
+    "ReadersOutcomes": ReadersOutcomes,
+    "SwitchRecord": SwitchRecord,
 }
 # Where two kinds have one name.
-_NAMED: dict[type, str] = {OrderCondition: "OrderCondition"}
+_NAMED: dict[type, str] = {
+    OrderCondition: "OrderCondition",
+    ReadersOutcome: "ReadersOutcome",
+    ReadersOutcomes: "ReadersOutcomes",
+}
 # Objects that tell their version, by a field that no type of the code has.
 NUMBERED: tuple[str, ...] = (
     "Entry",
@@ -231,7 +242,7 @@ def _kind(one: Any) -> str:
     if simple is not None:
         return simple
     if isinstance(one, msgspec_inspect.EnumType | msgspec_inspect.DataclassType):
-        return f"`{one.cls.__name__}`"
+        return f"`{_NAMED.get(one.cls, one.cls.__name__)}`"
     return _kind_of_many(one)
 
 

@@ -12,7 +12,8 @@ import pytest
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning import report as clean_up_reports
 from compactor.cleaning.receipts import SHOWN_REFUSALS, CleanUpReceipt
-from compactor.cleaning.work import DueWork, partition_at, write_due
+from compactor.cleaning.work import DueWork, write_due
+from compactor.layout import partition_at
 from compactor.report.html import render
 from compactor.report.report import RunReport
 from compactor.runs.receipts import Counts

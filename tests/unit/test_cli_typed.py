@@ -17,6 +17,7 @@ from compactor_cli import commands as cli
 from compactor_cli.commands import COMMANDS, build_parser, main
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
 from compactor_cli.commands.tables import ACTIONS
 
 PLACES = ("s3://source-bucket/logs/", "s3://lake-bucket/compacted/")
@@ -41,6 +42,9 @@ WORDS = {
     "logs": (),
     "report": (),
     **dict.fromkeys((f"tables {one}" for one in ACTIONS), ("delta:s3://lake-bucket/orders/",)),
+    **dict.fromkeys(
+        (f"table {one}" for one in TABLE_ACTIONS), ("--depth=1", "--reader-table=glue:a.b", *PLACES)
+    ),
     "tables history": ("--state-uri", "s3://bucket/m/", "glue:a.b"),
     "tables undo": ("--state-uri", "s3://bucket/m/", "--dry-run", "glue:a.b"),
 }
@@ -107,7 +111,12 @@ def options_of(command: str) -> Iterator[argparse.Action]:
 
 
 @pytest.mark.parametrize(
-    "command", [*(one for one in COMMANDS if one != "tables"), *(f"tables {a}" for a in ACTIONS)]
+    "command",
+    [
+        *(one for one in COMMANDS if one not in ("table", "tables")),
+        *(f"table {one}" for one in TABLE_ACTIONS),
+        *(f"tables {one}" for one in ACTIONS),
+    ],
 )
 def test_every_value_of_every_option_ends_in_one_line(capsys, nothing_asked, command):
     tried = 0

@@ -62,6 +62,7 @@ PREFIXES = {
     "table",
     "tables",
     "reconcile",
+    "readers",
     "probes",
     "runs",
 }

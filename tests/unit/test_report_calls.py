@@ -10,8 +10,9 @@ import pytest
 
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt
-from compactor.cleaning.work import DueWork, partition_at
+from compactor.cleaning.work import DueWork
 from compactor.errors import IntegrityError
+from compactor.layout import partition_at
 from compactor.log.left_alone import LeftAlone
 from compactor.model import Skipped
 from compactor.report import gathered

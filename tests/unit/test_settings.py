@@ -136,6 +136,16 @@ def test_a_date_format_alone_means_yesterday() -> None:
 
 
 WRONG_VALUES = [
+    ("reader_table", "rest:http://x#a.b", "glue:DATABASE.TABLE"),
+    ("reader_table", "glue:Lake.logs", "in lower case"),
+    ("reader_mode", "all", "exact"),
+    ("reader_columns", [], "a list such as"),
+    ("reader_columns", [{"name": "a"}], "a list such as"),
+    ("reader_columns", [{"name": "A", "type": "int"}], "a list such as"),
+    ("reader_columns", [{"name": "a", "type": "int"}] * 2, "each name once"),
+    ("reader_columns", "delta:s3://x/y/", "glue:DATABASE.TABLE"),
+    ("reader_partitions", ["a", "a"], "each once"),
+    ("reader_grace_seconds", 60, "900"),
     ("duration", "7", "a whole number from 1 to 36,500"),
     ("duration", 0, "1 to 36,500"),
     ("duration", -1, "1 to 36,500"),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from compactor import layout
 from compactor.catalogs.opening import open_catalog
+from compactor.catalogs.readers import open_readers
 from compactor.cleaning import decide as cleanup
 from compactor.cleaning import proof
 from compactor.cleaning.decide import Entry, Survey
-from compactor.cleaning.work import partition_at
 from compactor.destination import Destination
 from compactor.errors import IntegrityError
+from compactor.layout import partition_at
 from compactor.log.entries import Commit, Output, output_digest
 from compactor.log.identity import require_identity
 from compactor.log.old_rules import is_doubtful
@@ -29,6 +31,7 @@ from compactor.log.stored import (
 from compactor.log.whole import not_whole, outputs_there
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
+from compactor.readers.gate import ReaderGate
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
@@ -52,6 +55,7 @@ class CleanUpRun:
         on_entry: told after each entry that was dealt with.
         open_catalog: opens the destination's table, where it has one.
         seen: what the partitions before, in this very process and run, have shown of the state.
+        readers: asks the catalog of the table that query engines read, where there is one.
     """
 
     path: str
@@ -65,6 +69,7 @@ class CleanUpRun:
     on_entry: Callable[[], None] = lambda: None
     open_catalog: OpenCatalog = open_catalog
     seen: SeenState = field(default_factory=SeenState)
+    readers: ReaderGate = field(default_factory=partial(ReaderGate, open_readers))
 
     @property
     def partition(self) -> Partition:
@@ -179,8 +184,8 @@ def examine(
 ) -> Examined | None:
     """Decide about one entry; None when its sources are still to be kept.
 
-    That is while retention has not passed by the store's clock, a rule says so, or the output is
-    not in the destination's table yet.
+    That is while retention has not passed by the store's clock, a rule says so, the output is not
+    in the destination's table yet, or query engines may still read one of them.
 
     Raises:
         IntegrityError: the entry is not what it was when the log was read.
@@ -196,7 +201,31 @@ def examine(
     waits = table is not None and not table.has(run.path, entry.sequence)
     if sources and commit.output is not None and waits:
         return None
-    return _examine_output(_Look(run, log, table), entry, Examined(commit, sources))
+    found = Examined(commit, sources)
+    try:
+        if _is_read(run, sources):
+            return None
+    except IntegrityError as error:
+        return _unsafe(run, found, error)
+    return _examine_output(_Look(run, log, table), entry, found)
+
+
+def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
+    """Query engines may read one of them by the table in the catalog.
+
+    Raises:
+        IntegrityError: what the catalog shows is nothing that a refresh left.
+    """
+    if run.seen.has_no_readers or not sources:
+        return False
+    held = run.readers.holds(sources, run.settings, run.partition, run.store, run.clock)
+    run.seen.has_no_readers = run.readers.nobody
+    return held
+
+
+def _unsafe(run: CleanUpRun, found: Examined, error: IntegrityError) -> Examined:
+    where = f"{run.path or '(root)'} commit {found.commit.sequence}"
+    return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
 
 
 def _is_left_by_a_rule(run: CleanUpRun, sources: Iterable[SourceObject]) -> bool:
@@ -237,8 +266,7 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
                 _prove(look, found.commit, output, head)
             _prove_origins(look, found.commit)
         except IntegrityError as error:
-            where = f"{run.path or '(root)'} commit {entry.sequence}"
-            return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
+            return _unsafe(run, found, error)
     # Last, so that an output that was overwritten just now is told.
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None

@@ -16,9 +16,10 @@ from compactor.cleaning.receipts import (
     Undeleted,
     add_sums,
 )
-from compactor.cleaning.work import DueWork, partition_at, stream_due
+from compactor.cleaning.work import DueWork, stream_due
 from compactor.discovery.parallel import Parallel
 from compactor.errors import ObjectMissing
+from compactor.layout import partition_at
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 

@@ -11,7 +11,6 @@ from compactor.discovery.work import blaming, elements_of
 from compactor.errors import InvalidInput
 from compactor.log.identity import refuse_states_around
 from compactor.log.stored import StoredLog, each_log
-from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
@@ -88,12 +87,6 @@ def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[Due
             entries = len(_past(log, settings, now))
             if entries:
                 yield DueWork(log.path, entries)
-
-
-def partition_at(settings: Settings, path: str) -> Partition:
-    """The partition with this path."""
-    root = settings.source.root
-    return Partition(root.bucket, root.prefix + path, path)
 
 
 def write_due(

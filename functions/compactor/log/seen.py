@@ -18,8 +18,11 @@ class SeenState:
             Schemes are only ever added, and whoever adds one reads those before it.
         has_no_table: nothing of the destination was given to a table when a clean-up of this run
             looked. Of one that was begun since, an output that is gone makes it look again.
+        has_no_readers: no table of query engines shows the destination, as a clean-up of this run
+            saw. One that is made since shows nothing that clean-up may delete.
     """
 
     log_id: str = ""
     scheme_of: str = ""
     has_no_table: bool = False
+    has_no_readers: bool = False

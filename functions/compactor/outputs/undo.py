@@ -1,7 +1,8 @@
 """Undo: take a published commit back while all of its sources still stand.
 
-    copy the output out of the readers' sight -> look at the sources -> delete the output
-        -> look at the sources once more -> make the commit void in the log
+    copy the output out of the readers' sight -> let no table of readers show it
+        -> look at the sources -> delete the output -> look at the sources once more
+        -> make the commit void in the log
 
 Between the two last steps the records are in their sources alone, and the log still names them,
 so that nobody compacts them; after the last they are candidates again. Every step may run twice:
@@ -11,7 +12,7 @@ between compact the sources beside an output that still shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from os.path import commonprefix
 
@@ -44,6 +45,8 @@ class Undoing:
         state: where all state lies.
         path: of the partition.
         through: sequence of the last entry of the log that was looked at when commits were chosen.
+        unseen: called before an output is deleted, with the sequence of its commit: whoever reads
+            it by its name is led elsewhere.
     """
 
     store: ObjectStore
@@ -51,6 +54,7 @@ class Undoing:
     path: str
     log: CommitLog
     through: int
+    unseen: Callable[[int], None] = lambda sequence: None
 
     def kept_at(self, commit: Commit) -> str:
         """Key, in the state's bucket, under which the output of a commit is kept."""
@@ -185,6 +189,7 @@ def _take_away(commit: Commit, output: Output, work: Undoing) -> None:
     if not is_published(output, store):
         return
     _copy(output, (output.bucket, output.key), (work.state.bucket, work.kept_at(commit)), store)
+    work.unseen(commit.sequence)
     _require_sources(commit, store)
     head = store.head(output.bucket, output.key)
     if head is None:

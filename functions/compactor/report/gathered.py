@@ -12,6 +12,7 @@ import msgspec
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up
 from compactor.model import Skipped
+from compactor.readers.outcome import Outcomes
 from compactor.runs.receipts import Counts, Receipt
 
 #: So many partitions a report tells one by one: those that failed, then the largest.
@@ -35,6 +36,7 @@ class GatheredState(msgspec.Struct):
     overwritten: Skipped
     requests: dict[str, int]
     kept: list[tuple[bool, int, int, Receipt]]
+    shown: Outcomes = msgspec.field(default_factory=Outcomes)
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Gathered:
         partitions: that were added.
         failed: of these, how many did not finish.
         requests: of all, by kind.
+        outcomes: what query engines see of them.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -55,6 +58,7 @@ class Gathered:
     overwritten: Skipped = NOTHING
     requests: Counter[str] = field(default_factory=Counter)
     _kept: list[tuple[bool, int, int, Receipt]] = field(default_factory=list)
+    outcomes: Outcomes = field(default_factory=Outcomes)
 
     def add(self, receipt: Receipt) -> None:
         """One partition more."""
@@ -65,6 +69,8 @@ class Gathered:
             self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(skipped)
         if receipt.left_alone:
             self.left_alone = added_up([self.left_alone, receipt.left_alone])
+        if receipt.shown is not None:
+            self.outcomes.add(receipt.shown)
         has_failed = receipt.status != "done"
         # Of equal ones the earlier stays; the number tells any two apart.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
@@ -86,6 +92,7 @@ class Gathered:
             self.overwritten,
             dict(self.requests),
             self._kept,
+            self.outcomes,
         )
 
     @classmethod
@@ -100,6 +107,7 @@ class Gathered:
             given.overwritten,
             Counter(given.requests),
             given.kept,
+            given.shown,
         )
 
     def total(self) -> Counts:

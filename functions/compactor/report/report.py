@@ -22,6 +22,7 @@ from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, headline
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
+from compactor.readers.outcome import Outcomes
 from compactor.report.gathered import Gathered, add_counts
 from compactor.report.html import human_bytes, render
 from compactor.report.left import (
@@ -70,6 +71,8 @@ class RunReport:
         table: what was brought into the table; None where the settings name none.
         resting: partitions in which discovery saw that nothing is to be done: they have no
             receipt, and what they skip is counted in ``skipped``.
+        readers: what query engines see of the partitions; None where the settings name no table
+            for them.
     """
 
     run_id: str
@@ -92,6 +95,7 @@ class RunReport:
     warnings: list[str] = field(default_factory=list)
     table: TableReceipt | None = None
     resting: Resting = NOBODY
+    readers: Outcomes | None = None
 
     @property
     def looked_at(self) -> int:
@@ -259,7 +263,8 @@ def report_on(
         left_alone=found.left_alone,
         spark_failure=spark_cause,
         clean_up=clean_up,
-        warnings=discovered.warnings,
+        warnings=discovered.warnings + found.outcomes.warnings,
+        readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
     )
     result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
@@ -319,6 +324,8 @@ def _shown(result: RunReport) -> Shown:
     lines += [f"warning: {line}" for line in result.warnings]
     if result.table is not None:
         lines.append(result.table.line)
+    if result.readers is not None:
+        lines.append(result.readers.line)
     if result.clean_up is not None:
         lines.append(f"clean-up: {result.clean_up.deleted:,} sources deleted")
     return Shown(f"Run {result.run_id}: {result.status}", ("", "Before", "After"), rows, lines)

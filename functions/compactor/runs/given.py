@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from compactor import layout
+from compactor.catalogs.readers import open_readers
 from compactor.destination import Destination
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
@@ -13,6 +14,7 @@ from compactor.log.seen import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.readers.port import ReaderCatalog
 from compactor.runs.place import BEGIN, Own, Place
 from compactor.settings.settings import Settings
 
@@ -81,6 +83,7 @@ class PartitionRun:
         listing: what was listed before, until a source shows that it is out of date; None to ask
             the store.
         place: how far earlier calls of this run came.
+        readers: the catalog of the table that query engines read, where the settings name one.
     """
 
     partition: Partition
@@ -94,6 +97,7 @@ class PartitionRun:
     seen: SeenState = field(default_factory=SeenState)
     listing: EarlierListing | None = None
     place: Place = BEGIN
+    readers: Callable[[str], ReaderCatalog] = open_readers
 
     @property
     def listed_at(self) -> float:

@@ -2,7 +2,8 @@
 
 load the log -> publish what an earlier run left -> list -> plan
     -> for each group: compact -> check -> commit -> publish
--> list again, until a plan is empty -> checkpoint -> record what was seen, at rest
+-> list again, until a plan is empty -> show it to query engines
+-> checkpoint -> record what was seen, at rest
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from compactor.runs.place import Place
 from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt, read
 from compactor.runs.recorder import Recorder
+from compactor.runs.shown import show
 from compactor.runs.window import Window
 
 __all__ = [
@@ -80,6 +82,8 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         result = _run(progress)
         ended = _ended(run, result, earlier)
         recorder.did(result)
+        if ended:
+            recorder.receipt.shown = show(run)
         if ended and result.withheld:
             recorder.failed(IntegrityError.__name__, result.fault)
     except Exception as error:
@@ -89,7 +93,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         recorder.write(state)
     # Also when time ran out: the next call need not look at these outputs again.
     run.log.checkpoint(state)
-    progress.rest.leave(state, result)
+    progress.rest.leave(state, result, recorder.receipt.shown)
     if ended and result.withheld:
         raise IntegrityError(result.fault)
     return recorder.receipt

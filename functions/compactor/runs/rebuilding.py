@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from compactor.destination import Destination
 from compactor.errors import CommitConflict, IntegrityError, SourceChanged, WrongCopies
@@ -14,6 +15,7 @@ from compactor.model import ObjectGroup
 from compactor.outputs.undo import Undoing, forget_kept, from_kept, take_away
 from compactor.planning.packing import uncopied
 from compactor.runs.given import PartitionRun
+from compactor.runs.shown import hide
 
 
 @contextmanager
@@ -81,4 +83,5 @@ def forget(commit: Commit, run: PartitionRun) -> None:
 
 def _undoing(run: PartitionRun) -> Undoing:
     # The log is at hand, and need not be looked through.
-    return Undoing(run.store, run.settings.state, run.partition.path, run.log, through=0)
+    path, state = run.partition.path, run.settings.state
+    return Undoing(run.store, state, path, run.log, 0, partial(hide, run=run))

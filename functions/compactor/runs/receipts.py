@@ -21,6 +21,7 @@ from compactor.log.left_alone import LeftAlone
 from compactor.log.state import LogState, QuarantineLine
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
+from compactor.readers.outcome import Outcome
 from compactor.runs.place import Place
 from compactor.settings.settings import Settings
 
@@ -67,6 +68,7 @@ class Receipt:
         skipped: objects not compacted, by reason, as the last plan saw them.
         overwritten: of what was compacted, the objects at whose key there was other content before.
         place: where the next call begins, while there is one to come; None for the first key.
+        shown: what query engines see of it; None where the settings name no table for them.
     """
 
     path: str
@@ -80,6 +82,7 @@ class Receipt:
     cause: str = ""
     overwritten: Skipped = NOTHING
     place: Place | None = None
+    shown: Outcome | None = None
 
 
 _decode = decoder(Receipt)

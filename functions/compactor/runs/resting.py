@@ -18,6 +18,9 @@ from compactor.log.state import LogState
 from compactor.model import CompactionPlan, Listing, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge, plan
+from compactor.readers.outcome import Outcome
+from compactor.readers.partitions import PartitionColumns
+from compactor.readers.states import Shown
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.window import Window
 
@@ -72,14 +75,16 @@ class RestNotes:
         before, self._replaced = self._replaced, len(state.replaced)
         return before not in (None, self._replaced)
 
-    def leave(self, state: LogState, result: PartitionResult) -> None:
+    def leave(self, state: LogState, result: PartitionResult, shown: Outcome | None = None) -> None:
         """Write the record, once the log is summed up and every window has ended.
 
         Args:
             state: the log.
             result: of the call.
+            shown: what query engines see of the partition.
         """
         self._restless |= not result.done or bool(result.withheld or result.unread)
+        self._restless |= shown is not None and bool(shown.fault)
         self._restless |= bool(state.unpublished) or self._is_taken_back(state)
         # What others committed since its window ended is for the next run to count.
         self._restless |= any(one.identity in state.committed for one in self._left)
@@ -88,7 +93,7 @@ class RestNotes:
         run = self._run
         now = run.clock.now()
         decision = self._decision(state, now)
-        until = self._until(decision, now)
+        until = min(self._until(decision, now), self._shown_until(shown))
         if decision.groups or until <= now:
             return
         outline = run.log.outline()
@@ -125,6 +130,13 @@ class RestNotes:
         if SkipReason.OPEN_PARTITION in decision.skipped:
             times.append(self._newest + settings.open_partition_seconds)
         return min(times)
+
+    def _shown_until(self, shown: Outcome | None) -> float:
+        """When engines are to see outputs instead of sources; UNIX seconds."""
+        if shown is None or shown.shows != Shown.RAW:
+            return inf
+        ends = PartitionColumns(self._run.settings).ends(self._run.partition.path)
+        return inf if ends is None else ends
 
     def _is_told(self, outline: Outline, state: LogState) -> bool:
         """The log is the one that was planned by, and nothing it names was put again since."""

@@ -15,6 +15,12 @@ from typing import Annotated, Any, get_type_hints
 from compactor.model import Compression, Format
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
+from compactor.settings.readers import (
+    COLUMNS_ACCEPTED,
+    READER_TABLE_ACCEPTED,
+    parse_columns,
+    parse_reader_table,
+)
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -50,11 +56,14 @@ _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
 _RUN, _AFTER = "Execution", "After the commit"
 _TABLE = "Table"
+_READERS = "Readers"
 _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
 _INVENTORY_TABLE = Reader(INVENTORY_TABLE_ACCEPTED, lambda value: parse_inventory_table(value).text)
+_READER_TABLE = Reader(READER_TABLE_ACCEPTED, lambda value: parse_reader_table(value).text)
+_COLUMNS = Reader(COLUMNS_ACCEPTED, parse_columns)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
@@ -491,6 +500,58 @@ class RunFields:
             values_by_name(),
             "A record deletes its key when one of these columns has, as text, one of its values."
             " Only with upsert_key, and for good.",
+        ),
+    ]
+    reader_table: Annotated[
+        str | None,
+        Declared(
+            _READERS,
+            None,
+            _READER_TABLE,
+            "The table in the Glue Data Catalog that shows query engines each record once, in a"
+            " source or in an output. It is made where it is not there, and every run switches the"
+            " partitions that it worked on.",
+        ),
+    ]
+    reader_mode: Annotated[
+        str,
+        Declared(
+            _READERS,
+            "exact",
+            one_of("exact", "compacted"),
+            "What that table shows: every record, also those that no output has yet; or the"
+            " outputs alone.",
+        ),
+    ]
+    reader_columns: Annotated[
+        tuple[Mapping[str, str], ...] | str | None,
+        Declared(
+            _READERS,
+            None,
+            _COLUMNS,
+            "The columns of that table when it is made: given, or those of another table. By"
+            " default they are found in a sample of what it shows.",
+        ),
+    ]
+    reader_partitions: Annotated[
+        tuple[str, ...],
+        Declared(
+            _READERS,
+            (),
+            names(),
+            "What its partition columns are called, one for each wildcard, level of depth and"
+            " segment of date_format. By default as the segments are (dt=…), year, month, day and"
+            " hour, else level1, level2 and so on.",
+        ),
+    ]
+    reader_grace_seconds: Annotated[
+        int,
+        Declared(
+            _READERS,
+            3_600,
+            whole(900, 30 * 86_400),
+            "How long clean_up waits after that table has ceased to show a source, for queries"
+            " that were planned before.",
         ),
     ]
     lambda_max_objects: Annotated[

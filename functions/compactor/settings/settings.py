@@ -18,6 +18,7 @@ from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
+from compactor.settings.reader_checks import check_readers
 from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
@@ -85,6 +86,7 @@ class Settings(RunFields):
         _check_parquet(settings)
         _check_table(settings)
         _check_upserts(settings)
+        check_readers(settings, settings.source.root, settings.destination, settings.state)
         return settings
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import msgspec
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.cleaning.work import partition_at
 from compactor.discovery.work import WorkItem
+from compactor.layout import partition_at
 from compactor.log.seen import SeenState
 from compactor.model import Partition
 from compactor.planning.listing import EarlierListing

@@ -23,11 +23,12 @@ from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.expiry import expire
-from compactor.cleaning.work import find_due, partition_at, read_due, write_due
+from compactor.cleaning.work import find_due, read_due, write_due
 from compactor.decoding import decoder
 from compactor.discovery.divided import Part
 from compactor.discovery.work import ITEMS_NAME, WorkItem
 from compactor.errors import ObjectMissing
+from compactor.layout import partition_at
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.report.left import SPARK_ERROR_NAME
 from compactor.report.report import Known, RunIdentity, RunReport, report

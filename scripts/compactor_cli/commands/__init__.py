@@ -14,6 +14,7 @@
     adopt      a log that is gone built anew                adopt
     reconcile  what no event told of, registered            reconcile
     tables     tables of others looked after                tables, tables_*, table_input
+    table      what query engines read                      table
 
 and for a deployed stack, by ../deployed/:
 
@@ -193,6 +194,17 @@ COMMANDS: Mapping[str, Command] = {
   compactor tables plan --glue-tables 'bronze.*' --policies policies.json
   compactor tables plan --delta-prefixes s3://my-lake/gold/ --json | jq '.tables[].reason'
   compactor tables plan --input input.json     what the deployed state machine takes
+""",
+    ),
+    "table": Command(
+        "compactor_cli.commands.table",
+        "let query engines read each record once, in a source or in an output",
+        """\
+  compactor table ddl s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
+      --reader-table glue:lake.logs        the statement for Athena
+  compactor table refresh s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
+      --reader-table glue:lake.logs        late and fresh objects become visible
+  compactor table files s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --as duckdb
 """,
     ),
     "replay": Command(

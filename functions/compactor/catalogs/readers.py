@@ -1,0 +1,29 @@
+"""Which catalog has the readers' table."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from compactor.errors import InvalidInput
+from compactor.readers.port import ReaderCatalog
+from compactor.settings.readers import parse_reader_table
+
+
+@lru_cache(8)
+def open_readers(table: str) -> ReaderCatalog:
+    """The catalog of a table; nothing is asked of it yet.
+
+    Args:
+        table: as ``reader_table`` has it.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    try:
+        address = parse_reader_table(table)
+    except ValueError as error:
+        raise InvalidInput("reader_table", table, str(error)) from None
+    # Nine runs in ten have no such table, and need no client of Glue.
+    from compactor.stores.glue_reader import GlueReader  # noqa: PLC0415 - see above
+
+    return GlueReader(address)

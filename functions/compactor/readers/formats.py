@@ -1,0 +1,241 @@
+"""How engines read the objects of one format: the ``StorageDescriptor`` of a table or partition.
+
+Sources: "Supported SerDes and data formats", "Query AWS CloudTrail logs" and "Query Application
+Load Balancer logs" in the Athena user guide; "StorageDescriptor structure" in the Glue API; the
+log formats of Elastic Load Balancing and of S3 server access logs in their guides. What works by
+``SymlinkTextInputFormat`` was tried on Trino 476. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.model import Format
+from compactor.readers.states import Shown
+from compactor.settings.settings import Settings
+
+TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
+SYMLINK_INPUT = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
+_TEXT_OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
+_CLOUDTRAIL_INPUT = "com.amazon.emr.cloudtrail.CloudTrailInputFormat"
+_PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
+_PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
+_OPENX = "org.openx.data.jsonserde.JsonSerDe"
+_HCATALOG = "org.apache.hive.hcatalog.data.JsonSerDe"
+_SIMPLE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+_QUOTED = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+_REGEX = "org.apache.hadoop.hive.serde2.RegexSerDe"
+_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_HEADER_LINES = "skip.header.line.count"
+_CLOUDFRONT_HEADER = 2
+#: The one column of lines of which nothing is known.
+LINE = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How engines read objects.
+
+    Attributes:
+        serde: the class that makes rows of lines.
+        parameters: of it.
+        input_format, output_format: classes.
+        table: parameters of the table: what Hive and Athena look for there.
+        listed: an object may be named in a symlink manifest, whose input format takes the place
+            of this one.
+        raw: sources may be read as outputs are.
+    """
+
+    serde: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    input_format: str = TEXT_INPUT
+    output_format: str = _TEXT_OUTPUT
+    table: Mapping[str, str] = field(default_factory=dict)
+    listed: bool = True
+    raw: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """True where a table can show sources and outputs."""
+        return self.listed and self.raw
+
+
+@dataclass(frozen=True, slots=True)
+class LogLines:
+    """Lines of a log that has a documented form.
+
+    Attributes:
+        fields: names with blanks between them, quoted in the log where they begin with ``"``, in
+            brackets with ``[``.
+        begins: what the first line of an object is known by.
+    """
+
+    fields: str
+    begins: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return tuple(one.lstrip('"[') for one in self.fields.split())
+
+    @property
+    def pattern(self) -> str:
+        """A group for each column; what newer versions of the log add behind is passed over."""
+        return " ".join(map(_group, self.fields.split())) + "(?: .*)?"
+
+
+def _group(column: str) -> str:
+    if column.startswith('"'):
+        return '(?:"([^"]*)"|-)'
+    return r"\[([^\]]*)\]" if column.startswith("[") else "([^ ]*)"
+
+
+_ALB = LogLines(
+    "type time elb client target request_processing_time target_processing_time"
+    " response_processing_time elb_status_code target_status_code received_bytes sent_bytes"
+    ' "request "user_agent ssl_cipher ssl_protocol target_group_arn "trace_id "domain_name'
+    ' "chosen_cert_arn matched_rule_priority request_creation_time "actions_executed "redirect_url'
+    ' "error_reason "target_list "target_status_list "classification "classification_reason',
+    r"(?:https?|h2|grpcs?|wss?) \d{4}-\d\d-\d\dT\S+Z \S+/",
+)
+_S3_ACCESS = LogLines(
+    "bucket_owner bucket [time remote_ip requester request_id operation key"
+    ' "request http_status error_code bytes_sent object_size total_time turn_around_time "referrer'
+    ' "user_agent version_id',
+    r"[0-9a-f]{64} \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:",
+)
+#: Those that are known.
+LOGS = (_ALB, _S3_ACCESS)
+
+
+def log_of(line: str) -> LogLines | None:
+    """The documented form that a line has; None for another."""
+    return next((one for one in LOGS if re.match(one.begins, line)), None)
+
+
+def reading_of(
+    format: Format,
+    settings: Settings,
+    *,
+    delimiter: str = ",",
+    header_lines: int = 0,
+    quoted: bool = False,
+    line: str = "",
+) -> Reading:
+    """How objects of a format are read.
+
+    Args:
+        format: of the outputs.
+        settings: say how outputs of some formats are written.
+        delimiter: of CSV.
+        header_lines: lines at the begin of each object that are no rows.
+        quoted: there are quotes in it.
+        line: its first one, by which logs are known.
+
+    Raises:
+        InvalidInput: no engine reads the outputs as rows.
+    """
+    if format is Format.PARQUET or settings.columnar:
+        return Reading(_PARQUET, {"serialization.format": "1"}, _PARQUET_INPUT, _PARQUET_OUTPUT)
+    if format in _JSON:
+        return _json(format, settings)
+    if format in (Format.VPC_FLOW, Format.CLOUDFRONT):
+        tabs = format is Format.CLOUDFRONT
+        count = _CLOUDFRONT_HEADER if tabs else 1
+        return _simple("\t" if tabs else " ", count)
+    if format is Format.TEXT:
+        log = log_of(line)
+        return Reading(_REGEX, {"input.regex": log.pattern if log else "(.*)"})
+    if quoted:
+        parameters = {"separatorChar": delimiter, "quoteChar": '"', "escapeChar": "\\"}
+        # trino#21072: lists of its objects are read wrongly.
+        return Reading(_QUOTED, parameters, table=_skips(header_lines), listed=False)
+    return _simple(delimiter, header_lines)
+
+
+_JSON = {
+    Format.JSON_LINES: ("", ""),
+    Format.UNDELIMITED_JSON: ("undelimited_output", "lines"),
+    Format.JSON_ARRAY: ("json_array_output", "lines"),
+    Format.CLOUDTRAIL: ("cloudtrail_output", "lines"),
+    Format.JSON_LIST: ("", "never"),
+}
+
+
+def _json(format: Format, settings: Settings) -> Reading:
+    if format is Format.JSON_LINES:
+        return Reading(_OPENX)
+    name, lines = _JSON[format]
+    if name and getattr(settings, name) == lines:
+        return Reading(_OPENX, raw=False)
+    if format is Format.CLOUDTRAIL:
+        # The list's input format would take the place of the one that opens documents.
+        return Reading(_HCATALOG, input_format=_CLOUDTRAIL_INPUT, listed=False)
+    accepted = f'"{lines}": engines read JSON of one object a line' if name else "another format"
+    raise InvalidInput(name or "reader_table", format.value, accepted)
+
+
+def _simple(delimiter: str, header_lines: int) -> Reading:
+    parameters = {"field.delim": delimiter, "serialization.format": delimiter}
+    return Reading(_SIMPLE, parameters, table=_skips(header_lines))
+
+
+def _skips(header_lines: int) -> Mapping[str, str]:
+    return {_HEADER_LINES: str(header_lines)} if header_lines else {}
+
+
+def require_exact(reading: Reading, format: Format, settings: Settings) -> None:
+    """Refuse an exact table where engines cannot read sources, or lists of objects.
+
+    Raises:
+        InvalidInput: it is to be exact, and cannot be.
+    """
+    if settings.reader_mode == "exact" and not reading.exact:
+        accepted = (
+            f'"compacted": {"lists of objects" if reading.raw else "sources"} of format'
+            f" {format.value} are not read by query engines as outputs are"
+        )
+        raise InvalidInput("reader_mode", settings.reader_mode, accepted)
+
+
+def descriptor_of(table: Mapping[str, Any], shown: Shown, location: str) -> dict[str, Any]:
+    """The ``StorageDescriptor`` of a partition.
+
+    Args:
+        table: that of its table, as the catalog has it.
+        shown: what the partition shows.
+        location: where that lies, ending in ``/``.
+    """
+    found = {name: value for name, value in table.items() if value is not None}
+    found["Location"] = location
+    if shown is Shown.LISTED:
+        found["InputFormat"] = SYMLINK_INPUT
+        # The text format's own: nobody writes by it.
+        found["OutputFormat"] = _TEXT_OUTPUT
+    return found
+
+
+def table_descriptor(
+    reading: Reading, columns: Sequence[Mapping[str, str]], location: str
+) -> dict[str, Any]:
+    """The ``StorageDescriptor`` of a table, whose own location no query reads.
+
+    Args:
+        reading: how its objects are read.
+        columns: each with ``name`` and ``type``.
+        location: ends in ``/``.
+    """
+    return {
+        "Columns": [{"Name": one["name"], "Type": one["type"]} for one in columns],
+        "Location": location,
+        "InputFormat": reading.input_format,
+        "OutputFormat": reading.output_format,
+        "SerdeInfo": {
+            "SerializationLibrary": reading.serde,
+            "Parameters": dict(reading.parameters),
+        },
+    }

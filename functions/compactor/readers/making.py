@@ -1,0 +1,210 @@
+"""Make the readers' table, or see that the one in the catalog is fit to be switched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from compactor.codecs.codecs import Limits, decompress_stream, detect_compression
+from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
+from compactor.formats import Reading as CharacterReading
+from compactor.formats import detect
+from compactor.model import Format, Partition, SourceObject
+from compactor.ports import ObjectStore
+from compactor.readers.columns import Column, found_in
+from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
+from compactor.readers.partitions import PartitionColumns
+from compactor.readers.port import ReaderCatalog
+from compactor.readers.states import Held
+from compactor.settings.readers import manifests_of
+from compactor.settings.settings import Settings
+from compactor.settings.tables import parse_table
+
+MADE_BY = "compactor.made_by"
+_PROJECTION = "projection.enabled"
+_MOST_SAMPLED = 64
+_SAMPLE_BYTES = 128 << 10
+# An object's beginning is looked at, however well it is packed.
+_PLAIN_BYTES = 1 << 20
+_LIMITS = Limits(max_expansion=None)
+
+
+def require_table(
+    settings: Settings,
+    partition: Partition,
+    held: Held,
+    catalog: ReaderCatalog,
+    store: ObjectStore,
+) -> Mapping[str, Any]:
+    """The table as the catalog has it; made where it is not there.
+
+    Args:
+        settings: name it.
+        partition: one of its partitions, by which its columns are known.
+        held: what was seen of that.
+        catalog: of the table.
+        store: where sources and outputs are.
+
+    Raises:
+        InvalidInput: its partitions are not ours to switch, or its columns are not known.
+    """
+    found = catalog.table()
+    if found is None:
+        # Another worker of this run may be first.
+        with suppress(AlreadyExists):
+            catalog.create_table(table_input(settings, partition, held, catalog, store))
+        found = catalog.table()
+    if found is None:
+        raise InvalidInput("reader_table", settings.reader_table, "a table that stays there")
+    _require_fit(found, settings, partition)
+    return found
+
+
+def _require_fit(table: Mapping[str, Any], settings: Settings, partition: Partition) -> None:
+    parameters = table.get("Parameters") or {}
+    if str(parameters.get(_PROJECTION, "")).lower() == "true":
+        accepted = "a table without partition projection, which passes over what partitions say"
+        raise InvalidInput("reader_table", settings.reader_table, accepted)
+    wanted = PartitionColumns(settings).names(partition.path)
+    found = tuple(one["Name"] for one in table.get("PartitionKeys") or [])
+    if found != wanted:
+        accepted = (
+            f"a table partitioned by {', '.join(wanted)}, not by {', '.join(found) or 'none'}"
+        )
+        raise InvalidInput("reader_table", settings.reader_table, accepted)
+
+
+def table_input(
+    settings: Settings,
+    partition: Partition,
+    held: Held,
+    catalog: ReaderCatalog | None,
+    store: ObjectStore,
+) -> dict[str, Any]:
+    """The table as it would be made (``TableInput``).
+
+    Args:
+        settings: of the runs.
+        partition: a partition.
+        held: what was seen of it.
+        catalog: where ``reader_columns`` may name another table; None where none may be asked.
+        store: where sources and outputs are.
+
+    Raises:
+        InvalidInput: its columns are not known, or no engine reads such objects.
+    """
+    columns, reading = _columns(settings, held, catalog, store)
+    names = PartitionColumns(settings).names(partition.path)
+    taken = sorted({one["name"] for one in columns} & set(names))
+    if taken:
+        accepted = f"other names than the columns have: {', '.join(taken)}"
+        raise InvalidInput("reader_partitions", list(names), accepted)
+    _, name = parse_table(settings.reader_table).name
+    # No query reads the table's own location, and nothing may be found there by mistake.
+    nowhere = f"{manifests_of(settings.destination).uri}none/"
+    return {
+        "Name": name,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {"EXTERNAL": "TRUE", MADE_BY: "s3-compactor", **reading.table},
+        "PartitionKeys": [{"Name": one, "Type": "string"} for one in names],
+        # No query reads the table's own location, and nothing may be found there by mistake.
+        "StorageDescriptor": table_descriptor(reading, columns, nowhere),
+    }
+
+
+def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
+    """What the objects of a partition are.
+
+    Raises:
+        InvalidInput: it is certain of none.
+    """
+    return _format_of(_samples((*held.outputs, *held.loose), store), settings)
+
+
+def _columns(
+    settings: Settings, held: Held, catalog: ReaderCatalog | None, store: ObjectStore
+) -> tuple[Sequence[Column], Reading]:
+    given = settings.reader_columns
+    samples = _samples((*held.outputs, *held.loose), store)
+    format = _format_of(samples, settings)
+    plain = [body for _, body in samples]
+    columns: Sequence[Column]
+    if given is None:
+        columns, reading = found_in(format, plain, settings)
+    else:
+        columns, reading = _given(given, settings, catalog), _reading(format, plain, settings)
+    require_exact(reading, format, settings)
+    return columns, reading
+
+
+def _reading(format: Format, samples: Sequence[bytes], settings: Settings) -> Reading:
+    """How objects are read whose columns somebody knows."""
+    if format is Format.PARQUET or settings.columnar:
+        return reading_of(Format.PARQUET, settings)
+    return found_in(format, samples, settings)[1]
+
+
+def _given(
+    given: Sequence[Mapping[str, str]] | str, settings: Settings, catalog: ReaderCatalog | None
+) -> Sequence[Column]:
+    if not isinstance(given, str):
+        return given
+    if catalog is None:
+        raise InvalidInput("reader_columns", given, "columns where no catalog is asked")
+    database, table = parse_table(given).name
+    return catalog.columns_of(database, table)
+
+
+def _format_of(samples: Sequence[tuple[SourceObject, bytes]], settings: Settings) -> Format:
+    """Of the first object of which it is certain.
+
+    Raises:
+        InvalidInput: of none.
+    """
+    if settings.columnar:
+        return Format.PARQUET
+    if settings.format != "auto":
+        return Format(settings.format)
+    reading = CharacterReading(
+        single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
+    )
+    header = settings.csv_header
+    for one, body in samples:
+        try:
+            found = detect(
+                body, one.key, complete=False, forced=None, reading=reading, csv_header=header
+            )
+        except UnreadableSource:
+            continue
+        if found is not None:
+            return found.format
+    raise InvalidInput("reader_table", settings.reader_table, "objects of a format that is known")
+
+
+def _samples(
+    objects: Sequence[SourceObject], store: ObjectStore
+) -> list[tuple[SourceObject, bytes]]:
+    step = max(1, len(objects) // _MOST_SAMPLED)
+    chosen = objects[::step][:_MOST_SAMPLED]
+    found = [(one, _beginning(one, store)) for one in chosen]
+    return [(one, body) for one, body in found if body]
+
+
+def _beginning(one: SourceObject, store: ObjectStore) -> bytes:
+    """Plain bytes from the start of an object, as far as they can be read."""
+    packed = store.get_range(one.bucket, one.key, 0, min(one.size, _SAMPLE_BYTES))
+    plain = bytearray()
+    try:
+        for piece in _plain(packed):
+            plain += piece
+            if len(plain) > _PLAIN_BYTES:
+                break
+    except UnreadableSource:
+        # Cut in the middle of a member, which is what a range does.
+        pass
+    return bytes(plain)
+
+
+def _plain(packed: bytes) -> Iterable[bytes]:
+    return decompress_stream([packed], detect_compression(packed), limits=_LIMITS)

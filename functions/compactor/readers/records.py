@@ -1,0 +1,158 @@
+"""What is kept of the readers' table below the state: that there is one, and when it was switched.
+
+The catalog tells what it shows, but not since when. So every switch has a random id, which the
+partition's entry in the catalog carries, and whoever sees it there first leaves a record of that
+id. The record's own age, by the store's clock, is how long readers see nothing else at least.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from compactor import layout
+from compactor.decoding import decoded, decoder
+from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
+from compactor.model import Partition
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
+
+RECORD_VERSION = 1
+_JSON = "application/json"
+# Fields that must stay as they are while a table reads the destination, and their names here.
+_ASKED = {
+    "reader_table": "table",
+    "reader_mode": "mode",
+    "s3_source_uri": "source",
+    "date_format": "date_format",
+    "depth": "depth",
+}
+
+
+class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
+    """The destination is read by a table: clean-up and repair ask its catalog.
+
+    Attributes:
+        table: as ``reader_table`` has it.
+        mode: as ``reader_mode`` has it.
+        source: as ``s3_source_uri`` has it.
+        date_format, depth: as the settings have them, by which paths become partitions.
+        grace_seconds: as ``reader_grace_seconds`` had it when the marker was written.
+    """
+
+    version: int = RECORD_VERSION
+    table: str
+    mode: str
+    source: str
+    date_format: str | None
+    depth: int
+    grace_seconds: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> ReadersMarker:
+        """What settings say."""
+        return cls(
+            table=settings.reader_table or "",
+            mode=settings.reader_mode,
+            source=settings.s3_source_uri,
+            date_format=settings.date_format,
+            depth=settings.depth,
+            grace_seconds=settings.reader_grace_seconds,
+        )
+
+    def divided(self, settings: Settings) -> Settings:
+        """Settings of a command that was not told of the table, or how sources are divided."""
+        return replace(
+            settings,
+            reader_table=self.table,
+            reader_mode=self.mode,
+            s3_source_uri=self.source,
+            date_format=self.date_format,
+            depth=self.depth,
+            reader_partitions=(),
+        )
+
+
+class SwitchRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The catalog was seen to show a partition so.
+
+    Attributes:
+        location: of the partition in the catalog.
+        at: UNIX seconds, by the clock of who wrote it.
+    """
+
+    version: int = RECORD_VERSION
+    path: str
+    switch: str
+    location: str
+    at: float
+
+
+_decode_marker = decoder(ReadersMarker)
+_decode_switch = decoder(SwitchRecord)
+
+
+def read_marker(state: S3Uri, store: ObjectStore) -> ReadersMarker | None:
+    """The marker; None where no table reads the destination.
+
+    Raises:
+        IntegrityError: it is damaged, or of a later version.
+    """
+    bucket, key = layout.readers_marker_key(state)
+    try:
+        body = store.get(bucket, key)
+    except ObjectMissing:
+        return None
+    return decoded(_decode_marker, f"s3://{bucket}/{key}", body, RECORD_VERSION)
+
+
+def claim_marker(settings: Settings, store: ObjectStore) -> None:
+    """Say that the settings' table reads the destination, before its catalog says anything.
+
+    Raises:
+        InvalidInput: another table does, or this one shows sources that are divided otherwise.
+    """
+    bucket, key = layout.readers_marker_key(settings.state)
+    wanted = ReadersMarker.of(settings)
+    found = read_marker(settings.state, store)
+    if found is None:
+        try:
+            store.create(bucket, key, msgspec.json.encode(wanted), content_type=_JSON)
+        except AlreadyExists:
+            found = read_marker(settings.state, store)
+    if found is None:
+        return
+    for field, name in _ASKED.items():
+        ours, theirs = getattr(wanted, name), getattr(found, name)
+        if ours != theirs:
+            accepted = f"{theirs!r}, by which this destination is read: s3://{bucket}/{key}"
+            raise InvalidInput(field, ours, accepted)
+
+
+def leave_switch(
+    state: S3Uri, partition: Partition, record: SwitchRecord, store: ObjectStore
+) -> None:
+    """Say that the catalog was seen to show a partition so; the first record stands."""
+    place = layout.switch_key(state, partition, record.switch)
+    try:
+        store.create(*place, msgspec.json.encode(record), content_type=_JSON)
+    except AlreadyExists:
+        return
+
+
+def read_switch(
+    state: S3Uri, partition: Partition, switch: str, store: ObjectStore
+) -> SwitchRecord | None:
+    """The record of a switch; None where nobody has left one.
+
+    Raises:
+        IntegrityError: it is damaged, or of a later version.
+    """
+    bucket, key = layout.switch_key(state, partition, switch)
+    try:
+        body = store.get(bucket, key)
+    except ObjectMissing:
+        return None
+    return decoded(_decode_switch, f"s3://{bucket}/{key}", body, RECORD_VERSION)

@@ -1,0 +1,271 @@
+"""Refresh: let the catalog show each record of a partition once, as it is now.
+
+ask the catalog -> look at log, sources and outputs -> decide -> store the list, under a new prefix
+-> ask the catalog again -> switch the partitions -> write down that they were seen so
+
+The switch is one request for each partition, and nothing that readers read is ever written over.
+The catalog has no condition for it. So it is sent only while the partition is as it was before the
+look, and only within :data:`LIMIT_SECONDS` of that: far less than the grace that clean-up gives
+whoever still reads what was shown before.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from compactor import layout
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, TransientStoreError
+from compactor.model import Partition
+from compactor.ports import Clock, ObjectStore
+from compactor.readers.formats import descriptor_of
+from compactor.readers.look import look
+from compactor.readers.making import require_table
+from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
+from compactor.readers.outcome import Outcome
+from compactor.readers.partitions import PartitionColumns
+from compactor.readers.port import CatalogChange, CatalogEntry, ReaderCatalog, Values
+from compactor.readers.records import SwitchRecord, claim_marker, leave_switch, read_marker
+from compactor.readers.shows import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
+from compactor.readers.states import Decision, Held, Shown, decide
+from compactor.settings.settings import CleanUpMode, Settings
+
+#: From the look at a partition to its switch, seconds.
+LIMIT_SECONDS = 300.0
+_DAY_SECONDS = 86_400
+# As many as one request switches.
+_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshing:
+    """What a refresh is given.
+
+    Attributes:
+        settings: of the runs; they name a table.
+        catalog: of that.
+        without: sequences of commits whose outputs are about to be taken away, by the partition's
+            path: no partition shows these any more.
+    """
+
+    settings: Settings
+    store: ObjectStore
+    clock: Clock
+    catalog: ReaderCatalog
+    without: Mapping[str, Collection[int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One partition on its way."""
+
+    outcome: Outcome
+    partition: Partition
+    values: Values
+    began: float = 0.0
+    entry: CatalogEntry | None = None
+    held: Held = field(default_factory=Held)
+    change: CatalogChange | None = None
+    switch: str = ""
+    location: str = ""
+
+
+def refresh(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
+    """Refresh some partitions of the table.
+
+    What fails of one keeps no other from being refreshed; its outcome says why.
+
+    Raises:
+        InvalidInput: the table is not fit to be switched, or another one reads the destination.
+        TransientStoreError: the catalog did not answer.
+    """
+    claim_marker(work.settings, work.store)
+    done: list[Outcome] = []
+    for start in range(0, len(paths), _AT_ONCE):
+        done += _refresh_some(paths[start : start + _AT_ONCE], work)
+    return done
+
+
+def switch_back(
+    sequence: int,
+    partition: Partition,
+    settings: Settings,
+    store: ObjectStore,
+    clock: Clock,
+    *,
+    open: Callable[[str], ReaderCatalog],
+) -> None:
+    """Let a partition show the sources of a commit instead of its output, where a table shows it.
+
+    Args:
+        sequence: of the commit.
+        partition: whose it is.
+        settings: of whoever takes the output away; the table need not be among them.
+        store: where everything is.
+        clock: ours.
+        open: the catalog of a table.
+
+    Raises:
+        TransientStoreError: the catalog still shows the output.
+        InvalidInput: the catalog may not be asked.
+    """
+    marker = read_marker(settings.state, store)
+    if marker is None:
+        return
+    path = partition.path
+    work = Refreshing(
+        marker.divided(settings), store, clock, open(marker.table), {path: [sequence]}
+    )
+    for outcome in refresh([path], work):
+        if outcome.fault:
+            raise TransientStoreError(f"{marker.table} still shows {path}: {outcome.fault}")
+
+
+def _refresh_some(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
+    outcomes = [Outcome(path) for path in paths]
+    known = list(_named(outcomes, work))
+    entries = work.catalog.entries([one.values for one in known])
+    for one in known:
+        one.entry = entries.get(one.values)
+        try:
+            _prepare(one, work)
+        except (IntegrityError, InvalidInput, ObjectMissing) as error:
+            one.outcome.fault = str(error)
+    _switch([one for one in known if one.change is not None and not one.outcome.fault], work)
+    return outcomes
+
+
+def _named(outcomes: Sequence[Outcome], work: Refreshing) -> Iterator[_Work]:
+    columns = PartitionColumns(work.settings)
+    for one in outcomes:
+        try:
+            partition = layout.partition_at(work.settings, one.path)
+            yield _Work(one, partition, columns.values(one.path))
+        except InvalidInput as error:
+            one.fault = str(error)
+
+
+def _prepare(one: _Work, work: Refreshing) -> None:
+    """Look, decide, and store the list where there is to be one."""
+    settings, now = work.settings, work.clock.now()
+    one.began = now
+    without = work.without.get(one.outcome.path, ())
+    one.held = held = look(settings, one.partition, work.store, now, without)
+    shows = None if one.entry is None else shows_of(one.entry, settings, one.partition)
+    fresh = is_fresh(settings, one.outcome.path, held, now)
+    exact = settings.reader_mode == "exact"
+    decision = decide(held, _current(shows), fresh=fresh, exact=exact)
+    one.outcome.unread = held.unread
+    if decision is None:
+        return
+    before = _before(shows, one, work)
+    one.outcome.invisible = _invisible(held, shows, before) if exact else 0
+    one.outcome.shows, one.outcome.objects = decision.shown.value, len(decision.names)
+    if shows is None or _differs(shows, before, decision):
+        _order(one, decision, work)
+    else:
+        _note(one, shows.switch, shows.location, work)
+
+
+def _note(one: _Work, switch: str, location: str, work: Refreshing) -> None:
+    """Write down that the catalog was seen to show this."""
+    now = work.clock.now()
+    record = SwitchRecord(path=one.outcome.path, switch=switch, location=location, at=now)
+    leave_switch(work.settings.state, one.partition, record, work.store)
+
+
+def is_fresh(settings: Settings, path: str, held: Held, now: float) -> bool:
+    """True while a partition may still show its sources, of which outputs hold some.
+
+    Its time is not over, and no output is so old that clean-up may have begun with it.
+
+    Args:
+        settings: of the runs.
+        path: of the partition.
+        held: what was seen of it.
+        now: UNIX seconds.
+    """
+    ends = PartitionColumns(settings).ends(path)
+    kept = settings.retention_days * _DAY_SECONDS
+    # S3 gives a multipart object the time at which its upload began, which is before its commit.
+    oldest = min((one.last_modified for one in held.outputs), default=now)
+    return ends is not None and now < ends and (now - oldest < kept or not _deletes(settings))
+
+
+def _deletes(settings: Settings) -> bool:
+    return settings.clean_up is CleanUpMode.DELETE
+
+
+def _current(shows: Shows | None) -> Shown | None:
+    """What is shown; whatever somebody else made of it, sources alone are shown no more."""
+    if shows is None:
+        return None
+    return shows.shown or Shown.LISTED
+
+
+def _before(shows: Shows | None, one: _Work, work: Refreshing) -> Collection[tuple[str, str]]:
+    """The list that is shown; empty where there is none, or it is gone or damaged."""
+    if shows is None or shows.shown is not Shown.LISTED:
+        return ()
+    try:
+        return names_in(shows, work.settings, one.partition, work.store)
+    except IntegrityError:
+        return ()
+
+
+def _invisible(held: Held, shows: Shows | None, before: Collection[tuple[str, str]]) -> int:
+    """Objects of which nobody saw a record so far.
+
+    Of an output that is new to a list, the sources are in it while they are not deleted: it is
+    not counted.
+    """
+    if shows is None or shows.shown is Shown.RAW:
+        return 0
+    return sum((one.bucket, one.key) not in before for one in held.loose)
+
+
+def _differs(shows: Shows, before: Collection[tuple[str, str]], decision: Decision) -> bool:
+    if shows.shown is not decision.shown:
+        return True
+    return decision.shown is Shown.LISTED and set(before) != set(decision.names)
+
+
+def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
+    """Store what the switch is to show, and what the catalog is to be told."""
+    settings, partition = work.settings, one.partition
+    table = require_table(settings, partition, one.held, work.catalog, work.store)
+    one.switch = uuid.uuid4().hex
+    if decision.shown is Shown.LISTED:
+        bucket, prefix = manifest_prefix(settings, partition, one.switch)
+        body = encode_manifest(decision.names)
+        work.store.create(bucket, prefix + MANIFEST_NAME, body, content_type="text/plain")
+    one.location = location_of(decision.shown, settings, partition, one.switch)
+    kept = dict(one.entry.parameters) if one.entry is not None else {}
+    one.change = CatalogChange(
+        one.values,
+        descriptor_of(table["StorageDescriptor"], decision.shown, one.location),
+        {**kept, SWITCH: one.switch, SHOWN: decision.shown.value},
+        new=one.entry is None,
+    )
+
+
+def _switch(ready: Sequence[_Work], work: Refreshing) -> None:
+    if not ready:
+        return
+    entries = work.catalog.entries([one.values for one in ready])
+    now = work.clock.now()
+    sent: list[_Work] = []
+    for one in ready:
+        if entries.get(one.values) != one.entry:
+            one.outcome.fault = "another refresh was first; the next one looks again"
+        elif now - one.began > LIMIT_SECONDS:
+            one.outcome.fault = f"it took more than {LIMIT_SECONDS:g} s; the next one looks again"
+        else:
+            sent.append(one)
+    refused = work.catalog.change([one.change for one in sent if one.change is not None])
+    for one in sent:
+        one.outcome.fault = refused.get(one.values, "")
+        if not one.outcome.fault:
+            one.outcome.switched = True
+            _note(one, one.switch, one.location, work)

@@ -1,0 +1,42 @@
+"""What a run shows to query engines of a partition that it has worked on."""
+
+from __future__ import annotations
+
+from compactor.errors import CompactorError
+from compactor.readers.outcome import Outcome
+from compactor.readers.refresh import Refreshing, refresh, switch_back
+from compactor.runs.given import PartitionRun
+
+
+def show(run: PartitionRun) -> Outcome | None:
+    """Let the readers' table show the partition as it is now.
+
+    What goes wrong is told, and ends no run: what is committed stands, readers see it once, and
+    clean-up waits.
+
+    Returns:
+        None where the settings name no table.
+    """
+    settings, path = run.settings, run.partition.path
+    if settings.reader_table is None:
+        return None
+    try:
+        catalog = run.readers(settings.reader_table)
+        work = Refreshing(settings, run.store, run.clock, catalog)
+        (outcome,) = refresh([path], work)
+    except CompactorError as error:
+        return Outcome(path, fault=f"{type(error).__name__}: {error}")
+    return outcome
+
+
+def hide(sequence: int, run: PartitionRun) -> None:
+    """Let readers see an output no more that is about to be taken away.
+
+    Args:
+        sequence: of its commit.
+        run: of the partition.
+
+    Raises:
+        TransientStoreError: the catalog still shows it.
+    """
+    switch_back(sequence, run.partition, run.settings, run.store, run.clock, open=run.readers)

@@ -1,0 +1,48 @@
+"""Which fields about the readers' table go together, and with which others."""
+
+from __future__ import annotations
+
+from compactor.errors import InvalidInput
+from compactor.settings.fields import RunFields
+from compactor.settings.readers import manifests_of
+from compactor.settings.uris import S3Uri
+
+
+def check_readers(fields: RunFields, source: S3Uri, destination: S3Uri, state: S3Uri) -> None:
+    """Refuse a table that no engine could read, or that nobody asked for.
+
+    Args:
+        fields: of the run.
+        source: where sources lie.
+        destination: where outputs lie.
+        state: where the state lies.
+
+    Raises:
+        InvalidInput: names the field at fault.
+    """
+    if fields.reader_table is None:
+        for name in ("reader_columns", "reader_partitions"):
+            if value := getattr(fields, name):
+                raise InvalidInput(name, value, "nothing unless reader_table is given")
+        return
+    _check_beside(fields)
+    manifests = manifests_of(destination)
+    for name, place in (("source", source), ("destination", destination), ("state", state)):
+        if manifests.overlaps(place):
+            accepted = f"null while the {name} {place.uri} overlaps {manifests.uri}"
+            raise InvalidInput("reader_table", fields.reader_table, accepted)
+
+
+def _check_beside(fields: RunFields) -> None:
+    if fields.table is not None:
+        accepted = "null beside table: query engines read that one"
+        raise InvalidInput("reader_table", fields.reader_table, accepted)
+    if not (fields.date_format or fields.depth or "*" in fields.s3_source_uri):
+        accepted = "null, or partitions: a date_format, a depth or wildcards in the source"
+        raise InvalidInput("reader_table", fields.reader_table, accepted)
+    converted = fields.output_format == "parquet" and fields.format != "parquet"
+    if fields.reader_mode == "exact" and converted:
+        accepted = (
+            '"compacted" when sources are converted: no partition of a table has both formats'
+        )
+        raise InvalidInput("reader_mode", fields.reader_mode, accepted)

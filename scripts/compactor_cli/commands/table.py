@@ -1,0 +1,254 @@
+"""``compactor table``: the table that query engines read. Each action is a function."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+from compactor import layout
+from compactor.catalogs.readers import open_readers
+from compactor.clock import SystemClock
+from compactor.discovery.parallel import Parallel
+from compactor.discovery.search import Search, dates_of
+from compactor.errors import InvalidInput
+from compactor.log.stored import each_log
+from compactor.model import Format, Partition
+from compactor.ports import ObjectStore
+from compactor.readers import ddl, files
+from compactor.readers.look import doubled, look
+from compactor.readers.making import format_of, table_input
+from compactor.readers.outcome import Outcome, Outcomes
+from compactor.readers.partitions import PartitionColumns
+from compactor.readers.refresh import Refreshing, refresh
+from compactor.readers.showing import Showing, showing
+from compactor.readers.shows import location_of
+from compactor.readers.states import Held, Shown
+from compactor.settings.settings import Settings
+from compactor_cli.commands import options
+from compactor_cli.commands.failures import EXIT_FAILED
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import print_line, print_table, progress
+
+_THREADS = 16
+_AT_ONCE = 100
+_SHOWN_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action; it is given the arguments, and returns the exit code."""
+
+    summary: str
+    run: Callable[[argparse.Namespace], int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The actions, each with SOURCE, DEST and the fields of a run."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, action in ACTIONS.items():
+        description = action.summary[0].upper() + action.summary[1:] + "."
+        one = actions.add_parser(name, help=action.summary, description=description)
+        options.add_places(one, options.SOURCE, options.DESTINATION)
+        one.add_argument(
+            "--partition",
+            action="append",
+            metavar="PATH",
+            help="only this partition, by its path below SOURCE, such as 2026/01/31/; again for"
+            " more (by default every one with commits, and those of the window)",
+        )
+        if name == "ddl":
+            one.add_argument(
+                "--view",
+                action="store_true",
+                help="print a table of sources, one of outputs, and a view that leaves out the"
+                " sources that outputs hold now: for few of them, where nobody may switch"
+                " partitions",
+            )
+        if name == "files":
+            one.add_argument(
+                "--as",
+                dest="written",
+                choices=list(files.WRITERS),
+                default=files.TEXT,
+                help="for which engine (default: txt, one URI a line)",
+            )
+        options.add_common(one)
+        options.add_fields(one)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the action that was asked for; returns the exit code.
+
+    Raises:
+        InvalidInput: the input is at fault.
+    """
+    return ACTIONS[args.action].run(args)
+
+
+def _refresh(args: argparse.Namespace) -> int:
+    settings, store = _begin(args)
+    work = Refreshing(settings, store, SystemClock(), open_readers(_table(settings)))
+    paths = _paths(args, settings, store)
+    outcomes: list[Outcome] = []
+    with progress("refreshing", len(paths)) as bar:
+        for start in range(0, len(paths), _AT_ONCE):
+            some = refresh(paths[start : start + _AT_ONCE], work)
+            outcomes += some
+            bar.advance(len(some))
+    total = Outcomes()
+    for one in outcomes:
+        total.add(one)
+    if args.json:
+        print(
+            json.dumps({"table": settings.reader_table, "partitions": list(map(asdict, outcomes))})
+        )
+    else:
+        print_line(total.line)
+        for line in total.warnings:
+            print_line(f"warning: {line}")
+    return EXIT_FAILED if total.faults else 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    settings, store = _begin(args)
+    catalog, clock = open_readers(_table(settings)), SystemClock()
+    found = []
+    for path in _paths(args, settings, store):
+        partition = layout.partition_at(settings, path)
+        found.append(showing(catalog, settings, partition, store, clock))
+    if args.json:
+        _print_json(settings, found)
+        return 0
+    heads = ("Partition", "Shows", "For", "Objects", "Invisible", "To be")
+    print_table(_table(settings), heads, [_row(one) for one in found[:_SHOWN_ROWS]])
+    if len(found) > _SHOWN_ROWS:
+        print_line(f"and {len(found) - _SHOWN_ROWS:,} more; --json has them all")
+    return 0
+
+
+def _print_json(settings: Settings, partitions: Sequence[Outcome] | Sequence[Showing]) -> None:
+    told = [asdict(one) for one in partitions]
+    print(json.dumps({"table": settings.reader_table, "partitions": told}))
+
+
+def _row(one: Showing) -> tuple[str, ...]:
+    age = "" if one.seconds is None else f"{one.seconds:,.0f} s"
+    objects = f"{one.objects:,}" if one.shows == "listed" else ""
+    return one.path or "(root)", one.shows or "-", age, objects, f"{one.invisible:,}", one.wanted
+
+
+def _ddl(args: argparse.Namespace) -> int:
+    settings, store = _begin(args)
+    table = _table_of(args, settings, store)
+    database = _table(settings).removeprefix("glue:").split(".")[0]
+    if args.view:
+        statements = list(_view(args, settings, store, table))
+    else:
+        statements = [ddl.create_table(table, database)]
+    if args.json:
+        print(json.dumps({"table": table, "sql": statements}))
+        return 0
+    print("\n\n".join(statements))
+    if not args.view:
+        print("-- compactor table refresh adds its partitions")
+    return 0
+
+
+def _table_of(
+    args: argparse.Namespace, settings: Settings, store: ObjectStore
+) -> Mapping[str, Any]:
+    partition, held = next(_looks(args, settings, store), (None, Held()))
+    if partition is None:
+        raise InvalidInput("partition", None, "a partition with objects in it")
+    catalog = open_readers(settings.reader_columns) if _other(settings) else None
+    return table_input(settings, partition, held, catalog, store)
+
+
+def _view(
+    args: argparse.Namespace, settings: Settings, store: ObjectStore, table: Mapping[str, Any]
+) -> Iterator[str]:
+    """A table of sources, one of outputs, and a view over both."""
+    database, name = _table(settings).removeprefix("glue:").split(".")
+    keys = [one["Name"] for one in table["PartitionKeys"]]
+    columns, held = PartitionColumns(settings), []
+    names = {Shown.RAW: f"{name}_sources", Shown.COMPACTED: f"{name}_outputs"}
+    for one in names.values():
+        yield ddl.create_table({**table, "Name": one}, database)
+    for partition, _ in _looks(args, settings, store):
+        held += [f"s3://{one.bucket}/{one.key}" for one in doubled(settings, partition, store)]
+        for shown, one in names.items():
+            location = location_of(shown, settings, partition, "")
+            values = columns.values(partition.path)
+            yield ddl.add_partition((database, one), keys, values, location)
+    sources, outputs = (ddl.quoted(f"{database}.{one}") for one in names.values())
+    yield ddl.exact_view(ddl.quoted(f"{database}.{name}"), sources, outputs, held)
+
+
+def _other(settings: Settings) -> bool:
+    return isinstance(settings.reader_columns, str)
+
+
+def _files(args: argparse.Namespace) -> int:
+    settings, store = _begin(args)
+    exact = settings.reader_mode == "exact"
+    uris: list[str] = []
+    format: Format | None = None
+    for _, held in _looks(args, settings, store):
+        found = files.names_of(held, exact=exact)
+        uris += found
+        if found and format is None and args.written != files.TEXT:
+            format = format_of(held, settings, store)
+    text = files.WRITERS[args.written](uris, format or Format.TEXT)
+    if args.json:
+        print(json.dumps({"files": uris, "text": text}))
+    else:
+        print(text, end="")
+    return 0
+
+
+def _begin(args: argparse.Namespace) -> tuple[Settings, ObjectStore]:
+    given = options.fields_from(args)
+    if args.action in ("show", "refresh", "ddl") and "reader_table" not in given:
+        raise InvalidInput("reader_table", None, "--reader-table glue:DATABASE.TABLE")
+    settings = Settings.from_input(given)
+    return settings, open_store(args.endpoint_url, settings.state.bucket)
+
+
+def _table(settings: Settings) -> str:
+    return settings.reader_table or ""
+
+
+def _looks(
+    args: argparse.Namespace, settings: Settings, store: ObjectStore
+) -> Iterator[tuple[Partition, Held]]:
+    """Every partition in which anything can be read."""
+    now = time.time()
+    for path in _paths(args, settings, store):
+        partition = layout.partition_at(settings, path)
+        held = look(settings, partition, store, now)
+        if held.outputs or held.loose:
+            yield partition, held
+
+
+def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> Sequence[str]:
+    """Those that were asked for; else with a log, or in the window, and of the right depth."""
+    if args.partition:
+        return [f"{path.strip('/')}/" for path in args.partition]
+    with progress("discovering"), Parallel(_THREADS) as parallel:
+        search = Search(settings, store, parallel)
+        there = (one.path for one in search.partitions(dates_of(settings, time.time())))
+        logs = (log.path for log in each_log(settings.state, store) if log.entries)
+        return sorted(set(chain(logs, there)))
+
+
+ACTIONS: Mapping[str, Action] = {
+    "show": Action("show what readers see of each partition, and what they do not", _show),
+    "refresh": Action("let readers see each record once, as it is now", _refresh),
+    "ddl": Action("print the table for Athena; writes nothing", _ddl),
+    "files": Action("list the objects that hold each record once, for any engine", _files),
+}

@@ -1,0 +1,79 @@
+"""A world whose sources and outputs are read by a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from compactor.cleaning.partition import record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.clock import NoDeadline
+from compactor.readers.gate import ReaderGate
+from compactor.readers.outcome import Outcome
+from compactor.readers.refresh import Refreshing, refresh
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt
+from tests.support.examples import PARTITION
+from tests.support.memory_readers import TABLE, MemoryReaders, shown
+from tests.support.world import World
+
+LINE = '{{"id": "{}"}}'
+
+
+class Lake:
+    """A world whose outputs and sources are read by a table."""
+
+    def __init__(self, **given: Any) -> None:
+        defaults: dict[str, Any] = {
+            "reader_table": TABLE,
+            "date_format": "%Y/%m/%d",
+            "duration": None,
+            "start": "2026-01-02",
+            "settle_seconds": 0,
+            "open_partition_seconds": 0,
+            "clean_up": "delete",
+            "retention_days": 7,
+        }
+        self.world = World(**{**defaults, **given})
+        self.store, self.clock = self.world.store, self.world.clock
+        self.catalog = MemoryReaders()
+        self.unsafe: list[str] = []
+
+    def refresh(self, **given: Any) -> Outcome:
+        work = Refreshing(self.world.settings, self.store, self.clock, self.catalog, **given)
+        (outcome,) = refresh([PARTITION.path], work)
+        return outcome
+
+    def run(self, *, refreshes: bool = False) -> Receipt:
+        """One worker, which refreshes as far as the settings name a table."""
+        self.world.runs += 1
+        settings = self.world.settings
+        run = PartitionRun(
+            PARTITION,
+            settings if refreshes else replace(settings, reader_table=None),
+            self.store,
+            self.clock,
+            NoDeadline(),
+            f"run-{self.world.runs}",
+            readers=lambda _: self.catalog,
+        )
+        receipt = record_partition(run, Counts())
+        assert receipt.status == "done"
+        return receipt
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            self.world.add(name, LINE)
+
+    def clean_up(self) -> int:
+        """One clean-up; how many sources are gone by it."""
+        self.world.runs += 1
+        run = self.world.clean_up_run(readers=ReaderGate(lambda _: self.catalog))
+        receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))
+        self.unsafe = receipt.unsafe
+        assert receipt.status == "done"
+        return receipt.counts.deleted
+
+    def each_once(self) -> bool:
+        found = shown(self.catalog, self.store)
+        return set(found) == self.world.records and max(found.values()) == 1

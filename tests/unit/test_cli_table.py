@@ -1,0 +1,181 @@
+"""``compactor table`` against moto: what it prints, switches and lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import duckdb
+import pytest
+
+from compactor.catalogs.readers import open_readers
+from compactor_cli.commands import main
+from tests.support.moto_server import moto_server
+
+PLACES = ("s3://my-logs/raw/", "s3://my-lake/compacted/")
+WINDOW = ("--date-format", "%Y/%m/%d", "--start", "2026-01-02", "--end", "2026-01-03")
+NOW = ("--settle-seconds", "0", "--open-partition-seconds", "0", "--workers", "1")
+NAMED = ("--reader-table", "glue:lake.logs")
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with moto_server() as url:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        s3 = boto3.client("s3", region_name="us-east-1", endpoint_url=url)
+        s3.create_bucket(Bucket="my-logs")
+        s3.create_bucket(Bucket="my-lake")
+        for day in ("02", "03"):
+            for number in range(3):
+                body = "".join(f'{{"id": {number + 1}{n}, "n": "{day}"}}\n' for n in range(2))
+                key = f"raw/2026/01/{day}/{number}.json"
+                s3.put_object(Bucket="my-logs", Key=key, Body=body.encode())
+        glue = boto3.client("glue", region_name="us-east-1", endpoint_url=url)
+        glue.create_database(DatabaseInput={"Name": "lake"})
+        for name in ("AWS_DEFAULT_REGION",):
+            monkeypatch.setenv(name, "us-east-1")
+        open_readers.cache_clear()
+        yield url
+        open_readers.cache_clear()
+
+
+@pytest.fixture
+def table(aws: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(action: str, *words: str, named: bool = True) -> tuple[int, str, str]:
+        code = main(["table", action, *PLACES, *WINDOW, *(NAMED if named else ()), *words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def records_of(paths: list[str]) -> list[int]:
+    """What DuckDB reads of objects named by URI, fetched here: it has no S3 of its own."""
+    s3 = boto3.client("s3", region_name="us-east-1")
+    fetched: list[int] = []
+    for number, uri in enumerate(paths):
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        name = f"{number}-{key.rpartition('/')[2]}"
+        s3.download_file(bucket, key, name)
+        rows = duckdb.read_json(name, format="newline_delimited").project("id").fetchall()
+        fetched += [row[0] for row in rows]
+    return sorted(fetched)
+
+
+ALL = sorted([number * 10 + n for number in range(1, 4) for n in range(2)] * 2)
+
+
+def test_the_statement_for_athena_is_printed(table: Any) -> None:
+    code, out, _ = table("ddl")
+    assert code == 0
+    assert out.startswith(
+        "CREATE EXTERNAL TABLE `lake`.`logs` (\n  `id` bigint,\n  `n` string\n)\n"
+    )
+    assert "PARTITIONED BY (`year` string, `month` string, `day` string)" in out
+    assert "ROW FORMAT SERDE 'org.openx.data.jsonserde.JsonSerDe'" in out
+    assert "LOCATION 's3://my-lake/none/'" not in out
+    assert boto3.client("glue").get_tables(DatabaseName="lake")["TableList"] == []
+
+
+def test_a_column_and_a_partition_of_one_name_are_refused(table: Any) -> None:
+    words = ("--reader-partitions", "n", "--reader-partitions", "m", "--reader-partitions", "d")
+    code, _, err = table("ddl", *words)
+    assert code == 2
+    assert "other names than the columns have: n" in err
+
+
+def test_a_refresh_adds_partitions_and_switches_them(table: Any) -> None:
+    code, out, err = table("refresh")
+    assert code == 0, err
+    assert "2 partitions switched; 2 show sources, 0 outputs, 0 a list" in out
+    assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
+    code, out, _ = table("refresh", "--json")
+    document = json.loads(out[out.index("{") :])
+    assert {one["shows"] for one in document["partitions"]} == {"compacted"}
+    code, out, _ = table("show", "--json")
+    (first, second) = json.loads(out)["partitions"]
+    assert (first["path"], first["shows"], first["wanted"]) == ("2026/01/02/", *["compacted"] * 2)
+    assert second["invisible"] == 0
+    s3 = boto3.client("s3")
+    s3.put_object(Bucket="my-logs", Key="raw/2026/01/02/late.json", Body=b'{"id": 99}\n')
+    _, out, _ = table("show", "--partition", "2026/01/02")
+    assert "listed" in out
+    code, out, _ = table("refresh", "--partition", "2026/01/02")
+    assert "1 partitions switched; 0 show sources, 0 outputs, 1 a list of 2 objects" in out
+
+
+def test_a_list_of_objects_has_each_record_once_before_and_after_a_run(
+    table: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = table("files", named=False)
+    assert len(out.splitlines()) == 6
+    assert records_of(out.splitlines()) == ALL
+    assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
+    boto3.client("s3").put_object(
+        Bucket="my-logs", Key="raw/2026/01/02/late.json", Body=b'{"id": 99}\n'
+    )
+    _, out, _ = table("files", "--json", named=False)
+    found = json.loads(out[out.index('{"files"') :])["files"]
+    assert len(found) == 3
+    assert records_of(found) == [*ALL, 99]
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ("duckdb", "read_json(getvariable('files'), format='newline_delimited')"),
+        ("polars", "pl.scan_ndjson(files)"),
+        ("spark", '"s3a://my-logs/raw/2026/01/02/0.json"'),
+    ],
+)
+def test_engines_are_told_in_their_own_words(table: Any, engine: str, words: str) -> None:
+    code, out, _ = table("files", "--as", engine, named=False)
+    assert code == 0
+    assert words in out
+    if engine != "duckdb":
+        compile(out, engine, "exec")
+
+
+def test_what_duckdb_is_told_is_what_it_runs(
+    table: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = table("files", "--as", "duckdb", named=False)
+    monkeypatch.chdir(tmp_path)
+    s3 = boto3.client("s3")
+    uris = {one.split("'")[1] for one in out.split("\n") if "s3:" in one}
+    for number, uri in enumerate(sorted(uris)):
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        s3.download_file(bucket, key, f"{number}.json")
+        out = out.replace(uri, f"{number}.json")
+    session = duckdb.connect()
+    result = session.execute(out.replace("LOAD httpfs;", ""))
+    assert result.fetchall() == [(12,)]
+
+
+def test_a_view_leaves_out_what_outputs_hold(table: Any) -> None:
+    assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
+    code, out, _ = table("ddl", "--view")
+    assert code == 0
+    view = out[out.index("CREATE OR REPLACE VIEW") :]
+    assert view.count("'s3://my-logs/raw/") == 6
+    assert '"lake"."logs_outputs"' in view
+    assert out.count("ALTER TABLE") == 4
+
+
+@pytest.mark.parametrize("action", ["show", "refresh", "ddl"])
+def test_a_table_must_be_named(table: Any, action: str) -> None:
+    code, _, err = table(action, named=False)
+    assert code == 2
+    assert "--reader-table" in err
+
+
+def test_a_database_that_is_not_there_is_told_in_one_line(table: Any) -> None:
+    code, out, err = table("refresh", "--reader-table", "glue:nowhere.logs")
+    assert (code, err) == (1, "")
+    assert "'glue:nowhere.logs' is not accepted; expected a table in a database" in out

@@ -1,0 +1,230 @@
+"""The columns of a table, and how engines read its objects, by the beginnings of a few."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from typing import Any
+
+import pytest
+
+from compactor.errors import InvalidInput
+from compactor.model import Format, SourceObject
+from compactor.readers.columns import found_in
+from compactor.readers.ddl import add_partition, create_table, exact_view
+from compactor.readers.files import as_polars, as_text
+from compactor.readers.formats import LOGS, Reading, log_of, require_exact, table_descriptor
+from compactor.readers.making import table_input
+from compactor.readers.states import Held
+from tests.support.examples import PARTITION, settings
+from tests.support.memory_readers import MemoryReaders
+from tests.support.memory_store import MemoryStore
+
+TABLE = {"reader_table": "glue:lake.logs", "date_format": "%Y/%m/%d", "start": "2026-01-02"}
+ALB = (
+    "https 2026-01-02T03:04:05.123456Z app/lb/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.1 "
+    '0.048 0.037 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0" '
+    "ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:eu-west-1:1:targetgroup/t/7 "
+    '"Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:eu-west-1:1:c/1" 1 '
+    '2026-01-02T03:04:05.022000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-" TID_1'
+)
+OWNER = "79a59df900b949e5" * 4
+S3 = (
+    f"{OWNER} bucket [06/Feb/2026:00:00:38 +0000] 192.0.2.3 {OWNER} "
+    '3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /bucket?versioning HTTP/1.1" 200 - 113 - 7 - "-" '
+    '"S3Console/0.4" - s9lzHYrFp76ZVxRcpX9+5cjAnEH2ROuNkd2BHfIa6UkFVdtj= '
+    "SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader bucket.s3.us-west-1.amazonaws.com TLSV1.2 - -"
+)
+
+
+def found(format: Format, *lines: str, **given: Any) -> tuple[dict[str, str], Reading]:
+    columns, reading = found_in(format, ["\n".join([*lines, ""]).encode()], settings(**given))
+    return {one["name"]: one["type"] for one in columns}, reading
+
+
+def test_types_are_those_that_hold_every_value() -> None:
+    columns, reading = found(
+        Format.JSON_LINES,
+        '{"id": 1, "n": 1, "s": "a", "b": true, "o": {"x": 1, "y": [1]}, "m": 1, "z": null}',
+        '{"id": 9223372036854775808, "n": 1.5, "o": {"w": "v"}, "m": "1", "l": [], "e": {}}',
+    )
+    assert columns == {
+        "id": "double",
+        "n": "double",
+        "s": "string",
+        "b": "boolean",
+        "o": "struct<w:string,x:bigint,y:array<bigint>>",
+        "m": "string",
+        "z": "string",
+        "l": "array<string>",
+        "e": "string",
+    }
+    assert reading.exact
+
+
+def test_a_line_that_is_cut_and_a_record_nested_without_end_do_no_harm() -> None:
+    deep = '{"a": ' * 500 + "1" + "}" * 500
+    columns, _ = found_in(Format.JSON_LINES, [deep.encode() + b'\n{"b": 1}\n{"c": "cu'], settings())
+    assert [one["name"] for one in columns] == ["a", "b"]
+    assert columns[0]["type"].count("struct") < 10
+
+
+def test_names_that_engines_do_not_take_are_mapped() -> None:
+    columns, reading = found(Format.JSON_LINES, '{"user-agent": "x", "@time": 1}')
+    assert columns == {"user_agent": "string", "time": "bigint"}
+    assert reading.parameters == {"mapping.user_agent": "user-agent", "mapping.time": "@time"}
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "names", "skips"),
+    [
+        ("auto", ["Id;User Name", "1;x"], ["id", "user_name"], True),
+        ("auto", ["1;2", "3;4"], ["column1", "column2"], False),
+        ("absent", ["a;b", "c;d"], ["column1", "column2"], False),
+        ("present", ["1;2", "3;4"], ["1", "2"], True),
+        ("auto", ["a;a", "1;2"], ["column1", "column2"], False),
+    ],
+)
+def test_a_header_names_columns_and_is_skipped(
+    header: str, lines: list[str], names: list[str], skips: bool
+) -> None:
+    columns, reading = found(Format.CSV, *lines, csv_header=header)
+    assert list(columns) == names
+    assert set(columns.values()) == {"string"}
+    assert reading.parameters["field.delim"] == ";"
+    assert (reading.table == {"skip.header.line.count": "1"}) is skips
+
+
+def test_quotes_take_another_serde_which_cannot_be_listed() -> None:
+    _, reading = found(Format.CSV, "a,b", '"1,2",3')
+    assert "OpenCSV" in reading.serde
+    with pytest.raises(InvalidInput, match="lists of objects"):
+        require_exact(reading, Format.CSV, settings())
+    require_exact(reading, Format.CSV, settings(**TABLE, reader_mode="compacted"))
+
+
+@pytest.mark.parametrize(
+    ("format", "lines", "names", "header"),
+    [
+        (Format.VPC_FLOW, ["version account-id", "2 1"], ["version", "account_id"], "1"),
+        (
+            Format.CLOUDFRONT,
+            ["#Version: 1.0", "#Fields: date cs(User-Agent)", "2026-01-02\tx"],
+            ["date", "cs_user_agent"],
+            "2",
+        ),
+    ],
+)
+def test_logs_with_a_header_skip_it(
+    format: Format, lines: list[str], names: list[str], header: str
+) -> None:
+    columns, reading = found(format, *lines)
+    assert list(columns) == names
+    assert reading.table == {"skip.header.line.count": header}
+
+
+@pytest.mark.parametrize(("line", "log"), [(ALB, LOGS[0]), (S3, LOGS[1])])
+def test_known_logs_have_their_documented_columns(line: str, log: Any) -> None:
+    assert log_of(line) is log
+    columns, reading = found(Format.TEXT, line)
+    match = re.fullmatch(reading.parameters["input.regex"], line)
+    assert match is not None
+    row = dict(zip(columns, match.groups(), strict=True))
+    assert row["user_agent"] in ("curl/7.46.0", "S3Console/0.4")
+    assert row.get("classification_reason", "-") == "-"
+    assert row.get("time") in ("2026-01-02T03:04:05.123456Z", "06/Feb/2026:00:00:38 +0000")
+
+
+def test_other_text_is_one_column() -> None:
+    columns, reading = found(Format.TEXT, "2026-01-02 03:04:05 INFO started")
+    assert columns == {"line": "string"}
+    assert reading.parameters == {"input.regex": "(.*)"}
+
+
+def test_cloudtrail_is_read_by_its_own_input_format_or_as_lines() -> None:
+    document = json.dumps({"Records": [{"eventVersion": "1.08"}, {"eventTime": "now"}]})
+    columns, reading = found(Format.CLOUDTRAIL, document)
+    assert columns == {"eventversion": "string", "eventtime": "string"}
+    assert "CloudTrail" in reading.input_format
+    assert not reading.exact
+    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', cloudtrail_output="lines")
+    assert columns == {"eventtime": "string"}
+    assert (reading.listed, reading.raw) == (True, False)
+
+
+@pytest.mark.parametrize("format", [Format.JSON_ARRAY, Format.JSON_LIST])
+def test_what_no_engine_reads_is_refused(format: Format) -> None:
+    with pytest.raises(InvalidInput):
+        found(format, "[]")
+
+
+def test_a_sample_without_a_record_is_told() -> None:
+    with pytest.raises(InvalidInput, match="no record with members"):
+        found(Format.JSON_LINES, "1", "[]")
+
+
+def made(body: bytes, **given: Any) -> dict[str, Any]:
+    store = MemoryStore()
+    store.add_bucket("lake")
+    store.seed("source", f"{PARTITION.prefix}a", body)
+    one = SourceObject("source", f"{PARTITION.prefix}a", "e", len(body), 0.0)
+    catalog = MemoryReaders(others={"lake.old": [{"name": "id", "type": "int"}]})
+    return table_input(settings(**TABLE, **given), PARTITION, Held((one,)), catalog, store)
+
+
+def test_a_table_is_made_of_packed_objects_of_which_only_the_begin_is_read() -> None:
+    body = gzip.compress(b"".join(b'{"id": %d, "x": "%064d"}\n' % (n, n**7) for n in range(20_000)))
+    assert len(body) > 128 << 10
+    columns = made(body)["StorageDescriptor"]["Columns"]
+    assert columns == [{"Name": "id", "Type": "bigint"}, {"Name": "x", "Type": "string"}]
+
+
+def test_columns_may_be_given_or_those_of_another_table() -> None:
+    given = made(b'{"id": 1}\n', reader_columns=[{"name": "id", "type": "string"}])
+    assert given["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "string"}]
+    assert "openx" in given["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"]
+    other = made(b'{"id": 1}\n', reader_columns="glue:lake.old")
+    assert other["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
+
+
+def test_parquet_wants_its_columns_given() -> None:
+    with pytest.raises(InvalidInput, match="those of Parquet"):
+        made(b"PAR1", format="parquet")
+    columns = [{"name": "id", "type": "int"}]
+    table = made(b"PAR1", format="parquet", reader_columns=columns)
+    assert "Parquet" in table["StorageDescriptor"]["InputFormat"]
+
+
+def test_statements_quote_whatever_stands_in_names_and_values() -> None:
+    reading = Reading("serde", {"separatorChar": "\t", "input.regex": "(\\d)'"})
+    table = {
+        "Name": "l`s",
+        "Parameters": {"EXTERNAL": "TRUE", "a": "b"},
+        "PartitionKeys": [{"Name": "dt", "Type": "string"}],
+        "StorageDescriptor": table_descriptor(reading, [{"name": "x", "type": "int"}], "s3://a/"),
+    }
+    statement = create_table(table, "lake")
+    assert "`lake`.`l``s`" in statement
+    assert r"'input.regex' = '(\\d)\'', 'separatorChar' = '\t'" in statement
+    assert "EXTERNAL'" not in statement
+    added = add_partition(("lake", "logs"), ["dt"], ["it's"], "s3://a/it's/")
+    assert added.endswith(r"(`dt` = 'it''s') LOCATION 's3://a/it\'s/';")
+
+
+def test_a_view_that_athena_does_not_take_is_refused() -> None:
+    assert "NOT IN" not in exact_view("v", "s", "o", [])
+    assert "'s3://a/it''s'" in exact_view("v", "s", "o", ["s3://a/it's"])
+    with pytest.raises(InvalidInput, match="fewer sources than 5,000"):
+        exact_view("v", "s", "o", [f"s3://lake/{number:060}" for number in range(5_000)])
+
+
+def test_lists_for_engines_quote_keys() -> None:
+    uris = ['s3://a/it\'s "x"\n']
+    names: dict[str, Any] = {}
+    exec(as_polars(uris, Format.CSV).split("\n\n")[1], names)  # noqa: S102 - our own words
+    assert names["files"] == uris
+    with pytest.raises(InvalidInput, match="a line end"):
+        as_text(uris, Format.CSV)
+    with pytest.raises(InvalidInput, match="txt"):
+        as_polars(uris, Format.CLOUDTRAIL)
