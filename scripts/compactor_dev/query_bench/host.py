@@ -217,7 +217,7 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-ENGINES = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars, "arrow": Arrow}
+ENGINES: dict[str, Any] = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars, "arrow": Arrow}
 
 
 def main() -> None:

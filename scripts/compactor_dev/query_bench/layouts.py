@@ -67,7 +67,7 @@ LAYOUTS: Mapping[str, Layout] = {
         Layout("parquet", {"--output-format": "parquet"}, parquet=True, extension=".parquet"),
         Layout("exact", options=None, of=("same", "raw")),
         # Outputs of one size each, for the choice of a default.
-        *(Layout(f"same-{size}m", _target(size)) for size in (5, 8, 16, 32, 64)),
+        *(Layout(f"same-{size}m", _target(size)) for size in (5, 8, 16, 32, 64, 128)),
     )
 }
 
