@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.errors import IntegrityError, InvalidInput
+from compactor.model import SourceObject
 from compactor.readers.manifests import decode_manifest, encode_manifest, manifest_prefix
 from compactor.readers.states import Decision, Held, Shown, decide, has_rows, is_hidden
 from tests.support.examples import PARTITION, settings, source
@@ -17,7 +18,7 @@ from tests.support.examples import PARTITION, settings, source
 OUTPUTS = "compacted/2026/01/02/"
 
 
-def output(number: int) -> object:
+def output(number: int) -> SourceObject:
     return replace(source(""), bucket="lake", key=f"{OUTPUTS}compacted-{number}.json")
 
 
@@ -46,7 +47,7 @@ class There:
         standing = all(
             stands or held is None for stands, held in zip(self.stands, self.held, strict=True)
         )
-        return Held(tuple(loose), tuple(map(output, outputs)), standing, self.foreign)  # type: ignore[arg-type]
+        return Held(tuple(loose), tuple(map(output, outputs)), standing, self.foreign)
 
     def read(self, decision: Decision | None) -> Counter[int]:
         """What an engine reads."""

@@ -101,6 +101,9 @@ def read_marker(state: S3Uri, store: ObjectStore) -> ReadersMarker | None:
         IntegrityError: it is damaged, or of a later version.
     """
     bucket, key = layout.readers_marker_key(state)
+    # As good as always there is none, which HEAD tells without an error.
+    if store.head(bucket, key) is None:
+        return None
     try:
         body = store.get(bucket, key)
     except ObjectMissing:
