@@ -32,7 +32,7 @@ from compactor_handlers import (
 )
 from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
 from compactor_spark.maintain.job import Maintenance
-from compactor_spark.maintain.rows import RowSums
+from compactor_spark.maintain.rows import Compared, RowSums
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_hooks import Call, Crashed
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -180,9 +180,10 @@ class TextTable:
             [f"s3://{BUCKET}/{PREFIX}{one['path']}" for one in gone],
         )
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
         before, after = rewritten.before, rewritten.after
-        return self.rows_at(partition, before), self.rows_at(partition, after)
+        found = self.rows_at(partition, before), self.rows_at(partition, after)
+        return Compared(*found, (1.0, 1.0))
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
         rows = sorted(row for path in self._of(partition, version) for row in self._lines(path))
