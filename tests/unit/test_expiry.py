@@ -89,6 +89,9 @@ KINDS = {
     "tables/<table id>/lease.json": False,
     "tables/<table id>/optimizers.json": False,
     "tables/<table id>/superseded/<run id>.json": False,
+    # Small, one a switch; clean-up counts its grace from them.
+    "readers/switches/<partition id>/<random>.json": False,
+    "readers/table.json": False,
     "probes/<digest>.json": False,
     "probes/<random>/<rest>": False,
     "runs/<run id>/<rest>": False,

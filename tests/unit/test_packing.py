@@ -13,7 +13,6 @@ from compactor.model import Compression, Format, ObjectGroup, Signature, SourceO
 from compactor.planning import packing
 from compactor.planning.packing import (
     ASSUMED_RATIO,
-    COLUMNAR_TARGET_BYTES,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
     PackingClass,
@@ -84,10 +83,8 @@ def test_misfits_are_packed_by_what_they_turned_out_to_be() -> None:
 def test_default_targets_depend_on_whether_the_output_is_compressed() -> None:
     default = settings()
     assert target_bytes(default, Compression.NONE) == PLAIN_TARGET_BYTES == 1024 * MIB
-    assert target_bytes(default, Compression.GZIP) == COMPRESSED_TARGET_BYTES == 16 * MIB
+    assert target_bytes(default, Compression.GZIP) == COMPRESSED_TARGET_BYTES == 128 * MIB
     assert target_bytes(default, Compression.ZSTD) == COMPRESSED_TARGET_BYTES
-    rows = settings(output_format="parquet")
-    assert target_bytes(rows, Compression.ZSTD) == COLUMNAR_TARGET_BYTES == 128 * MIB
     assert target_bytes(settings(target_bytes=SMALL), Compression.NONE) == SMALL
 
 

@@ -13,11 +13,7 @@ from compactor.model import Compression, Format, ObjectGroup, Signature, SourceO
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
-# One reader takes a gzip or zstd object apart, whatever its size: of larger ones engines with many
-# threads have too few, and were slower than on the small objects (docs/performance.md).
-COMPRESSED_TARGET_BYTES = 16 * MIB
-# Its row groups can be read by several, each of which is worth having large.
-COLUMNAR_TARGET_BYTES = 128 * MIB
+COMPRESSED_TARGET_BYTES = 128 * MIB
 # Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.
 PLAIN_TARGET_BYTES = 1024 * MIB
 # Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
@@ -113,8 +109,6 @@ def target_bytes(settings: Settings, output: Compression) -> int:
     """Wanted size of an output in its encoded form, bytes."""
     if settings.target_bytes is not None:
         return settings.target_bytes
-    if settings.columnar:
-        return COLUMNAR_TARGET_BYTES
     return PLAIN_TARGET_BYTES if output is Compression.NONE else COMPRESSED_TARGET_BYTES
 
 

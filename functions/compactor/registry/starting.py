@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 from compactor.model import Partition
-from compactor.planning.packing import COLUMNAR_TARGET_BYTES
+from compactor.planning.packing import COMPRESSED_TARGET_BYTES
 from compactor.registry.items import Batch, Item, ItemState
 from compactor.registry.ports import Executions, ExecutionState, Registry, Started
 from compactor.registry.streams import Stream
@@ -163,7 +163,7 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
     found = Waiting()
     settings = stream.settings
     root = settings.source.root
-    full = settings.target_bytes or COLUMNAR_TARGET_BYTES
+    full = settings.target_bytes or COMPRESSED_TARGET_BYTES
     for head in registry.heads(stream.name):
         partition = Partition(root.bucket, root.prefix + head.path, head.path)
         closes = head.newest + settings.open_partition_seconds

@@ -284,8 +284,8 @@ class RunFields:
             _SIZES,
             None,
             whole(5 * MIB, 4 * TIB),
-            "Aimed-at size of an output, in bytes. By default 16 MiB for compressed outputs, which"
-            " readers cannot split, 1 GiB for uncompressed ones and 128 MiB for Parquet.",
+            "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 1 GiB"
+            " for uncompressed outputs.",
         ),
     ]
     small_object_bytes: Annotated[
