@@ -234,7 +234,7 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     if any(one.plan.groups for one in forecasts):
         print_line(
             f"as many Readers can share the outputs; Athena would read these objects in about"
-            f" {before:,.1f} s now, and in {after:,.1f} s then (a model)"
+            f" {before:,.1f} s now, and in {after:,.1f} s then (by a model of two published tests)"
         )
     if len(forecasts) > _SHOWN_ROWS:
         more = counted(len(forecasts) - _SHOWN_ROWS, "more partition")
