@@ -148,12 +148,12 @@ def test_an_execution_is_started_by_its_machine_and_looked_at_by_its_own_name() 
     "unknown",
     [
         _request("GET", "/b", "acl"),
-        _request("GET", "/b/k", "tagging"),
+        _request("GET", "/b/k", "acl"),
         _request("PUT", "/b/k", headers={"acl": "public-read"}),
         _request("GET", "/b/k", "versionId=1"),
         _request("POST", "/", service="dynamodb", headers={"target": "D.Scan"}, body="{}"),
         _request("POST", "/", service="states", headers={"target": "S.StopExecution"}, body="{}"),
-        _request("POST", "/", service="glue", headers={"target": "G.GetTables"}, body="{}"),
+        _request("POST", "/", service="glue", headers={"target": "G.GetTriggers"}, body="{}"),
         _request("POST", "/", service="sqs", headers={"target": "S.SendMessage"}, body="{}"),
     ],
 )
