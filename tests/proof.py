@@ -23,10 +23,12 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from compactor_cli.markers import replace_between
+from tests.faults.figures import summed
 from tests.simulation.event_mutations import EVENT_MUTATIONS
 from tests.simulation.keyed import KEYED_MUTATIONS
 from tests.simulation.lake import LAKE_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
+from tests.simulation.readers import READER_MUTATIONS
 from tests.simulation.tables import TABLE_MUTATIONS
 from tests.support.real_servers import REAL_SERVERS
 
@@ -39,6 +41,7 @@ _LAKE = {
     "simulation-keyed": "records of keys, in any order, merged into a table",
     "simulation-events": "events that come twice, late, in any order, or never",
     "simulation-lake": "both in one story: what events tell of, into a table",
+    "simulation-readers": "queries while runs, refreshes and clean-ups go on or die",
     "spark-tables": "the same on Spark, with the real Iceberg and Delta",
 }
 _MUTATIONS: Mapping[str, Collection[str]] = {
@@ -47,6 +50,7 @@ _MUTATIONS: Mapping[str, Collection[str]] = {
     "mutations-keyed": KEYED_MUTATIONS,
     "mutations-events": EVENT_MUTATIONS,
     "mutations-lake": LAKE_MUTATIONS,
+    "mutations-readers": READER_MUTATIONS,
 }
 _IN_BRACKETS = re.compile(r"\[(.*)\]$", re.DOTALL)
 
@@ -71,6 +75,7 @@ def main() -> int:
 def run_tests(directory: Path) -> int:
     """Run the tests; they leave their figures in the directory. Returns pytest's exit code."""
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={directory / 'cases.xml'}"]
+    command += ["-n", "2", "--dist", "loadfile"]
     done = subprocess.run(
         [*command, *(f"tests/{name}" for name in _TESTS)],
         cwd=REPOSITORY,
@@ -88,7 +93,7 @@ def table(directory: Path) -> str:
         *_mutations(directory),
         *_damage(_figures(directory, "damage")),
         *_cases(directory / "cases.xml"),
-        *_faults(_figures(directory, "faults")),
+        *_faults(summed(directory)),
     ]
     lines = [f"| {what} | {figure} |" for what, figure in rows]
     return "\n".join(["| What was done | Figure |", "|---|---|", *lines]) + "\n"

@@ -31,7 +31,7 @@ def figures() -> Iterator[Figures]:
     counted = Figures()
     yield counted
     if directory := os.environ.get("S3_COMPACTOR_PROOF_DIR"):
-        counted.write(Path(directory))
+        counted.write(Path(directory), os.environ.get("PYTEST_XDIST_WORKER", "one"))
 
 
 @pytest.fixture(scope="session")

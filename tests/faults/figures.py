@@ -33,10 +33,11 @@ class Figures:
             self.faults[fault.value] += count
             self.kills += count if fault in KILLS else 0
 
-    def write(self, directory: Path) -> None:
-        """Leave them as ``faults.json``."""
+    def write(self, directory: Path, process: str) -> None:
+        """Leave them as ``faults-PROCESS.json``: tests of several processes add up in `summed`."""
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "faults.json").write_text(json.dumps(self.to_dict(), indent=2) + "\n", "utf-8")
+        path = directory / f"faults-{process}.json"
+        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", "utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -47,3 +48,15 @@ class Figures:
             "kills": self.kills,
             "records": self.records,
         }
+
+
+def summed(directory: Path) -> dict[str, Any]:
+    """What all processes left in a directory, as `Figures.to_dict` has it."""
+    total = Figures()
+    for path in directory.glob("faults-*.json"):
+        left = json.loads(path.read_text("utf-8"))
+        total.faults.update(left["faults"])
+        total.runs += left["runs"]
+        total.kills += left["kills"]
+        total.records += left["records"]
+    return total.to_dict()

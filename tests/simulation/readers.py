@@ -1,0 +1,233 @@
+"""Producers, runs, refreshes, clean-ups and readers in any order, each of which may die or sleep.
+
+A reader plans by the catalog, and reads the objects of its plan later, within the grace. It looks
+at what the catalog and S3 show, and never at the log or at a record of the product.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from compactor.errors import CompactorError, ObjectMissing
+from compactor.readers import gate, look, refresh, states
+from tests.support.examples import PARTITION
+from tests.support.memory_readers import planned, read
+from tests.support.memory_store import Call, Crashed
+from tests.support.readers_world import Lake
+
+NOON = 1_767_355_200.0  # of the partition's own day
+GRACE = 3_600.0
+STEPS = 30
+
+
+class Misread(BaseException):
+    """A query does not read each record once; no ``except Exception`` catches it."""
+
+
+@dataclass
+class Plan:
+    """A query under way.
+
+    Attributes:
+        objects: that it reads.
+        until: it has read them by then, UNIX seconds.
+        known: records that it must see.
+    """
+
+    objects: list[tuple[str, str]]
+    until: float
+    known: set[int]
+
+
+@dataclass
+class Actors:
+    """One schedule, by the numbers of one generator."""
+
+    random: Random
+    lake: Lake = field(default_factory=lambda: Lake(retention_days=0.2))
+    plans: list[Plan] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    number: int = 0
+    shown: set[str] = field(default_factory=set)
+    queries: int = 0
+    disturbed: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        # Half of them while the partition's day is not over.
+        start = NOON + self.random.choice([0.0, 86_400.0])
+        self.lake.clock.advance(start - self.lake.clock.now())
+
+    def produce(self) -> None:
+        self.number += 1
+        record = self.number
+        key = f"{PARTITION.prefix}{record:04}.json"
+        body = f'{{"id": "record-{record}"}}\n'.encode()
+        self.lake.store.seed("source", key, body, last_modified=self.lake.clock.now())
+        self.lake.world.records.add(record)
+
+    def run(self) -> None:
+        self.lake.run()
+
+    def refresh(self) -> None:
+        before = set(self.lake.world.records)
+        outcome = self.lake.refresh()
+        if not outcome.fault:
+            # What the refresh has seen everybody sees from now on.
+            self.known |= before
+
+    def clean_up(self) -> None:
+        self.lake.clean_up()
+
+    def sleep(self) -> None:
+        self.end_plans(self.lake.clock.now())
+        self.lake.clock.advance(self.random.choice([60.0, 4_000.0, 20_000.0]))
+        self.end_plans(self.lake.clock.now())
+
+    def plan(self) -> None:
+        # Somebody may refresh while it is planned.
+        now, known = self.lake.clock.now(), set(self.known)
+        objects = planned(self.lake.catalog, self.lake.store)
+        self.plans.append(Plan(objects, now + GRACE - 400, known))
+
+    def end_plans(self, now: float) -> None:
+        """Queries whose time is over have read before; the others go on."""
+        self.plans = [one for one in self.plans if one.until > now]
+
+    def look(self) -> None:
+        """What queries under way, and a new one, read now."""
+        now = self.lake.clock.now()
+        fresh = Plan(planned(self.lake.catalog, self.lake.store), now, set(self.known))
+        for one in [*self.plans, fresh]:
+            self.queries += 1
+            try:
+                found = read(one.objects, self.lake.store)
+            except ObjectMissing as error:
+                raise Misread(f"a query ends with {error}") from error
+            doubled = {number for number, times in found.items() if times > 1}
+            lost = one.known - set(found)
+            if doubled or lost:
+                raise Misread(f"{doubled} are read twice, {lost} by nobody")
+
+    def step(self) -> None:
+        """One actor, whom another one may come in between, and who may die there."""
+        acts: list[Callable[[], None]] = [
+            self.produce, self.run, self.run, self.refresh, self.clean_up, self.clean_up,
+            self.sleep, self.plan,
+        ]  # fmt: skip
+        act, other = self.random.choice(acts), self.random.choice(acts)
+        fate = self.random.choice(["alone", "alone", "between", "dies"])
+        if fate == "alone" or act == self.sleep:
+            self.act(act)
+        else:
+            self.interrupted(act, other if fate == "between" else None)
+        self.look()
+        for entry in self.lake.catalog.partitions.values():
+            self.shown.add(entry.parameters["compactor.shows"])
+
+    def interrupted(self, act: Callable[[], None], other: Callable[[], None] | None) -> None:
+        """Another actor does all it has to do at one request of the first; without one it dies."""
+        at, hooks = self.random.randint(1, 25), self.lake.store.hooks
+        seen = 0
+
+        def come_between(_: Call) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == at and other is not None:
+                self.disturbed["somebody else meanwhile"] += 1
+                held, hooks.before[:] = list(hooks.before), []
+                self.act(other)
+                self.look()
+                hooks.before[:] = held
+            elif seen >= at and other is None:
+                self.disturbed["died"] += 1
+                raise Crashed
+
+        hooks.before.append(come_between)
+        self.act(act)
+        hooks.clear()
+
+    def act(self, act: Callable[[], None]) -> None:
+        # The next one goes on with what is there.
+        with suppress(Crashed, CompactorError):
+            act()
+
+    def play(self) -> None:
+        self.produce()
+        for _ in range(STEPS):
+            self.step()
+        self.lake.run()
+        self.refresh()
+        self.look()
+        if self.known != self.lake.world.records:
+            raise Misread("what a refresh has seen is not all there is")
+
+
+def without_waiting(patch: pytest.MonkeyPatch) -> None:
+    """Clean-up does not ask the catalog."""
+    patch.setattr(gate.ReaderGate, "holds", lambda *_: False)
+
+
+def without_grace(patch: pytest.MonkeyPatch) -> None:
+    """A source goes as soon as the catalog names it no more."""
+    asked = gate.Asked.may_be_read
+    patch.setattr(gate.Asked, "may_be_read", lambda self, sources, _: asked(self, sources, 0.0))
+
+
+def without_the_list(patch: pytest.MonkeyPatch) -> None:
+    """Clean-up takes a list for one that names outputs alone."""
+    patch.setattr(gate, "names_in", lambda *_: ())
+
+
+def with_a_doubled_list(patch: pytest.MonkeyPatch) -> None:
+    """A list names sources that outputs hold as well."""
+    patch.setattr(
+        look,
+        "_seen",
+        lambda sources, held, partition, now: look._Sources(
+            [one for one in sources if states.has_rows(one, partition.prefix)]
+        ),
+    )
+
+
+def back_to_raw(patch: pytest.MonkeyPatch) -> None:
+    """A partition may show all its sources again."""
+    decided, held = states.decide, states.Held
+    patch.setattr(refresh, "decide", lambda seen, current, **given: decided(seen, None, **given))
+    patch.setattr(refresh, "is_fresh", lambda *_: True)
+    patch.setattr(look, "Held", lambda **given: held(**{**given, "standing": True}))
+
+
+def without_outputs_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """What a commit names is taken for readable."""
+    patch.setattr(
+        look, "_found", lambda log, state, there, without: look._Log(state.committed, tuple(there))
+    )
+
+
+READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+    one.__name__.replace("_", " "): one
+    for one in (
+        without_waiting,
+        without_grace,
+        without_the_list,
+        with_a_doubled_list,
+        back_to_raw,
+        without_outputs_looked_at,
+    )
+}
+
+
+def misread(seeds: Iterable[int]) -> int:
+    """How many schedules are played until a query reads wrongly, that one included; 0 if none."""
+    for number, seed in enumerate(seeds, 1):
+        try:
+            Actors(Random(seed)).play()
+        except Misread:
+            return number
+    return 0
