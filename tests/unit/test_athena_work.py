@@ -391,3 +391,61 @@ def test_snapshots_that_a_tag_names_are_not_due(bench: Bench) -> None:
 def test_metadata_that_is_none_is_told() -> None:
     with pytest.raises(IntegrityError, match="s3://lake/m is no metadata"):
         read_state("s3://lake/m", b"\x1f\x8bbroken")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_others_write_beside_a_statement_is_not_in_its_comparison(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    apply = FakeAthena._apply
+
+    def apply_and_write(self: FakeAthena, word: str, sql: str, at: float) -> None:
+        if word == "OPTIMIZE" and when == "before":
+            self.wrote[self.add_snapshot(at)] = kind("a")
+        apply(self, word, sql, at)
+        if word == "OPTIMIZE" and when == "after":
+            self.wrote[self.add_snapshot(at)] = kind("a")
+
+    monkeypatch.setattr(FakeAthena, "_apply", apply_and_write)
+
+    one = {**CLOSED, "steps": ("rewrite",), "partitions": (partition("a"),), "verify_rows": True}
+    receipt = bench.carry_out(**one)
+
+    versions = ("102", "103") if when == "before" else ("101", "102")
+    assert receipt.partitions[0].status == "done"
+    assert (receipt.partitions[0].before, receipt.partitions[0].after) == versions
+    (comparison,) = (one for one in bench.athena.sent.values() if one.startswith("SELECT"))
+    assert all(f"FOR VERSION AS OF {one} " in comparison for one in versions)
+    assert (receipt.partitions[0].files, receipt.undo) == (9, versions[0])
+
+
+def test_what_others_write_between_two_commits_of_a_statement_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = FakeAthena._apply
+
+    def apply_twice(self: FakeAthena, word: str, sql: str, at: float) -> None:
+        apply(self, word, sql, at)
+        self.wrote[self.add_snapshot(at)] = kind("a")
+        apply(self, word, sql, at)
+
+    monkeypatch.setattr(FakeAthena, "_apply", apply_twice)
+
+    one = {**CLOSED, "steps": ("rewrite",), "partitions": (partition("a"),), "verify_rows": True}
+    receipt = bench.carry_out(**one)
+
+    assert bench.words == ["OPTIMIZE"]
+    (left,) = receipt.partitions
+    assert (left.status, left.files, receipt.undo) == ("left", 18, "101")
+    assert left.why == "snapshot 103 wrote it in between, and its rows were not compared"
+
+
+def test_what_others_append_while_nothing_is_rewritten_is_no_rewrite(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeAthena, "_apply", lambda self, word, sql, at: self.add_snapshot(at))
+
+    receipt = bench.carry_out(steps=("rewrite",), partitions=(partition("a"),))
+
+    assert bench.words == ["OPTIMIZE"]
+    assert receipt.partitions[0].why == "nothing to rewrite any more"

@@ -6,7 +6,7 @@ on S3. A call that is made twice notes an answer once, and answers the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -106,16 +106,16 @@ class AthenaWork:
             InvalidInput: the table is not there any more, or may not be read.
         """
         uri = self.catalog.metadata_uri(self.order.address)
-        table = read_state(uri, self.store.get(*_object_of(uri)))
-        todo = statements(self.order, table.types)
+        look = _Look(uri, read_state(uri, self.store.get(*_object_of(uri))))
+        todo = statements(self.order, look.table.types)
         receipt = self._receipt()
         if work is None:
             # Of a run that was stopped and is begun again there is one.
             work = receipt.position or Position()
         elif answer is not None:
-            work = self._judge(work, todo[work.number], query_end(answer), table, receipt)
-        step = self._next(work, todo, _Look(uri, table), receipt)
-        receipt.at, receipt.position = table.current, step.work
+            work = self._judge(work, todo[work.number], query_end(answer), look, receipt)
+        step = self._next(work, todo, look, receipt)
+        receipt.at, receipt.position = look.table.current, step.work
         write_receipt(receipt, self.state, self.store)
         return step
 
@@ -204,10 +204,15 @@ class AthenaWork:
         since = look.table.writers(order.closed_before, order.measured)
         if since is None:
             return "snapshots of the time since have expired, and nothing tells what they wrote"
-        wanted = _as_touched(next(one for one in order.partitions if one.name == name))
-        for one in since:
-            if touches(self.writes.touched(look.uri, one), wanted):
-                return f"snapshot {one} wrote it since"
+        writer = self._toucher(name, look.uri, since)
+        return f"snapshot {writer} wrote it since" if writer else ""
+
+    def _toucher(self, name: str, metadata_uri: str, snapshots: Iterable[str]) -> str:
+        """The first of some snapshots that wrote a partition; empty where none did."""
+        wanted = _as_touched(next(one for one in self.order.partitions if one.name == name))
+        for one in snapshots:
+            if touches(self.writes.touched(metadata_uri, one), wanted):
+                return one
         return ""
 
     def _query(
@@ -248,7 +253,7 @@ class AthenaWork:
         work: Position,
         statement: Statement,
         end: QueryEnd,
-        table: TableState,
+        look: _Look,
         receipt: MaintenanceReceipt,
     ) -> Position:
         again = end.takes_more_runs or end.state == "CANCELLED"
@@ -257,7 +262,7 @@ class AthenaWork:
             receipt.answers = _answer(work)
             self._pay(end, receipt)
             if not (again and tries):
-                self._note(work, statement, end, table, receipt)
+                self._note(work, statement, end, look, receipt)
         if again and tries:
             return msgspec.structs.replace(work, attempt=work.attempt + 1)
         return work.next
@@ -272,24 +277,57 @@ class AthenaWork:
         work: Position,
         statement: Statement,
         end: QueryEnd,
-        table: TableState,
+        look: _Look,
         receipt: MaintenanceReceipt,
     ) -> None:
         """What a statement came to."""
         why = "" if end.state == "SUCCEEDED" else _why(end)
         if statement.kind == OPTIMIZE:
-            receipt.partitions.append(_rewritten(work, statement, end, table))
-            if receipt.partitions[-1].status == DONE and not receipt.undo:
-                receipt.undo = work.before
+            found = self._rewritten(work, statement, end, look)
+            receipt.partitions.append(found)
+            if found.status == DONE or found.into:
+                receipt.undo = receipt.undo or found.before
         elif statement.kind == VERIFY:
             _compare(receipt, statement, why or _difference(self.queries.rows(end.query_id)))
         else:
             fault = why
             if statement.kind == VACUUM and not why:
-                fault = self._deleted_nothing(work, table, receipt)
+                fault = self._deleted_nothing(work, look.table, receipt)
             receipt.steps[statement.kind] = fault or receipt.steps.get(statement.kind, "done")
             if fault:
                 receipt.error, receipt.cause = "AthenaFailed", f"{statement.kind}: {fault}"
+
+    def _rewritten(
+        self, work: Position, statement: Statement, end: QueryEnd, look: _Look
+    ) -> RewrittenPartition:
+        found = RewrittenPartition(
+            name=statement.partition,
+            status=DONE,
+            before=work.before,
+            after=look.table.current,
+            seconds=end.seconds,
+        )
+        if end.state != "SUCCEEDED":
+            found.status, found.why = (GAVE_WAY if end.gave_way else FAILED), _why(end)
+            return found
+        commits = look.table.since(work.before)
+        if commits is None:
+            # Only the whole of what happened can be compared.
+            return found
+        ours = [number for number, one in enumerate(commits) if one.only_rewrites]
+        if not ours:
+            found.status, found.why = LEFT, "nothing to rewrite any more"
+            return found
+        # What others wrote right before and right after is not in between.
+        taken = commits[ours[0] : ours[-1] + 1]
+        found.before, found.after = f"{taken[-1].parent_snapshot_id}", f"{taken[0].snapshot_id}"
+        for one in taken:
+            found.count(one.summary if one.only_rewrites else {})
+        others = [f"{one.snapshot_id}" for one in taken if not one.only_rewrites]
+        if writer := self._toucher(statement.partition, look.uri, others):
+            found.status = LEFT
+            found.why = f"snapshot {writer} wrote it in between, and its rows were not compared"
+        return found
 
     def _deleted_nothing(
         self, work: Position, table: TableState, receipt: MaintenanceReceipt
@@ -331,33 +369,6 @@ def _as_touched(one: PartitionOrder) -> Touched:
 
 def _partition(receipt: MaintenanceReceipt, name: str) -> RewrittenPartition | None:
     return next((one for one in reversed(receipt.partitions) if one.name == name), None)
-
-
-def _rewritten(
-    work: Position, statement: Statement, end: QueryEnd, table: TableState
-) -> RewrittenPartition:
-    found = RewrittenPartition(
-        name=statement.partition,
-        status=DONE,
-        before=work.before,
-        after=table.current,
-        seconds=end.seconds,
-    )
-    if end.state != "SUCCEEDED":
-        found.status, found.why = (GAVE_WAY if end.gave_way else FAILED), _why(end)
-        return found
-    if table.current == work.before:
-        found.status, found.why = LEFT, "nothing to rewrite any more"
-        return found
-    since = table.snapshots[work.before].timestamp_ms if work.before in table.snapshots else 0
-    for one in table.snapshots.values():
-        ours = one.summary.get("operation") == "replace"
-        if ours and one.timestamp_ms >= since and f"{one.snapshot_id}" != work.before:
-            found.files += int(one.summary.get("deleted-data-files", 0))
-            found.bytes += int(one.summary.get("removed-files-size", 0))
-            found.into += int(one.summary.get("added-data-files", 0))
-            found.into_bytes += int(one.summary.get("added-files-size", 0))
-    return found
 
 
 def _compare(receipt: MaintenanceReceipt, statement: Statement, found: str | int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from compactor.decoding import decoded, decoder, numbered
@@ -43,6 +45,13 @@ class RewrittenPartition(msgspec.Struct, kw_only=True):
     before: str = ""
     after: str = ""
     seconds: float = 0.0
+
+    def count(self, summary: Mapping[str, str]) -> None:
+        """Add the files of one commit of Iceberg's, by the summary of its snapshot."""
+        self.files += int(summary.get("deleted-data-files", 0))
+        self.bytes += int(summary.get("removed-files-size", 0))
+        self.into += int(summary.get("added-data-files", 0))
+        self.into_bytes += int(summary.get("added-files-size", 0))
 
 
 class Position(msgspec.Struct, frozen=True):

@@ -108,6 +108,22 @@ class TableState:
             name = "" if one.parent_snapshot_id is None else f"{one.parent_snapshot_id}"
         return found
 
+    def since(self, name: str) -> list[Snapshot] | None:
+        """What was committed after a snapshot, the newest first; None where some have expired.
+
+        Args:
+            name: its id.
+        """
+        found: list[Snapshot] = []
+        current = self.current
+        while current and current != name:
+            one = self.snapshots.get(current)
+            if one is None:
+                return None
+            found.append(one)
+            current = "" if one.parent_snapshot_id is None else f"{one.parent_snapshot_id}"
+        return found
+
     def due(self, now: float, keep_seconds: float, keep_versions: int) -> list[Snapshot]:
         """Snapshots that an expiry with these bounds takes away, the oldest first.
 
