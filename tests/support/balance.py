@@ -15,6 +15,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "spark/test_parquet_convert",
         "spark/test_parquet_merge",
         "spark/test_parquet_hash",
+        "spark/test_parquet_columns",
         "spark/test_parquet_job",
         "spark/test_parquet_ways",
         "spark/test_origins",

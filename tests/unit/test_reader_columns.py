@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
+from datetime import time
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from compactor.errors import InvalidInput
@@ -164,13 +168,16 @@ def test_a_sample_without_a_record_is_told() -> None:
         found(Format.JSON_LINES, "1", "[]")
 
 
-def made(body: bytes, **given: Any) -> dict[str, Any]:
+def made(*bodies: bytes, **given: Any) -> dict[str, Any]:
     store = MemoryStore()
     store.add_bucket("lake")
-    store.seed("source", f"{PARTITION.prefix}a", body)
-    one = SourceObject("source", f"{PARTITION.prefix}a", "e", len(body), 0.0)
+    objects = []
+    for number, body in enumerate(bodies):
+        key = f"{PARTITION.prefix}{number}"
+        store.seed("source", key, body)
+        objects.append(SourceObject("source", key, "e", len(body), 0.0))
     catalog = MemoryReaders(others={"lake.old": [{"name": "id", "type": "int"}]})
-    return table_input(settings(**TABLE, **given), PARTITION, Held((one,)), catalog, store)
+    return table_input(settings(**TABLE, **given), PARTITION, Held(tuple(objects)), catalog, store)
 
 
 def test_a_table_is_made_of_packed_objects_of_which_only_the_begin_is_read() -> None:
@@ -188,12 +195,38 @@ def test_columns_may_be_given_or_those_of_another_table() -> None:
     assert other["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
 
 
-def test_parquet_wants_its_columns_given() -> None:
-    with pytest.raises(InvalidInput, match="those of Parquet"):
-        made(b"PAR1", format="parquet")
-    columns = [{"name": "id", "type": "int"}]
-    table = made(b"PAR1", format="parquet", reader_columns=columns)
-    assert "Parquet" in table["StorageDescriptor"]["InputFormat"]
+def parquet(**columns: list[Any]) -> bytes:
+    written = io.BytesIO()
+    pq.write_table(pa.table(columns), written)
+    return written.getvalue()
+
+
+def test_columns_of_parquet_are_those_of_its_footers() -> None:
+    table = made(parquet(Id=[1], name=["a"]), parquet(id=[2], tags=[["x"]]), format="parquet")
+    storage = table["StorageDescriptor"]
+    assert [(one["Name"], one["Type"]) for one in storage["Columns"]] == [
+        ("id", "bigint"),
+        ("name", "string"),
+        ("tags", "array<string>"),
+    ]
+    assert "Parquet" in storage["InputFormat"]
+    told = made(b"PAR1", format="parquet", reader_columns=[{"name": "id", "type": "int"}])
+    assert told["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "told"),
+    [
+        ([b"PAR1"], "no object with a Parquet footer"),
+        ([parquet(id=[1]), parquet(id=["a"])], "id is bigint in some objects, and string in "),
+        ([parquet(id=[1], at=[time(12)])], "at is a time of day"),
+    ],
+)
+def test_columns_of_parquet_that_no_engine_reads_are_asked_for(
+    bodies: list[bytes], told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=f"columns that are given.*{told}"):
+        made(*bodies, format="parquet")
 
 
 def test_statements_quote_whatever_stands_in_names_and_values() -> None:

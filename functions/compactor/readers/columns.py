@@ -109,7 +109,7 @@ def found_in(
     """Columns, and how engines read them, by the beginnings of a few objects.
 
     Args:
-        format: of the objects.
+        format: of the objects; not Parquet, whose columns are in its footers.
         samples: plain bytes; the last line of each may be cut.
         settings: of the runs.
 
@@ -117,9 +117,6 @@ def found_in(
         InvalidInput: nothing was found, or no engine reads such objects as rows.
     """
     lines = [line for one in samples for line in _whole_lines(one)]
-    if format is Format.PARQUET or settings.columnar:
-        accepted = "columns, or glue:DATABASE.TABLE: those of Parquet are not looked for"
-        raise InvalidInput(_FIELD, None, accepted)
     if format in (Format.CSV, Format.TSV):
         return _delimited(lines, format, settings)
     line = lines[0] if lines else ""

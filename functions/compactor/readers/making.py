@@ -14,6 +14,7 @@ from compactor.model import Format, Partition, SourceObject
 from compactor.ports import ObjectStore
 from compactor.readers.columns import Column, found_in
 from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
+from compactor.readers.parquet_columns import columns_of as parquet_columns
 from compactor.readers.partitions import PartitionColumns
 from compactor.readers.port import ReaderCatalog
 from compactor.readers.states import Held
@@ -130,18 +131,25 @@ def _columns(
     format = _format_of(samples, settings)
     plain = [body for _, body in samples]
     columns: Sequence[Column]
-    if given is None:
-        columns, reading = found_in(format, plain, settings)
-    else:
+    if given is not None:
         columns, reading = _given(given, settings, catalog), _reading(format, plain, settings)
+    elif format is Format.PARQUET:
+        # Of sources that are converted only the outputs are Parquet.
+        objects = (
+            held.outputs if settings.output_format == "parquet" else (*held.outputs, *held.loose)
+        )
+        columns = parquet_columns(_spread(objects), store)
+        reading = reading_of(format, settings)
+    else:
+        columns, reading = found_in(format, plain, settings)
     require_exact(reading, format, settings)
     return columns, reading
 
 
 def _reading(format: Format, samples: Sequence[bytes], settings: Settings) -> Reading:
     """How objects are read whose columns somebody knows."""
-    if format is Format.PARQUET or settings.columnar:
-        return reading_of(Format.PARQUET, settings)
+    if format is Format.PARQUET:
+        return reading_of(format, settings)
     return found_in(format, samples, settings)[1]
 
 
@@ -185,10 +193,14 @@ def _format_of(samples: Sequence[tuple[SourceObject, bytes]], settings: Settings
 def _samples(
     objects: Sequence[SourceObject], store: ObjectStore
 ) -> list[tuple[SourceObject, bytes]]:
-    step = max(1, len(objects) // _MOST_SAMPLED)
-    chosen = objects[::step][:_MOST_SAMPLED]
-    found = [(one, _beginning(one, store)) for one in chosen]
+    found = [(one, _beginning(one, store)) for one in _spread(objects)]
     return [(one, body) for one, body in found if body]
+
+
+def _spread(objects: Sequence[SourceObject]) -> Sequence[SourceObject]:
+    """As many as are looked at, from all over the partition."""
+    step = max(1, len(objects) // _MOST_SAMPLED)
+    return objects[::step][:_MOST_SAMPLED]
 
 
 def _beginning(one: SourceObject, store: ObjectStore) -> bytes:

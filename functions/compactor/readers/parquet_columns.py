@@ -1,0 +1,49 @@
+"""The columns of a table of Parquet, by the footers of a few of its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from compactor.codecs.parquet_footer import read_footer
+from compactor.codecs.parquet_schema import NoHiveType, hive_columns
+from compactor.errors import InvalidInput, UnreadableSource
+from compactor.model import SourceObject
+from compactor.ports import ObjectStore
+from compactor.readers.columns import Column
+
+_FIELD = "reader_columns"
+_GIVEN = "columns that are given, or those of glue:DATABASE.TABLE"
+
+
+def columns_of(objects: Sequence[SourceObject], store: ObjectStore) -> tuple[Column, ...]:
+    """All columns that any of some objects has, in the order in which they were met.
+
+    Args:
+        objects: of Parquet; one that cannot be read is passed over.
+        store: where they are. One or two ranges of each are read.
+
+    Raises:
+        InvalidInput: none of them can be read, a column is of a type that Hive has not, or of two
+            types.
+    """
+    found: dict[str, str] = {}
+    for one in objects:
+        for name, kind in _columns_of(one, store).items():
+            known = found.setdefault(name, kind)
+            if known != kind:
+                told = f"{_GIVEN}: {name} is {known} in some objects, and {kind} in {one.key}"
+                raise InvalidInput(_FIELD, None, told)
+    if not found:
+        raise InvalidInput(_FIELD, None, f"{_GIVEN}: no object with a Parquet footer was found")
+    return tuple({"name": name, "type": kind} for name, kind in found.items())
+
+
+def _columns_of(one: SourceObject, store: ObjectStore) -> dict[str, str]:
+    try:
+        footer = read_footer(partial(store.get_range, one.bucket, one.key), one.size)
+        return dict(hive_columns(footer.schema))
+    except UnreadableSource:
+        return {}
+    except NoHiveType as error:
+        raise InvalidInput(_FIELD, None, f"{_GIVEN}: of {one.key}, {error}") from error
