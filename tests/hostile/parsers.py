@@ -11,6 +11,7 @@ from xml.parsers import expat
 
 from compactor.codecs.codecs import Limits, decompress, decompress_stream, detect_compression
 from compactor.codecs.parquet_footer import read_footer
+from compactor.codecs.parquet_schema import NoHiveType, hive_columns
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed
@@ -96,10 +97,11 @@ def _check_framed(framed: Framed, body: bytes) -> None:
 
 @parser
 def footer(data: bytes) -> None:
-    """A Parquet footer is read, or its object is not readable."""
+    """A Parquet footer and its columns are read, or its object is not readable."""
     try:
-        read_footer(lambda start, length: data[start : start + length], len(data))
-    except UnreadableSource:
+        found = read_footer(lambda start, length: data[start : start + length], len(data))
+        hive_columns(found.schema)
+    except (UnreadableSource, NoHiveType):
         return
 
 
