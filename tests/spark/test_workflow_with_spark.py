@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,18 @@ class Workflow:
         seeds = (SeedObject(f"logs/{key}", body, arrived) for key, body in objects.items())
         self.s3.seed(self.source, seeds)
 
-    def run(self, endpoint_url: str, **fields: Any) -> WorkflowResult:
+    def run(
+        self, endpoint_url: str, services: Mapping[str, str] | None = None, **fields: Any
+    ) -> WorkflowResult:
         return run_workflow(
             {**self.given, **fields},
             run_name="run",
             workers=1,
             endpoint_url=endpoint_url,
             on_progress=self.progress.append,
-            options=EngineOptions(environment=self.s3.environment, log=self.log, wait_scale=0),
+            options=EngineOptions(
+                environment={**self.s3.environment, **(services or {})}, log=self.log, wait_scale=0
+            ),
         )
 
     def report(self) -> dict[str, Any]:
@@ -99,6 +104,28 @@ def test_one_report_covers_small_and_oversized_partitions(
     assert (last.partitions_done, last.partitions_total) == (3, 3)
     assert last.objects_done == 103
     assert any(one.spark for one in workflow.progress), "the job was never heard of"
+
+
+def test_query_engines_see_what_spark_has_committed(s3: EmbeddedS3, workflow: Workflow) -> None:
+    workflow.seed({**lines("small/", 2), **lines("large/", 8)})
+    glue = s3.client("glue")
+    glue.create_database(DatabaseInput={"Name": workflow.lake})
+    table = {"DatabaseName": workflow.lake, "TableName": "logs"}
+
+    result = workflow.run(
+        s3.endpoint_url,
+        {"AWS_ENDPOINT_URL_GLUE": s3.endpoint_url},
+        reader_table=f"glue:{workflow.lake}.logs",
+        open_partition_seconds=0,
+    )
+
+    assert result.status == "SUCCEEDED", (result.cause, workflow.log_of_the_job())
+    assert workflow.report()["spark"] == ["large/"]
+    shown = {
+        one["Values"][0]: one["StorageDescriptor"]["Location"]
+        for one in glue.get_partitions(**table)["Partitions"]
+    }
+    assert shown == {name: f"s3://{workflow.lake}/compacted/{name}/" for name in ("small", "large")}
 
 
 def test_a_failure_of_spark_fails_the_run_after_all_else_is_committed(
