@@ -154,3 +154,32 @@ def test_help_answers_without_loading_s3_or_the_engine():
         env={"PYTHONPATH": ":".join(sys.path)},
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["pln"], "compactor: there is no command 'pln'; did you mean plan?"),
+        (["zzz"], "compactor: there is no command 'zzz' (try"),
+        (
+            ["plan", "--setle-seconds", "3", "s3://aaa/b/", "s3://ccc/d/"],
+            "compactor plan: unknown option --setle-seconds; did you mean --settle-seconds?",
+        ),
+        (
+            ["tables", "scan", "--jsno=yes"],
+            "compactor tables scan: unknown option --jsno; did you mean --json?",
+        ),
+        (["tables", "scn"], "'undo'); did you mean scan?"),
+        (
+            ["report", "--zzzzzzzz"],
+            "compactor report: unknown option --zzzzzzzz (try compactor report",
+        ),
+    ],
+)
+def test_a_word_that_is_not_known_is_answered_with_the_likeliest_that_is(capsys, typed, told):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(typed)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1

@@ -30,7 +30,6 @@ from compactor.settings.specs import (
     globs,
     matching,
     names,
-    number,
     one_of,
     stem,
     text,
@@ -43,6 +42,7 @@ from compactor.settings.tables import (
     parse_inventory_table,
     parse_table,
 )
+from compactor.settings.units import days, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -67,7 +67,7 @@ _COLUMNS = Reader(COLUMNS_ACCEPTED, parse_columns)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
-_SECONDS = whole(0, 366 * 86_400)
+_SECONDS = seconds(0, 366 * 86_400)
 _CLUSTER = matching(
     r"j-[A-Za-z0-9]{1,64}", "the id of a running EMR cluster, such as j-2AXXXXXXGAPLF"
 )
@@ -138,7 +138,7 @@ class RunFields:
         Declared(
             _PARTITIONS,
             None,
-            whole(1, 36_500),
+            whole_days(1, 36_500),
             "How many whole days before today (UTC, today excluded) the window has. 1, which is"
             " yesterday, when date_format is given without duration and start.",
         ),
@@ -283,7 +283,7 @@ class RunFields:
         Declared(
             _SIZES,
             None,
-            whole(5 * MIB, 4 * TIB),
+            size(5 * MIB, 4 * TIB),
             "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 1 GiB"
             " for uncompressed outputs.",
         ),
@@ -293,7 +293,7 @@ class RunFields:
         Declared(
             _SIZES,
             None,
-            whole(1, 4 * TIB),
+            size(1, 4 * TIB),
             "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
             " at most target_bytes. By default half of the target.",
         ),
@@ -415,7 +415,7 @@ class RunFields:
         Declared(
             _FORMATS,
             128 * MIB,
-            whole(1, 4 * GIB),
+            size(1, 4 * GIB),
             "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
             " larger ones are quarantined.",
         ),
@@ -549,7 +549,7 @@ class RunFields:
         Declared(
             _READERS,
             3_600,
-            whole(900, 30 * 86_400),
+            seconds(900, 30 * 86_400),
             "How long clean_up waits after that table has ceased to show a source, for queries"
             " that were planned before.",
         ),
@@ -569,7 +569,7 @@ class RunFields:
         Declared(
             _RUN,
             64 * GIB,
-            whole(1, 1024 * TIB),
+            size(1, 1024 * TIB),
             "A partition with more bytes of candidates than this goes to Spark.",
         ),
     ]
@@ -578,7 +578,7 @@ class RunFields:
         Declared(
             _RUN,
             600,
-            whole(1, 7 * 86_400),
+            seconds(1, 7 * 86_400),
             "A partition that one worker would take longer for goes to Spark; estimated by objects,"
             " bytes and format from the measured table in discovery/speed.py. A Lambda function may"
             " run for 900.",
@@ -624,7 +624,7 @@ class RunFields:
         Declared(
             _RUN,
             64 * MIB,
-            whole(1 * MIB, 8 * GIB),
+            size(1 * MIB, 8 * GIB),
             "How many bytes one worker may have read ahead.",
         ),
     ]
@@ -643,7 +643,7 @@ class RunFields:
         Declared(
             _AFTER,
             30,
-            number(0, 36_500),
+            days(0, 36_500),
             "Days from the commit until clean_up may delete its sources; fractions are accepted.",
         ),
     ]
@@ -652,7 +652,7 @@ class RunFields:
         Declared(
             _AFTER,
             90,
-            whole(15, 36_500),
+            whole_days(15, 36_500),
             "Days until clean_up also drops what the state needs no more: the files of a run (work"
             " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
             " ever.",

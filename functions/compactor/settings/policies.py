@@ -33,6 +33,7 @@ from compactor.settings.specs import (
     one_of,
     whole,
 )
+from compactor.settings.units import days, seconds, size
 from compactor.sizes import MIB, TIB
 
 ENGINES = ("auto", "spark", "athena", "glue")
@@ -109,7 +110,7 @@ class Rule:
         Declared(
             _HOW,
             None,
-            whole(MIB, 10 * 1024 * MIB),
+            size(MIB, 10 * 1024 * MIB),
             "Size of a data file; by default what the table's properties say.",
         ),
     ]
@@ -135,21 +136,21 @@ class Rule:
         Declared(_HOW, (), _columns(), "Columns whose values shall lie close together."),
     ]
     most_bytes: Annotated[
-        int, Declared(_HOW, TIB, whole(1, 1024 * TIB), "What one run may rewrite of a table.")
+        int, Declared(_HOW, TIB, size(1, 1024 * TIB), "What one run may rewrite of a table.")
     ]
     verify_bytes: Annotated[
         int,
         Declared(
             _HOW,
             100 * 1024 * MIB,
-            whole(0, 1024 * TIB),
+            size(0, 1024 * TIB),
             "Up to so many rewritten bytes the rows before and after are counted and hashed.",
         ),
     ]
     keep_days: Annotated[
         float,
         Declared(
-            _KEEP, 7.0, number(0, 3_650), "How long snapshots, and files that versions name, stay."
+            _KEEP, 7.0, days(0, 3_650), "How long snapshots, and files that versions name, stay."
         ),
     ]
     keep_versions: Annotated[
@@ -157,7 +158,7 @@ class Rule:
     ]
     orphan_days: Annotated[
         float,
-        Declared(_KEEP, 7.0, number(0, 3_650), "How old a file that nothing names must be to go."),
+        Declared(_KEEP, 7.0, days(0, 3_650), "How old a file that nothing names must be to go."),
     ]
     below_floor: Annotated[
         bool,
@@ -171,7 +172,7 @@ class Rule:
     ]
     undo_days: Annotated[
         float,
-        Declared(_KEEP, 7.0, number(0, 3_650), "How long a rewrite can be undone."),
+        Declared(_KEEP, 7.0, days(0, 3_650), "How long a rewrite can be undone."),
     ]
     tag_superseded: Annotated[
         bool,
@@ -187,7 +188,7 @@ class Rule:
         Declared(
             _WHEN,
             3_600,
-            whole(0, 366 * _DAY),
+            seconds(0, 366 * _DAY),
             "A partition that a commit touched since is left: rewriting it makes writers fail.",
         ),
     ]

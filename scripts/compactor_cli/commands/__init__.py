@@ -30,11 +30,13 @@ Only the module of the command asked for is imported, so that ``--help`` answers
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from compactor import __version__
 from compactor.errors import CompactorError, InvalidInput
@@ -265,11 +267,35 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
+# As argparse tells of a word that is none of those it knows.
+_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$")
+
+
 class _Parser(argparse.ArgumentParser):
-    """Tells mistakes in one line."""
+    """Tells mistakes in one line, with the name that was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it; here because what it does not know must be told by this parser.
+
+        A parser of a command hands that back to the one above it, which has none of its options.
+        """
+        found, unknown = super().parse_known_args(args, namespace)
+        for one in unknown:
+            option = one.partition("=")[0]
+            if option.startswith("--"):
+                self.error(f"unknown option {option}{_meant(option, self._option_string_actions)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
+        if choice := _CHOICE.search(message):
+            message += _meant(choice[1], choice[2].replace("'", "").split(", "))
         self.exit(EXIT_USAGE, f"{self.prog}: {message} (try {self.prog} --help)\n")
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    """The likeliest of known words, as the end of a sentence; empty where none is like it."""
+    found = get_close_matches(word, known, n=1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -284,6 +310,8 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"compactor {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
+    if wanted is not None and wanted not in COMMANDS:
+        parser.error(f"there is no command {wanted!r}{_meant(wanted, COMMANDS)}")
     for name, command in COMMANDS.items():
         one = commands.add_parser(
             name,
