@@ -53,13 +53,30 @@ class InvalidInput(CompactorError):
         field: name of the input field at fault.
         value: what was given.
         accepted: what would have been right, in words.
+        told: the line itself, where nobody gave a value.
     """
 
-    def __init__(self, field: str, value: object, accepted: str) -> None:
-        super().__init__(f"{field}: {value!r} is not accepted; expected {accepted}")
+    def __init__(self, field: str, value: object, accepted: str, *, told: str = "") -> None:
+        super().__init__(told or f"{field}: {value!r} is not accepted; expected {accepted}")
         self.field = field
         self.value = value
         self.accepted = accepted
+
+
+def no_credentials(found: str = "") -> InvalidInput:
+    """That AWS cannot be asked, and what to do.
+
+    Args:
+        found: why those that were found are of no use, such as ``ExpiredToken``; empty where there
+            are none.
+    """
+    accepted = (
+        "log in (aws sso login, or aws configure), name your profile in AWS_PROFILE, set"
+        " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached"
+    )
+    why = f"the credentials found here are not taken ({found})" if found else ""
+    told = f"{why or 'no AWS credentials found'}: {accepted}"
+    return InvalidInput("credentials", found or None, accepted, told=told)
 
 
 class NotMerged(CompactorError):

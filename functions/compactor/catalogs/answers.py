@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compactor.errors import CompactorError, InvalidInput, TransientStoreError
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
 from compactor.shown import visible
 
 # Names, because each library has its own classes, and not all libraries are there.
@@ -71,8 +71,10 @@ def _judged(error: Exception, table: str) -> CompactorError | None:
     told = visible(" ".join(str(error).split()))
     if names & _DENIED or code.startswith(_DENIED_CODES):
         return InvalidInput("permission", f"{table}: {told}", "a role that may use this table")
-    if "NoCredentialsError" in names or "PartialCredentialsError" in names:
-        return InvalidInput("credentials", told, "AWS credentials as boto3 finds them")
+    if "NoCredentialsError" in names:
+        return no_credentials()
+    if "PartialCredentialsError" in names:
+        return no_credentials(told)
     if names & _LATER or code.startswith(_LATER_CODES):
         return TransientStoreError(f"{table}: {told}")
     return None

@@ -22,7 +22,7 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store as ObstoreS3
 
-from compactor.errors import CompactorError, InvalidInput, SourceChanged
+from compactor.errors import CompactorError, SourceChanged, no_credentials
 from compactor.model import SourceObject
 from compactor.stores.refused_reads import judged_read
 from compactor.stores.translate import Again, Refusal
@@ -162,7 +162,7 @@ class _Credentials:
     def __init__(self) -> None:
         found = botocore.session.get_session().get_credentials()
         if found is None:
-            raise InvalidInput("credentials", None, "AWS credentials as boto3 finds them")
+            raise no_credentials()
         self._found = found
 
     def __call__(self) -> S3Credential:

@@ -17,7 +17,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from compactor.errors import CompactorError, InvalidInput, TransientStoreError
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
 from compactor.stores.direct import USER_AGENT
 from compactor.stores.translate import (
     WEATHER,
@@ -116,9 +116,10 @@ def answers_of(what: str, thing: Thing) -> Iterator[None]:
         yield
     except ClientError as error:
         raise _judged(refusal_of(error), what, thing) from error
-    except (NoCredentialsError, PartialCredentialsError) as error:
-        accepted = "AWS credentials as boto3 finds them"
-        raise InvalidInput("credentials", str(error), accepted) from None
+    except NoCredentialsError:
+        raise no_credentials() from None
+    except PartialCredentialsError as error:
+        raise no_credentials(one_line(error)) from None
     except WEATHER as error:
         raise TransientStoreError(f"{what}: {one_line(error)}") from error
     except BotoCoreError as error:
@@ -133,7 +134,7 @@ def _judged(refusal: Refusal, what: str, thing: Thing) -> CompactorError:
         accepted = "a role that allows this request"
         return InvalidInput("permission", f"{what}: {refusal}", accepted)
     if refusal.code in _CREDENTIALS:
-        return InvalidInput("credentials", refusal.code, "valid AWS credentials")
+        return no_credentials(refusal.code)
     if refusal.code in _PASSING or worth_another_try(refusal):
         return TransientStoreError(f"{what}: {refusal}")
     return InvalidInput("request", f"{what}: {refusal}", "a request that this service takes")

@@ -30,6 +30,7 @@ from compactor.errors import (
     ObjectArchived,
     ObjectMissing,
     TransientStoreError,
+    no_credentials,
 )
 from compactor.shown import visible
 
@@ -104,7 +105,7 @@ def _denied(message: str, code: str, bucket: str) -> CompactorError:
 
 
 def _credentials(message: str, code: str, bucket: str) -> CompactorError:
-    return InvalidInput("credentials", code, "valid AWS credentials")
+    return no_credentials(code)
 
 
 def _damaged(message: str, code: str, bucket: str) -> CompactorError:
@@ -224,9 +225,10 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
         yield
     except ClientError as error:
         raise judged(refusal_of(error), operation, bucket, key) from error
-    except (NoCredentialsError, PartialCredentialsError) as error:
-        accepted = "AWS credentials as boto3 finds them"
-        raise InvalidInput("credentials", str(error), accepted) from None
+    except NoCredentialsError:
+        raise no_credentials() from None
+    except PartialCredentialsError as error:
+        raise no_credentials(one_line(error)) from None
     except WEATHER as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             accepted = "an endpoint whose certificate this machine trusts"

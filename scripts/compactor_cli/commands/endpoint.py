@@ -17,7 +17,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from compactor.errors import CompactorError, InvalidInput, TransientStoreError
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
 from compactor.stores.retries import limit_silence, sent_within
 from compactor.stores.s3 import make_client
 from compactor.stores.translate import WEATHER, one_line
@@ -120,8 +120,8 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
     except SSLError as error:
         raise TransientStoreError(f"{client.meta.endpoint_url}: {one_line(error)}") from error
     except (NoCredentialsError, PartialCredentialsError) as error:
-        accepted = "AWS credentials as boto3 finds them"
-        raise InvalidInput("credentials", one_line(error), accepted) from None
+        why = one_line(error) if isinstance(error, PartialCredentialsError) else ""
+        raise no_credentials(why) from None
     except RecursionError:
         # botocore asks for the region of a bucket by the very request that was sent elsewhere.
         accepted = "an S3 endpoint; this one answers every request with a redirection"

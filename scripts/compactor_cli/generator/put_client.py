@@ -17,7 +17,7 @@ import obstore.exceptions
 import obstore.store
 from obstore.auth.boto3 import Boto3CredentialProvider
 
-from compactor.errors import InvalidInput, TransientStoreError
+from compactor.errors import InvalidInput, TransientStoreError, no_credentials
 
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 10
@@ -52,9 +52,7 @@ class FastPutClient:
     def __init__(self, bucket: str, endpoint_url: str | None, workers: int) -> None:
         session = boto3.Session()
         if session.get_credentials() is None:
-            raise InvalidInput(
-                "credentials", None, "AWS credentials in the environment, a profile or a role"
-            )
+            raise no_credentials()
         url, region = _located(session, bucket, endpoint_url)
         self._bucket = bucket
         amazon = (urlsplit(url).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
