@@ -24,6 +24,7 @@ from compactor_cli.whole import Machine, run_here
 from compactor_spark import compact_partitions, opening
 from compactor_spark.upsert.delta import DeltaTables
 from compactor_spark.upsert.iceberg import IcebergTables
+from tests.support.embedded import find_embedded
 from tests.support.table_engines import small_session
 
 pytestmark = pytest.mark.slow
@@ -119,8 +120,7 @@ def lake(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Lake:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     monkeypatch.setattr(opening, "columnar_session", small_session)
     monkeypatch.setattr(compact_partitions, "_session", lambda _: Lasting(tables))
     number = next(_names)

@@ -25,6 +25,7 @@ from compactor_cli.local.model import EngineOptions, WorkflowResult
 from compactor_cli.local.spark_jars import JARS_VARIABLE, packages_environment
 from compactor_cli.local.spark_submit import SparkHere
 from tests.spark.gate import Denied, Gate, Request
+from tests.support.embedded import find_embedded
 from tests.support.server_builds import Unavailable, table_jars
 
 pytestmark = pytest.mark.slow
@@ -123,8 +124,7 @@ def change(key: int, at: int, name: str, op: str = "U") -> Row:
 def test_what_spark_could_not_merge_fails_the_run_and_the_next_one_merges_it(
     workflow: Workflow, proxy: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in workflow.s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(workflow.s3, monkeypatch)
     workflow.arrive("a", change(1, 1, "Ann"), change(2, 1, "Bob"), change(2, 2, "", "D"))
     workflow.arrive("b", change(3, 5, "Cid"), change(3, 4, "late"))
 
