@@ -14,7 +14,7 @@ from cdk.grants import allow, own_role
 from cdk.maintained_tables import MaintainedTables
 from compactor.maintenance.optimizers import KINDS, wanted
 from compactor.maintenance.orders import BINPACK, EXPIRE, ORPHANS, REWRITE, SORT, ZORDER, Order
-from compactor.maintenance.policies import Rule
+from compactor.settings.policies import Rule
 from compactor.settings.tables import parse_table
 
 _Configuration = glue.CfnTableOptimizer.TableOptimizerConfigurationProperty

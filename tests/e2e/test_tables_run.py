@@ -19,6 +19,7 @@ from compactor_cli import commands as cli
 from compactor_cli.commands import tables_run
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.local.tables_model import TABLES_BRIDGES
+from tests.support.embedded import find_embedded
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -32,12 +33,7 @@ SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
 @pytest.fixture(scope="module")
 def store(s3: EmbeddedS3) -> Iterator[S3Store]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in s3.environment.items():
-            if value:
-                patch.setenv(name, value)
-            else:
-                patch.delenv(name, raising=False)
-        patch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
+        find_embedded(s3, patch)
         stand_in = "tests.statemachine.fake_tables.stand_ins:spark"
         patch.setattr(tables_run, "TABLES_BRIDGES", {**TABLES_BRIDGES, SPARK: stand_in})
         s3.create_bucket(BUCKET)

@@ -92,13 +92,22 @@ def shortest(play: Player, seed: int, *, plays: float = inf) -> Outcome:
     """
     played = count(1)
     whole = play(seed)
+    best = whole.recorded
 
     def fails(recorded: Sequence[int]) -> bool:
+        nonlocal best
         if next(played) > plays:
             return False
-        return _kind(play(seed, replay=recorded).violation) == _kind(whole.violation)
+        outcome = play(seed, replay=recorded)
+        if _kind(outcome.violation) != _kind(whole.violation):
+            return False
+        # A list that is cut short is played to its end with dull decisions, and may be long.
+        if len(outcome.recorded) <= len(best):
+            best = outcome.recorded
+        return True
 
-    return play(seed, replay=simplest(whole.recorded, fails), tell=True)
+    simplest(whole.recorded, fails)
+    return play(seed, replay=best, tell=True)
 
 
 def _kind(violation: str) -> str:

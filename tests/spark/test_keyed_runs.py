@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import itertools
-import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
-from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import verify
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_cli.local.embedded import EmbeddedS3
 from compactor_cli.whole import Machine, run_here
 from compactor_spark import compact_partitions, opening
 from compactor_spark.upsert.delta import DeltaTables
 from compactor_spark.upsert.iceberg import IcebergTables
+from tests.spark.people import Row, arrive, change, people_of
+from tests.support.embedded import find_embedded
 from tests.support.table_engines import small_session
 
 pytestmark = pytest.mark.slow
 _names = itertools.count(1)
-
-Row = Mapping[str, Any]
 
 
 class Killed(BaseException):
@@ -78,9 +74,7 @@ class Lake:
     take_back: Callable[[], object]
 
     def arrive(self, path: str, *records: Row) -> None:
-        body = b"".join(json.dumps(one).encode() + b"\n" for one in records)
-        key = f"cdc/{path}/{next(_names):05}.json"
-        self.s3.seed(self.source, [SeedObject(key, body, time.time() - 9 * 86_400)])
+        arrive(self.s3, self.source, f"{path}/{next(_names):05}", records)
 
     def run(self) -> RunReport:
         done = run_here(self.settings, Machine(1, self.s3.endpoint_url, spark=SparkHere()))
@@ -107,10 +101,6 @@ class Lake:
         return found
 
 
-def change(key: int, at: int, name: str, op: str = "U") -> Row:
-    return {"id": key, "at": at, "op": op, "name": name}
-
-
 @pytest.fixture(params=["iceberg", "delta"])
 def lake(
     request: pytest.FixtureRequest,
@@ -119,53 +109,11 @@ def lake(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Lake:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     monkeypatch.setattr(opening, "columnar_session", small_session)
     monkeypatch.setattr(compact_partitions, "_session", lambda _: Lasting(tables))
-    number = next(_names)
-    source, bucket = f"keyed-{number}-source", f"keyed-{number}-lake"
-    for one in (source, bucket):
-        s3.create_bucket(one)
-    given: dict[str, Any] = {
-        "s3_source_uri": f"s3://{source}/cdc/",
-        "depth": 1,
-        "upsert_key": ["id"],
-        "order_by": ["at"],
-        "delete_when": {"op": ["D"]},
-        "parquet_schema": "id BIGINT, at BIGINT, op STRING, name STRING",
-    }
-    if request.param == "iceberg":
-        catalog = f"sqlite:///{tmp_path}/people.db"
-        given["s3_destination_uri"] = f"s3://{bucket}/changes/"
-        given["table"] = f"sql:{catalog}#lake.people"
-        known = {"type": "sql", "uri": catalog, "s3.endpoint": s3.endpoint_url}
-
-        def read() -> list[Row]:
-            found = load_catalog("compactor", **known).load_table("lake.people").scan().to_arrow()
-            return list(found.to_pylist())
-
-        def take_back() -> object:
-            found = load_catalog("compactor", **known).load_table("lake.people")
-            current = found.current_snapshot()
-            assert current is not None
-            assert current.parent_snapshot_id is not None
-            with found.manage_snapshots() as change:
-                return change.rollback_to_snapshot(current.parent_snapshot_id)
-    else:
-        given["s3_destination_uri"] = f"s3://{bucket}/people/_changes/"
-        given["table"] = f"delta:s3://{bucket}/people/"
-        options = {"AWS_ENDPOINT_URL": s3.endpoint_url, "AWS_ALLOW_HTTP": "true"}
-
-        def read() -> list[Row]:
-            found = DeltaTable(f"s3://{bucket}/people/", storage_options=options)
-            return list(found.to_pyarrow_table().to_pylist())
-
-        def take_back() -> object:
-            found = DeltaTable(f"s3://{bucket}/people/", storage_options=options)
-            return found.restore(found.version() - 1)
-
-    return Lake(s3, source, Settings.from_input(given), read, take_back)
+    source, people = people_of(request.param, s3, f"keyed-{next(_names)}", tmp_path)
+    return Lake(s3, source, Settings.from_input(people.given), people.read, people.take_back)
 
 
 def test_a_run_merges_what_it_compacts_and_what_a_killed_one_has_left(

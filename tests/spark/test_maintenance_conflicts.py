@@ -27,6 +27,7 @@ from compactor_spark.maintain.job import Maintenance
 from compactor_spark.opening import table_name, table_session
 from tests.spark.gate import Gate, Request
 from tests.spark.maintenance_world import day
+from tests.support.embedded import find_embedded
 from tests.support.table_engines import small_session
 
 pytestmark = pytest.mark.slow
@@ -142,8 +143,7 @@ def shared(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> Shared:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     monkeypatch.setattr(opening, "columnar_session", small_session)
     bucket = f"conflicts-{next(_names)}"
     s3.create_bucket(bucket)

@@ -27,6 +27,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3
 from compactor_spark import maintain_tables, opening
 from compactor_spark.opening import table_name, table_session
+from tests.support.embedded import find_embedded
 from tests.support.table_engines import small_session
 
 pytestmark = pytest.mark.slow
@@ -67,8 +68,7 @@ def _most_tasks(session: SparkSession, group: str) -> int:
 def bucket(
     s3: EmbeddedS3, tables: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, SparkSession]:
-    for name, value in s3.environment.items():
-        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    find_embedded(s3, monkeypatch)
     monkeypatch.setattr(opening, "columnar_session", _own_session)
     monkeypatch.setattr(maintain_tables, "_session", lambda _: Lasting(tables))
     made = f"maintained-{next(_names)}"

@@ -19,7 +19,7 @@ from compactor.catalogs.measured_iceberg import measured
 from compactor.maintenance.measures import TableMeasure
 from compactor.maintenance.packing import Rewrite
 from compactor.maintenance.planning import plan_table
-from compactor.maintenance.policies import read_policies
+from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from tests.support.maintained_tables import BUCKET, COLUMNS, TEN, TableToMake, shelve

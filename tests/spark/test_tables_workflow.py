@@ -20,6 +20,7 @@ from compactor_cli import commands as cli
 from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
 from compactor_cli.local.spark_jars import JARS_VARIABLE
 from tests.support import server_builds
+from tests.support.embedded import find_embedded
 
 BUCKET = "lake"
 TABLE = f"delta:s3://{BUCKET}/gold/orders/"
@@ -50,7 +51,7 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
 ) -> None:
     with embedded_s3() as s3:
         s3.create_bucket(BUCKET)
-        _reach(s3, monkeypatch)
+        find_embedded(s3, monkeypatch)
         monkeypatch.setenv(JARS_VARIABLE, str(jars))
         defaults = "spark.sql.shuffle.partitions 2\n"
         # VACUUM of Delta takes as many tasks as this, two hundred by default.
@@ -101,16 +102,6 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
         assert len(table.file_uris()) == 2
         ids = table.to_pyarrow_table()["id"].to_pylist()
         assert sorted(ids) == [*range(_FILES * _ROWS)]
-
-
-def _reach(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process find the embedded S3."""
-    for name, value in s3.environment.items():
-        if value:
-            monkeypatch.setenv(name, value)
-        else:
-            monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
 
 
 def _write_small_files(uri: str, options: dict[str, str]) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,44 +15,17 @@ from compactor_cli.local.definition import (
     find_unsupported,
     load_definition,
 )
-from compactor_cli.local.model import BRIDGES, DEFINITION, SUBSTITUTIONS, VALUES, EngineError
+from compactor_cli.local.model import BRIDGES, EngineError
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 from tests.statemachine import asl_checks
-
-# statelint 3.1.0 does not know three things the States Language has. The whole message is
-# compared, so that the same fault anywhere else is still found.
-_MAPS = (
-    "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions",
-    "State Machine.States.CleanUpPartitions",
-)
-_FALSE_ALARMS = {
-    alarm
-    for name in _MAPS
-    for alarm in (
-        f'Field "Label" not allowed in {name}',
-        f'Field "InputType" not allowed in {name}.ItemReader.ReaderConfig',
-        f"{name}.ToleratedFailurePercentage is 100.0 but should be an Integer",
-    )
-}
+from tests.statemachine.definitions import COMPACTION, Machine, state
 
 _TO_PLAN = "IsThereWork -> NothingToDo -> IsTableWanted -> IsCleanUpWanted -> PlanCleanUp"
-
-Machine = dict[str, Any]
 
 
 @pytest.fixture
 def machine() -> Machine:
-    text = DEFINITION.read_text(encoding="utf-8").replace("${AwsPartition}", VALUES["AwsPartition"])
-    loaded: Machine = json.loads(text)
-    return loaded
-
-
-def state(machine: Mapping[str, Any], name: str) -> Any:
-    return dict(each_state(machine))[name]
-
-
-def test_the_validator_finds_nothing_but_its_known_false_alarms(machine: Machine) -> None:
-    assert set(Linter.validate(machine)) == _FALSE_ALARMS
+    return COMPACTION.machine()
 
 
 def _aim_nowhere(machine: Machine) -> None:
@@ -73,14 +45,7 @@ def _aim_a_child_outside(machine: Machine) -> None:
 def test_the_validator_still_bites(machine: Machine, breakage: Callable[[Machine], None]) -> None:
     breakage(machine)
 
-    assert set(Linter.validate(machine)) > _FALSE_ALARMS
-
-
-@pytest.mark.parametrize("check", asl_checks.CHECKS)
-def test_the_definition_has_none_of_the_faults_validators_miss(
-    machine: Machine, check: Callable[[Mapping[str, Any]], Any]
-) -> None:
-    assert list(check(machine)) == []
+    assert set(Linter.validate(machine)) > COMPACTION.false_alarms
 
 
 def _inline(machine: Machine) -> None:
@@ -295,38 +260,9 @@ def test_every_own_check_is_among_those_run() -> None:
     assert public == {*asl_checks.CHECKS, *asl_checks.TABLES_CHECKS}
 
 
-def test_every_substitution_is_filled_in_before_a_local_run() -> None:
-    text = load_definition(DEFINITION, BRIDGES)
-
-    assert "${" not in text
-    functions = {
-        found["Parameters"]["FunctionName"].rpartition(":")[2]
-        for _, found in each_state(json.loads(text))
-        if found.get("Resource") == "arn:aws:states:::lambda:invoke"
-    }
-    assert functions == {*SUBSTITUTIONS.values()}
-
-
-def test_no_arn_of_the_definition_names_a_partition() -> None:
-    text = DEFINITION.read_text(encoding="utf-8")
-
-    assert "arn:aws" not in text
-    assert text.count("arn:${AwsPartition}:") == text.count("arn:")
-
-
-def test_no_substitution_is_known_that_the_definition_does_not_have() -> None:
-    text = DEFINITION.read_text(encoding="utf-8")
-
-    assert {*SUBSTITUTIONS, *VALUES} == {*re.findall(r"\$\{(\w+)\}", text)}
-
-
 def test_the_maps_have_the_labels_that_all_who_tell_them_apart_know(machine: Machine) -> None:
     assert state(machine, "CompactPartitions")["Label"] == PARTITIONS_LABEL
     assert state(machine, "CleanUpPartitions")["Label"] == CLEAN_UPS_LABEL
-
-
-def test_the_local_engine_finds_nothing_it_cannot_run(machine: Machine) -> None:
-    assert list(find_unsupported(machine, BRIDGES)) == []
 
 
 def test_a_service_without_a_stand_in_is_refused(machine: Machine) -> None:

@@ -33,6 +33,7 @@ from compactor_cli.local.tables_model import (
     TABLES_HANDLERS,
 )
 from tests.statemachine.fake_tables import services
+from tests.support.embedded import find_embedded
 
 BUCKET = "lake"
 _FAKES = ("list_tables", "plan_table", "begin_table", "athena_step", "optimizers")
@@ -90,12 +91,7 @@ def engine(s3: EmbeddedS3, world: Path) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def store(s3: EmbeddedS3) -> Iterator[S3Store]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in s3.environment.items():
-            if value:
-                patch.setenv(name, value)
-            else:
-                patch.delenv(name, raising=False)
-        patch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint_url)
+        find_embedded(s3, patch)
         yield S3Store(make_client())
 
 

@@ -34,6 +34,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "spark/test_maintenance_job",
         "spark/test_maintenance_conflicts",
         "spark/test_delta_checkpoints",
+        "spark/test_log_store",
     ),
     (
         "infrastructure/test_checks",
@@ -48,6 +49,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "infrastructure/test_ingest",
         "infrastructure/test_partitions",
         "infrastructure/test_requests",
+        "infrastructure/test_tables_run",
     ),
     ("spark/test_shipping", "spark/test_executors"),
     ("faults/test_faulty_runs",),

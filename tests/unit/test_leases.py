@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -211,6 +212,20 @@ def test_what_is_started_by_hand_needs_no_lease(leases: Leases, clock: ManualClo
     leases.take(TABLE, "dead", engine="spark", seconds=100)
     clock.advance(200)
     leases.require_no_other(TABLE, "by-hand")
+
+
+@pytest.mark.parametrize("run_id", ["one", "by-hand"])
+def test_that_no_other_run_has_a_table_is_told_by_one_look(
+    leases: Leases, store: MemoryStore, run_id: str
+) -> None:
+    leases.take(TABLE, "one", engine="spark")
+    before = store.requests.snapshot()
+
+    with contextlib.suppress(LeaseLost):
+        leases.require_no_other(TABLE, run_id)
+
+    made = Counter(store.requests.snapshot()) - Counter(before)
+    assert (made["HEAD"], made["GET"]) == (1, 1)
 
 
 def test_a_job_whose_lease_has_ended_begins_nothing_more(

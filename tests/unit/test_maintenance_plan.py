@@ -20,8 +20,8 @@ from compactor.maintenance.measures import (
 from compactor.maintenance.orders import Condition
 from compactor.maintenance.packing import Rewrite
 from compactor.maintenance.planning import TablePlan, plan_table
-from compactor.maintenance.policies import read_policies
 from compactor.maintenance.written import may_share_rows
+from compactor.settings.policies import read_policies
 from compactor.sizes import GIB, MIB, TIB
 
 # 2026-11-10 12:00 UTC.

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.policies import USUAL, matches, read_policies
+from compactor.settings.policies import USUAL, matches, read_policies
 
 
 def at(hour: int, minute: int = 0) -> float:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder, numbered, require_version
+from compactor.decoding import decoder, require_version
+from compactor.documents import leave_document
 from compactor.errors import ObjectMissing
 from compactor.model import Partition
 from compactor.ports import ObjectStore, Refused
@@ -144,9 +145,8 @@ def write(
     receipt: CleanUpReceipt, settings: Settings, partition: Partition, store: ObjectStore
 ) -> None:
     """Store the receipt, over that of an earlier call of the same run."""
-    bucket, key = layout.clean_up_receipt_key(settings, receipt.run_id, partition)
-    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    place = layout.clean_up_receipt_key(settings, receipt.run_id, partition)
+    leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
 def earlier(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from compactor.decoding import decoded, decoder
-from compactor.errors import AlreadyExists, IntegrityError
+from compactor.decoding import decoder
+from compactor.documents import leave_first, read_document
+from compactor.errors import IntegrityError
 from compactor.ports import ObjectStore
 
 RECORD_VERSION = 1
@@ -40,10 +41,7 @@ def write_record(store: ObjectStore, bucket: str, key: str, record: CleanUpRecor
     Raises:
         IntegrityError: there is one already, about another commit.
     """
-    body = msgspec.json.encode(record)
-    try:
-        store.create(bucket, key, body, content_type="application/json")
-    except AlreadyExists:
+    if not leave_first(store, (bucket, key), record, RECORD_VERSION):
         check_record(store, bucket, key, record.commit_id)
 
 
@@ -53,7 +51,7 @@ def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> N
     Raises:
         IntegrityError: it is about another one, damaged, or of a later version.
     """
-    record = decoded(_decode, f"s3://{bucket}/{key}", store.get(bucket, key), RECORD_VERSION)
+    record = read_document(store, (bucket, key), _decode, RECORD_VERSION)
     if record.commit_id != commit_id:
         raise IntegrityError(
             f"s3://{bucket}/{key} is about commit {record.commit_id},"

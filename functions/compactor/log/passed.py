@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder, require_version
-from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_first
+from compactor.errors import IntegrityError
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
@@ -36,16 +37,9 @@ def has_passed(state: S3Uri, path: str, sequence: int, commit_id: str, store: Ob
     Raises:
         IntegrityError: the record is damaged, or of a later version.
     """
-    key = state.prefix + layout.passed_name(path, sequence)
-    try:
-        body = store.get(state.bucket, key)
-    except ObjectMissing:
-        return False
-    require_version(f"s3://{state.bucket}/{key}", body, RECORD_VERSION)
-    try:
-        return _decode(body).commit_id == commit_id
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise IntegrityError(f"s3://{state.bucket}/{key} is damaged: {error}") from error
+    place = (state.bucket, state.prefix + layout.passed_name(path, sequence))
+    found = find_document(store, place, _decode, RECORD_VERSION)
+    return found is not None and found.commit_id == commit_id
 
 
 def write_passed(
@@ -56,11 +50,8 @@ def write_passed(
     Raises:
         IntegrityError: there is one already, about another commit.
     """
-    key = state.prefix + layout.passed_name(path, sequence)
-    body = msgspec.json.encode(record)
-    try:
-        store.create(state.bucket, key, body, content_type="application/json")
-    except AlreadyExists:
-        if not has_passed(state, path, sequence, record.commit_id, store):
-            message = f"s3://{state.bucket}/{key} is about another commit"
-            raise IntegrityError(message) from None
+    bucket, key = state.bucket, state.prefix + layout.passed_name(path, sequence)
+    if leave_first(store, (bucket, key), record, RECORD_VERSION):
+        return
+    if not has_passed(state, path, sequence, record.commit_id, store):
+        raise IntegrityError(f"s3://{bucket}/{key} is about another commit")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compactor.maintenance.costs import ATHENA, ENGINES, SPARK
 from compactor.maintenance.measures import DELTA, TableMeasure
-from compactor.maintenance.policies import Rule
+from compactor.settings.policies import Rule
 from compactor.settings.tables import TableAddress
 
 #: In place of an engine: nothing is done.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.policies import matches
 from compactor.maintenance.request import MaintenanceRequest
 from compactor.ports import ObjectStore
+from compactor.settings.policies import matches
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 

@@ -149,12 +149,7 @@ class Leases:
         Raises:
             LeaseLost: it is not, or not any more.
         """
-        lease = self.look(table)
-        if lease is None or lease.run_id != run_id or self._clock.now() >= lease.until:
-            told = f"run {lease.run_id} has it" if lease and lease.run_id else "nobody has it"
-            if lease is not None and lease.run_id == run_id:
-                told = "its lease has ended"
-            raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {told}")
+        self._require(self.look(table), table, run_id)
 
     def require_no_other(self, table: TableAddress, run_id: str) -> None:
         """Do nothing while no other run has the table, and this one's lease, if any, goes on.
@@ -168,7 +163,14 @@ class Leases:
         if lease is None or not lease.run_id:
             return
         if lease.run_id == run_id or lease.keeps_out(run_id, self._clock.now()):
-            self.require(table, run_id)
+            self._require(lease, table, run_id)
+
+    def _require(self, lease: Lease | None, table: TableAddress, run_id: str) -> None:
+        if lease is None or lease.run_id != run_id or self._clock.now() >= lease.until:
+            told = f"run {lease.run_id} has it" if lease and lease.run_id else "nobody has it"
+            if lease is not None and lease.run_id == run_id:
+                told = "its lease has ended"
+            raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {told}")
 
     def _read(self, table: TableAddress) -> tuple[Lease, str] | None:
         """A lease, and the ETag that it has."""

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from compactor.decoding import decoded, decoder, numbered
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.errors import AlreadyExists, ObjectMissing
 from compactor.maintenance import places
 from compactor.maintenance.orders import EXPIRE, ORPHANS, REWRITE, SORT, ZORDER, Order
@@ -240,12 +241,8 @@ class OptimizerWork:
         receipt.dpu_hours += hours
 
     def _seen(self) -> OptimizerLooks:
-        bucket, key = places.optimizers_key(self.state, self.order.address)
-        try:
-            body = self.store.get(bucket, key)
-        except ObjectMissing:
-            return OptimizerLooks()
-        return decoded(_decode, f"s3://{bucket}/{key}", body, LOOKS_VERSION)
+        place = places.optimizers_key(self.state, self.order.address)
+        return find_document(self.store, place, _decode, LOOKS_VERSION) or OptimizerLooks()
 
     def _remember(
         self, runs: Mapping[str, Sequence[Mapping[str, Any]]], seen: OptimizerLooks
@@ -255,9 +252,8 @@ class OptimizerWork:
             ended = [_began(one) for one in some if one.get("eventType") not in _GOING_ON]
             now[kind] = max([now.get(kind, 0.0), *ended])
         if now != seen.seen:
-            bucket, key = places.optimizers_key(self.state, self.order.address)
-            body = msgspec.json.encode(numbered(OptimizerLooks(now), LOOKS_VERSION))
-            self.store.put(bucket, key, body, content_type="application/json")
+            place = places.optimizers_key(self.state, self.order.address)
+            leave_document(self.store, place, OptimizerLooks(now), LOOKS_VERSION)
 
 
 def _judge(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from compactor.decoding import decoded, decoder, numbered
-from compactor.errors import ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document, read_document
 from compactor.maintenance import places
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress, parse_table
@@ -132,8 +132,7 @@ _decode = decoder(Order)
 def write_order(order: Order, state: S3Uri, store: ObjectStore) -> str:
     """Leave an order where the engine finds it; returns its URI."""
     bucket, key = places.order_key(state, order.run_id, order.address)
-    body = msgspec.json.encode(numbered(order, ORDER_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    leave_document(store, (bucket, key), order, ORDER_VERSION)
     return f"s3://{bucket}/{key}"
 
 
@@ -143,10 +142,7 @@ def find_order(bucket: str, key: str, store: ObjectStore) -> Order | None:
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    try:
-        return read_order(bucket, key, store)
-    except ObjectMissing:
-        return None
+    return find_document(store, (bucket, key), _decode, ORDER_VERSION)
 
 
 def read_order(bucket: str, key: str, store: ObjectStore) -> Order:
@@ -156,4 +152,4 @@ def read_order(bucket: str, key: str, store: ObjectStore) -> Order:
         ObjectMissing: there is none.
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    return decoded(_decode, f"s3://{bucket}/{key}", store.get(bucket, key), ORDER_VERSION)
+    return read_document(store, (bucket, key), _decode, ORDER_VERSION)

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from compactor.decoding import decoded, decoder, numbered
-from compactor.errors import ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.maintenance import places
 from compactor.maintenance.orders import REWRITE, Order
 from compactor.maintenance.receipts import (
@@ -194,9 +194,8 @@ _decode = decoder(Outcome)
 
 def write_outcome(outcome: Outcome, state: S3Uri, store: ObjectStore) -> None:
     """Leave an outcome where the report looks for it."""
-    bucket, key = places.outcome_key(state, outcome.run_id, parse_table(outcome.table))
-    body = msgspec.json.encode(numbered(outcome, OUTCOME_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    place = places.outcome_key(state, outcome.run_id, parse_table(outcome.table))
+    leave_document(store, place, outcome, OUTCOME_VERSION)
 
 
 def read_outcome(state: S3Uri, run_id: str, table: str, store: ObjectStore) -> Outcome | None:
@@ -205,9 +204,5 @@ def read_outcome(state: S3Uri, run_id: str, table: str, store: ObjectStore) -> O
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    bucket, key = places.outcome_key(state, run_id, parse_table(table))
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    return decoded(_decode, f"s3://{bucket}/{key}", body, OUTCOME_VERSION)
+    place = places.outcome_key(state, run_id, parse_table(table))
+    return find_document(store, place, _decode, OUTCOME_VERSION)

@@ -35,9 +35,9 @@ from compactor.maintenance.orders import (
     PartitionOrder,
 )
 from compactor.maintenance.packing import Rewrite
-from compactor.maintenance.policies import Matched, Rule
 from compactor.maintenance.selecting import Selected, Selection
 from compactor.prices import Prices, prices_for
+from compactor.settings.policies import Matched, Rule
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 

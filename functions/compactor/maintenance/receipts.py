@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compactor.decoding import decoded, decoder, numbered
-from compactor.errors import ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.maintenance import places
 from compactor.ports import ObjectStore
 from compactor.settings.tables import parse_table
@@ -145,9 +145,8 @@ _decode = decoder(MaintenanceReceipt)
 
 def write_receipt(receipt: MaintenanceReceipt, state: S3Uri, store: ObjectStore) -> None:
     """Leave a receipt where the run looks for it."""
-    bucket, key = places.receipt_key(state, receipt.run_id, parse_table(receipt.table))
-    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    place = places.receipt_key(state, receipt.run_id, parse_table(receipt.table))
+    leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
 def read_receipt(
@@ -158,9 +157,5 @@ def read_receipt(
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    bucket, key = places.receipt_key(state, run_id, parse_table(table))
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    return decoded(_decode, f"s3://{bucket}/{key}", body, RECEIPT_VERSION)
+    place = places.receipt_key(state, run_id, parse_table(table))
+    return find_document(store, place, _decode, RECEIPT_VERSION)

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from compactor.decoding import decoded, decoder, numbered
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
+from compactor.errors import IntegrityError
 from compactor.maintenance import places
 from compactor.maintenance.outcomes import MORE, Outcome, read_outcome
 from compactor.maintenance.receipts import DONE, FAILED, LEFT
@@ -100,9 +101,7 @@ def report_on(
         totals=summed(outcomes),
         tables=outcomes,
     )
-    bucket, key = places.report_key(state, run_id)
-    body = msgspec.json.encode(numbered(report, REPORT_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    leave_document(store, places.report_key(state, run_id), report, REPORT_VERSION)
     return report
 
 
@@ -112,12 +111,8 @@ def read_report(state: S3Uri, run_id: str, store: ObjectStore) -> TablesReport |
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    bucket, key = places.report_key(state, run_id)
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    return decoded(_decode_report, f"s3://{bucket}/{key}", body, REPORT_VERSION)
+    place = places.report_key(state, run_id)
+    return find_document(store, place, _decode_report, REPORT_VERSION)
 
 
 def listed_tables(run_id: str, state: S3Uri, store: ObjectStore) -> Sequence[str]:

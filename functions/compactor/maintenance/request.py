@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.policies import Policies, read_policies
+from compactor.settings.policies import Policies, read_policies
 from compactor.settings.specs import (
     Declared,
     FieldSpec,

@@ -18,8 +18,8 @@ from compactor.maintenance.measures import (
     TableMeasure,
 )
 from compactor.maintenance.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
-from compactor.maintenance.policies import Rule
 from compactor.maintenance.written import may_share_rows
+from compactor.settings.policies import Rule
 
 # optimize_rewrite_delete_file_threshold of Athena, which looks at no share of deleted rows
 # ("Optimize Iceberg tables").

@@ -25,7 +25,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from compactor.decoding import decoded, decoder, numbered
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.errors import ObjectMissing
 from compactor.maintenance import places
 from compactor.maintenance.receipts import DONE, MaintenanceReceipt
@@ -274,20 +275,18 @@ class SupersededFiles:
 
     def _note(self, run_id: str, keys: list[str]) -> None:
         bucket, prefix = places.superseded_prefix(self.state, self.table)
+        place = (bucket, f"{prefix}{run_id}.json")
         document = Superseded(table=self.table.text, run_id=run_id, keys=keys)
-        body = msgspec.json.encode(numbered(document, SUPERSEDED_VERSION))
-        self.store.put(bucket, f"{prefix}{run_id}.json", body, content_type="application/json")
+        leave_document(self.store, place, document, SUPERSEDED_VERSION)
 
     def _documents(self) -> Iterator[tuple[SourceObject, Superseded]]:
         bucket, prefix = places.superseded_prefix(self.state, self.table)
         for page in self.store.list_objects(bucket, prefix):
             for one in page:
-                try:
-                    body = self.store.get(bucket, one.key)
-                except ObjectMissing:
-                    continue
-                where = f"s3://{bucket}/{one.key}"
-                yield one, decoded(_decode, where, body, SUPERSEDED_VERSION)
+                place = (bucket, one.key)
+                found = find_document(self.store, place, _decode, SUPERSEDED_VERSION)
+                if found is not None:
+                    yield one, found
 
 
 def _count(told: Tagging, done: Iterable[str]) -> None:

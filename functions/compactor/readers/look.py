@@ -32,6 +32,23 @@ class _Log:
     outputs: tuple[SourceObject, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What is there of a partition.
+
+    Attributes:
+        state: as its log was read, before anything was listed.
+        sources: all that were listed.
+        outputs: that were listed and may have rows.
+        found: what the log says of both.
+    """
+
+    state: LogState
+    sources: list[SourceObject]
+    outputs: list[SourceObject]
+    found: _Log
+
+
 @dataclass(slots=True)
 class _Sources:
     loose: list[SourceObject] = field(default_factory=list)
@@ -60,23 +77,19 @@ def look(
         InvalidInput: something may not be read.
         TransientStoreError: the store did not answer.
     """
-    log = CommitLog(store, settings, partition)
-    state = log.load()
-    sources = list(_listed(store, partition.bucket, partition.prefix))
-    bucket, prefix = layout.output_prefix(settings, partition)
-    there = [one for one in _listed(store, bucket, prefix) if has_rows(one, prefix)]
-    found = _found(log, state, there, without)
-    seen = _seen(sources, found.held, partition, now)
+    there = _there(settings, partition, store, without)
+    seen = _seen(there.sources, there.found.held, partition, now)
+    committed = there.state.committed
     standing = sum(
-        one.identity in state.committed
-        for one in sources
+        one.identity in committed
+        for one in there.sources
         if not one.size or has_rows(one, partition.prefix)
     )
     return Held(
         loose=tuple(seen.loose),
-        outputs=found.outputs,
-        standing=standing == len(state.committed),
-        others=len(there) > len(found.outputs),
+        outputs=there.found.outputs,
+        standing=standing == len(committed),
+        others=len(there.outputs) > len(there.found.outputs),
         unread=seen.unread,
     )
 
@@ -89,13 +102,20 @@ def doubled(settings: Settings, partition: Partition, store: ObjectStore) -> lis
         InvalidInput: something may not be read.
         TransientStoreError: the store did not answer.
     """
+    there = _there(settings, partition, store, ())
+    held, prefix = there.found.held, partition.prefix
+    return [one for one in there.sources if one.identity in held and has_rows(one, prefix)]
+
+
+def _there(
+    settings: Settings, partition: Partition, store: ObjectStore, without: Collection[int]
+) -> _There:
     log = CommitLog(store, settings, partition)
     state = log.load()
     sources = list(_listed(store, partition.bucket, partition.prefix))
     bucket, prefix = layout.output_prefix(settings, partition)
-    there = [one for one in _listed(store, bucket, prefix) if has_rows(one, prefix)]
-    held = _found(log, state, there, ()).held
-    return [one for one in sources if one.identity in held and has_rows(one, partition.prefix)]
+    outputs = [one for one in _listed(store, bucket, prefix) if has_rows(one, prefix)]
+    return _There(state, sources, outputs, _found(log, state, outputs, without))
 
 
 def _listed(store: ObjectStore, bucket: str, prefix: str) -> Iterable[SourceObject]:

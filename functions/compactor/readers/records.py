@@ -12,15 +12,15 @@ from dataclasses import replace
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoded, decoder
-from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_first
+from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
 RECORD_VERSION = 1
-_JSON = "application/json"
 # Fields that must stay as they are while a table reads the destination, and their names here.
 _ASKED = {
     "reader_table": "table",
@@ -100,15 +100,11 @@ def read_marker(state: S3Uri, store: ObjectStore) -> ReadersMarker | None:
     Raises:
         IntegrityError: it is damaged, or of a later version.
     """
-    bucket, key = layout.readers_marker_key(state)
+    place = layout.readers_marker_key(state)
     # As good as always there is none, which HEAD tells without an error.
-    if store.head(bucket, key) is None:
+    if store.head(*place) is None:
         return None
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    return decoded(_decode_marker, f"s3://{bucket}/{key}", body, RECORD_VERSION)
+    return find_document(store, place, _decode_marker, RECORD_VERSION)
 
 
 def claim_marker(settings: Settings, store: ObjectStore) -> None:
@@ -120,11 +116,8 @@ def claim_marker(settings: Settings, store: ObjectStore) -> None:
     bucket, key = layout.readers_marker_key(settings.state)
     wanted = ReadersMarker.of(settings)
     found = read_marker(settings.state, store)
-    if found is None:
-        try:
-            store.create(bucket, key, msgspec.json.encode(wanted), content_type=_JSON)
-        except AlreadyExists:
-            found = read_marker(settings.state, store)
+    if found is None and not leave_first(store, (bucket, key), wanted, RECORD_VERSION):
+        found = read_marker(settings.state, store)
     if found is None:
         return
     for field, name in _ASKED.items():
@@ -139,10 +132,7 @@ def leave_switch(
 ) -> None:
     """Say that the catalog was seen to show a partition so; the first record stands."""
     place = layout.switch_key(state, partition, record.switch)
-    try:
-        store.create(*place, msgspec.json.encode(record), content_type=_JSON)
-    except AlreadyExists:
-        return
+    leave_first(store, place, record, RECORD_VERSION)
 
 
 def read_switch(
@@ -153,9 +143,5 @@ def read_switch(
     Raises:
         IntegrityError: it is damaged, or of a later version.
     """
-    bucket, key = layout.switch_key(state, partition, switch)
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    return decoded(_decode_switch, f"s3://{bucket}/{key}", body, RECORD_VERSION)
+    place = layout.switch_key(state, partition, switch)
+    return find_document(store, place, _decode_switch, RECORD_VERSION)

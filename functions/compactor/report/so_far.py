@@ -8,14 +8,12 @@ repeats a call, or lives on beside its successor, writes what is true as well.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import msgspec
 
 from compactor import layout
 from compactor.cleaning.report import CleanUpReport
-from compactor.decoding import decoded, decoder, numbered
-from compactor.errors import ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.ports import Deadline, ObjectStore
 from compactor.report.gathered import GatheredState
 from compactor.settings.settings import Settings
@@ -47,18 +45,13 @@ def read_so_far(settings: Settings, run_id: str, store: ObjectStore) -> SoFar:
     Raises:
         IntegrityError: it is damaged, or a later version wrote it.
     """
-    bucket, key = layout.run_key(settings, run_id, SO_FAR_NAME)
-    with suppress(ObjectMissing):
-        body = store.get(bucket, key)
-        return decoded(_decode, f"s3://{bucket}/{key}", body, _VERSION)
-    return SoFar()
+    place = layout.run_key(settings, run_id, SO_FAR_NAME)
+    return find_document(store, place, _decode, _VERSION) or SoFar()
 
 
 def write_so_far(found: SoFar, settings: Settings, run_id: str, store: ObjectStore) -> None:
     """Leave it for the next call."""
-    bucket, key = layout.run_key(settings, run_id, SO_FAR_NAME)
-    body = msgspec.json.encode(numbered(found, _VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    leave_document(store, layout.run_key(settings, run_id, SO_FAR_NAME), found, _VERSION)
 
 
 class Time:

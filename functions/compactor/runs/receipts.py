@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder, numbered, require_version
+from compactor.decoding import decoder, require_version
+from compactor.documents import leave_document
 from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone
@@ -111,9 +112,8 @@ def add_requests(counts: Counts, made: Mapping[str, int]) -> None:
 
 def write(receipt: Receipt, settings: Settings, partition: Partition, store: ObjectStore) -> None:
     """Store the receipt, over that of an earlier call of the same run."""
-    bucket, key = layout.receipt_key(settings, receipt.run_id, partition)
-    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    place = layout.receipt_key(settings, receipt.run_id, partition)
+    leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
 def read(

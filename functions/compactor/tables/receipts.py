@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoded, decoder, numbered
-from compactor.errors import ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.tables.upserts import UpsertCounts
@@ -71,9 +71,8 @@ def write_receipt(
     receipt: TableReceipt, settings: Settings, run_id: str, store: ObjectStore
 ) -> None:
     """Leave a receipt where the run's report looks for it."""
-    bucket, key = layout.table_receipt_key(settings, run_id)
-    body = msgspec.json.encode(numbered(receipt, RECEIPT_VERSION))
-    store.put(bucket, key, body, content_type="application/json")
+    place = layout.table_receipt_key(settings, run_id)
+    leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
 def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableReceipt | None:
@@ -82,9 +81,5 @@ def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableRe
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    bucket, key = layout.table_receipt_key(settings, run_id)
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    return decoded(_decode, f"s3://{bucket}/{key}", body, RECEIPT_VERSION)
+    place = layout.table_receipt_key(settings, run_id)
+    return find_document(store, place, _decode, RECEIPT_VERSION)

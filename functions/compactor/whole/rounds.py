@@ -20,7 +20,8 @@ from dataclasses import replace
 import msgspec
 
 from compactor import layout
-from compactor.decoding import decoder, numbered, require_version
+from compactor.decoding import decoder, require_version
+from compactor.documents import leave_document
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.inventory.listing import InventoryListing
 from compactor.ports import ObjectStore
@@ -145,6 +146,5 @@ def read_round(settings: Settings, store: ObjectStore) -> Round | None:
 
 
 def _write(one: Round, given: Reconciliation) -> None:
-    bucket, key = layout.reconcile_key(given.settings, table_and_stream(given.settings)[1])
-    body = msgspec.json.encode(numbered(one, ROUND_VERSION))
-    given.store.put(bucket, key, body, content_type="application/json")
+    place = layout.reconcile_key(given.settings, table_and_stream(given.settings)[1])
+    leave_document(given.store, place, one, ROUND_VERSION)

@@ -1,0 +1,91 @@
+"""The definitions of the state machines, and what is known of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compactor_cli.local import model, tables_model
+from compactor_cli.local.definition import each_state
+from compactor_cli.local.model import VALUES
+from tests.statemachine import asl_checks
+
+Machine = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition.
+
+    Attributes:
+        path: where it stands.
+        maps: where its distributed maps stand, as the validator tells it.
+        checks: what it must pass.
+        substitutions: its functions.
+        values: what else is filled in.
+        handlers: that run here for its functions.
+        bridges: its services that have a stand-in here.
+    """
+
+    path: Path
+    maps: tuple[str, ...]
+    checks: Iterable[Callable[[Mapping[str, Any]], Iterator[str]]]
+    substitutions: Mapping[str, str]
+    values: Mapping[str, str]
+    handlers: Mapping[str, str]
+    bridges: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    def machine(self) -> Machine:
+        """As it is read, to be broken at will."""
+        found: Machine = json.loads(self.text.replace("${AwsPartition}", VALUES["AwsPartition"]))
+        return found
+
+    @property
+    def false_alarms(self) -> set[str]:
+        """What statelint 3.1.0 says because it does not know three things that the language has.
+
+        Whole messages, so that the same fault anywhere else is still found.
+        """
+        return {
+            alarm
+            for name in self.maps
+            for alarm in (
+                f'Field "Label" not allowed in {name}',
+                f'Field "InputType" not allowed in {name}.ItemReader.ReaderConfig',
+                f"{name}.ToleratedFailurePercentage is 100.0 but should be an Integer",
+            )
+        }
+
+
+COMPACTION = Definition(
+    path=model.DEFINITION,
+    maps=(
+        "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions",
+        "State Machine.States.CleanUpPartitions",
+    ),
+    checks=asl_checks.CHECKS,
+    substitutions=model.SUBSTITUTIONS,
+    values=model.VALUES,
+    handlers=model.HANDLERS,
+    bridges=model.BRIDGES,
+)
+TABLES = Definition(
+    path=tables_model.TABLES_DEFINITION,
+    maps=("State Machine.States.MaintainTables",),
+    checks=asl_checks.TABLES_CHECKS,
+    substitutions=tables_model.TABLES_SUBSTITUTIONS,
+    values=tables_model.TABLES_VALUES,
+    handlers=tables_model.TABLES_HANDLERS,
+    bridges=tables_model.TABLES_BRIDGES,
+)
+
+
+def state(machine: Mapping[str, Any], name: str) -> Any:
+    return dict(each_state(machine))[name]
