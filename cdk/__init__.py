@@ -13,6 +13,7 @@ stack               puts the following together
   functions         the Lambda functions, a role for each
   spark             what the oversized branch needs; emr: the services it may run on
   workflow          the state machine and its own rights
+  machines          what every state machine has: log, Map Runs, rights of its tasks
   managed_rules     the rights that Step Functions wants of every machine with such tasks
   standalone        one function instead of the workflow, for small sources
   schedule          when it starts
