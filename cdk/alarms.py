@@ -72,20 +72,13 @@ class Alarms(Construct):
         if not self._config.schedule_enabled:
             return
         hours = self._config.alarm_hours
-        alarm = started.create_alarm(
-            self,
+        self._add_seldom(
             "NoRun",
-            alarm_name=f"{self._config.name}-NoRun",
-            alarm_description=f"No run started for {hours} hours. Is the schedule there, and"
-            " does the queue of failed starts say why?",
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            threshold=1,
-            evaluation_periods=hours,
-            datapoints_to_alarm=hours,
-            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+            started,
+            hours,
+            f"No run started for {hours} hours. Is the schedule there, and does the queue of failed"
+            " starts say why?",
         )
-        alarm.add_alarm_action(actions.SnsAction(self.topic))
-        alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
 
     def add_tables(self, how: Mapping[str, cloudwatch.IMetric], started: cloudwatch.Metric) -> None:
         """A maintenance run did not succeed, or none started for two days though it should.
@@ -102,20 +95,13 @@ class Alarms(Construct):
         if not self._config.maintenance_schedule_enabled:
             return
         hours = self._config.tables_alarm_hours
-        alarm = started.create_alarm(
-            self,
+        self._add_seldom(
             "NoTablesRun",
-            alarm_name=f"{self._config.name}-NoTablesRun",
-            alarm_description=f"No maintenance run started for {hours} hours. Is its schedule"
-            " there, and does the queue of failed starts say why?",
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            threshold=1,
-            evaluation_periods=hours,
-            datapoints_to_alarm=hours,
-            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+            started,
+            hours,
+            f"No maintenance run started for {hours} hours. Is its schedule there, and does the"
+            " queue of failed starts say why?",
         )
-        alarm.add_alarm_action(actions.SnsAction(self.topic))
-        alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
 
     def add_ingest(
         self,
@@ -222,6 +208,24 @@ class Alarms(Construct):
             waiting,
             "The schedule could not start a run; the messages in the queue say why.",
         )
+
+    def _add_seldom(
+        self, name: str, started: cloudwatch.Metric, hours: int, description: str
+    ) -> None:
+        """For a metric that has values only where something started."""
+        alarm = started.create_alarm(
+            self,
+            name,
+            alarm_name=f"{self._config.name}-{name}",
+            alarm_description=description,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            threshold=1,
+            evaluation_periods=hours,
+            datapoints_to_alarm=hours,
+            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_insufficient_data_action(actions.SnsAction(self.topic))
 
     def _add(
         self,

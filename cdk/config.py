@@ -283,12 +283,6 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
     formats = (values.get("format"), values.get("output_format"))
     if mode == "standalone" and ("parquet" in formats or values.get("table") is not None):
         raise InvalidInput("mode", mode, '"workflow" for Parquet, which only Spark writes')
-    if values.get("reader_table") is not None:
-        accepted = (
-            "null in a deployment, whose roles may not switch partitions: give it to compactor run,"
-            " or to compactor table refresh behind each run"
-        )
-        raise InvalidInput("reader_table", values["reader_table"], accepted)
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)

@@ -44,6 +44,7 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_worker(config)
     _check_alarm(config)
     _check_table(config, given)
+    _check_readers(config)
     _check_maintenance(config, given)
 
 
@@ -177,12 +178,28 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("table", address.text, accepted)
     if config.table_location_uri is not None:
         _check_table_locations(config)
+    _check_queried(
+        config,
+        archive="glacier_ir with a table: engines read its data files at any time",
+        expire="null with a table, whose data files the outputs are",
+    )
+
+
+def _check_readers(config: Config) -> None:
+    if config.run.reader_table is not None:
+        _check_queried(
+            config,
+            archive="glacier_ir with reader_table: engines read outputs at any time",
+            expire="null with reader_table, whose lists name outputs",
+        )
+
+
+def _check_queried(config: Config, *, archive: str, expire: str) -> None:
+    """Refuse a lifecycle that takes outputs away from whoever queries them."""
     if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
-        accepted = "glacier_ir with a table: engines read its data files at any time"
-        raise InvalidInput("archive_class", config.archive_class, accepted)
+        raise InvalidInput("archive_class", config.archive_class, archive)
     if config.expire_days is not None:
-        accepted = "null with a table, whose data files the outputs are"
-        raise InvalidInput("expire_days", config.expire_days, accepted)
+        raise InvalidInput("expire_days", config.expire_days, expire)
 
 
 def _check_table_locations(config: Config) -> None:

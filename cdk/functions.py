@@ -30,6 +30,7 @@ from cdk.grants import (
     may_write,
     own_role,
 )
+from cdk.reader_table import may_ask_readers, may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_ask_table, may_publish, table_of
 from compactor.layout import RECONCILE, ROUND, RUNS
@@ -101,6 +102,7 @@ class Functions(Construct):
         self._config, self._storage = config, storage
         self._code = self._bundled()
         self._table = table_of(Stack.of(self), config, storage)
+        self._readers = reader_table_of(Stack.of(self), config, storage)
         # What knows the table has libraries that are five times as large as all others.
         knows = (self._table, config.inventory_table, config.maintenance) != (None, None, None)
         self._table_code = self._bundled(table=True) if knows else self._code
@@ -188,6 +190,7 @@ class Functions(Construct):
         )
         may_compact(role, self._storage)
         may_mark(role, self._storage.registry)
+        self._may_switch(role)
 
     def _add_plan_clean_up(self) -> None:
         role = self._add("plan_clean_up", _PLAN_CLEAN_UP_MB)
@@ -200,6 +203,8 @@ class Functions(Construct):
         if self._table is not None:
             # Whether an output that was published is in the table still.
             may_ask_table(role, self._table)
+        if self._readers is not None:
+            may_ask_readers(role, self._readers)
         self._may_clean_up(role)
         if self._config.deletes:
             # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
@@ -230,6 +235,11 @@ class Functions(Construct):
         self._may_clean_up(role)
         self._may_drop_old_state(role)
         self._may_take_inventory("standalone", role)
+        self._may_switch(role)
+
+    def _may_switch(self, role: iam.Role) -> None:
+        if self._readers is not None:
+            may_switch(role, self._readers)
 
     def _may_drop_old_state(self, role: iam.Role) -> None:
         if self._config.deletes:

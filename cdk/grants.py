@@ -118,6 +118,12 @@ def may_write(role: Role, place: Place, below: str = "*") -> None:
     _may_use_key(role, place, ["kms:GenerateDataKey", "kms:Decrypt"])
 
 
+def may_put(role: Role, place: Place, below: str) -> None:
+    """Write objects, each by one request; nothing can be deleted by this."""
+    allow(role, ["s3:PutObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
+    _may_use_key(role, place, ["kms:GenerateDataKey"])
+
+
 def may_list_uploads(role: Role, place: Place) -> None:
     """List the unfinished uploads of the place's whole bucket.
 

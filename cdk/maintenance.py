@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack, TimeZone
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_athena as athena
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
-from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED, acknowledge_wildcard
+from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
-from cdk.functions import Functions, log_days
+from cdk.functions import Functions
 from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
 from cdk.latencies import may_read_latencies
+from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.maintained_tables import MaintainedTables
-from cdk.managed_rules import ACTIONS, managed_rules
+from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
 from cdk.storage import Place, Storage
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
@@ -30,8 +28,11 @@ from compactor_cli.runs import TABLES_LABEL
 from compactor_dev import REPOSITORY
 
 _DEFINITION = REPOSITORY / "statemachine" / "tables.asl.json"
-_LIST, _RESULTS = "runs/*/tables.json", "runs/*/tables.json.results/*"
-_RUN_IDS = "A run's records lie below its id, which is new each time."
+_MAP_RUNS = MapRuns(
+    labels=(TABLES_LABEL,),
+    lists=("runs/*/tables.json",),
+    results="runs/*/tables.json.results/*",
+)
 _ANSWERS = "athena-results/"
 _HISTORY = TABLES_HISTORY
 # What a run's documents are, by the function that writes them.
@@ -44,7 +45,6 @@ _WRITES = {
     "end_table": ("runs/*/tables/*.json", "tables/*/lease.json", _HISTORY),
     "report_tables": ("runs/*/tables-report.json",),
 }
-_RETRIES, _RETRY_HOURS = 3, 2
 
 
 class Maintenance(Construct):
@@ -73,11 +73,22 @@ class Maintenance(Construct):
         role = own_role(self, "Role", "states.amazonaws.com", of_this_account=True)
         policy = iam.Policy(self, "Policy", roles=[role])
         allow(policy, ["lambda:InvokeFunction"], [*_arns(functions).values()])
-        self._allow_map_runs(policy, storage.state)
-        self._allow_managed_rules(policy)
+        about = Machine(self._name, "s3-compactor: maintains tables", _DEFINITION)
+        allow_map_runs(policy, about, _MAP_RUNS, storage.state)
+        allow_managed_rules(policy, about)
         spark.allow_workflow(policy)
         self._allow_queries(policy)
-        self.machine = self._made_machine(role, functions, spark)
+        self.machine = make_machine(
+            self,
+            about,
+            role,
+            {
+                **_arns(functions),
+                **spark.tables_substitutions,
+                "AthenaWorkgroup": self._workgroup.name,
+            },
+            log_retention_days=config.log_retention_days,
+        )
         # Without its rights the machine would start and fail.
         self.machine.node.add_dependency(policy)
 
@@ -85,23 +96,15 @@ class Maintenance(Construct):
         """Start it by its own schedule; what could not be started goes to the queue."""
         config = self._config
         role = own_role(self, "ScheduleRole", "scheduler.amazonaws.com", of_this_account=True)
-        scheduler.Schedule(
+        how = how_to_start(run_input, failed, role)
+        add_schedule(
             self,
-            "Schedule",
-            schedule_name=self._name,
+            targets.StepFunctionsStartExecution(self.machine, **how),
+            name=self._name,
             description="s3-compactor: starts maintenance of tables",
-            schedule=scheduler.ScheduleExpression.expression(
-                config.maintenance_schedule, TimeZone.of(config.schedule_time_zone)
-            ),
+            schedule=config.maintenance_schedule,
+            time_zone=config.schedule_time_zone,
             enabled=config.maintenance_schedule_enabled,
-            target=targets.StepFunctionsStartExecution(
-                self.machine,
-                input=scheduler.ScheduleTargetInput.from_text(run_input),
-                dead_letter_queue=failed,
-                retry_attempts=_RETRIES,
-                max_event_age=Duration.hours(_RETRY_HOURS),
-                role=role,
-            ),
         )
 
     def _made_workgroup(self) -> athena.CfnWorkGroup:
@@ -127,36 +130,6 @@ class Maintenance(Construct):
                     encryption_configuration=group.EncryptionConfigurationProperty(**encryption),
                 ),
             ),
-        )
-
-    def _made_machine(
-        self, role: iam.Role, functions: Functions, spark: SparkStep
-    ) -> sfn.StateMachine:
-        log = logs.LogGroup(
-            self,
-            "Log",
-            # Only this prefix is not counted in the resource policy of CloudWatch Logs.
-            log_group_name=f"/aws/vendedlogs/states/{self._name}",
-            retention=log_days(self._config.log_retention_days),
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        acknowledge_wildcard(role, "*", "Log deliveries and X-Ray know no resources.")
-        return sfn.StateMachine(
-            self,
-            "StateMachine",
-            state_machine_name=self._name,
-            comment="s3-compactor: maintains tables",
-            definition_body=sfn.DefinitionBody.from_file(str(_DEFINITION)),
-            definition_substitutions={
-                **_arns(functions),
-                **spark.tables_substitutions,
-                "AthenaWorkgroup": self._workgroup.name,
-            },
-            role=role,
-            logs=sfn.LogOptions(
-                destination=log, level=sfn.LogLevel.ALL, include_execution_data=False
-            ),
-            tracing_enabled=True,
         )
 
     def _allow_functions(self, functions: Functions) -> None:
@@ -204,38 +177,9 @@ class Maintenance(Construct):
         allow(policy, ["s3:GetBucketLocation"], sorted(buckets))
         allow(policy, ["lakeformation:GetDataAccess"], ["*"], wildcard=LAKE_FORMATION)
 
-    def _allow_managed_rules(self, policy: iam.Policy) -> None:
-        rules = managed_rules(json.loads(_DEFINITION.read_text(encoding="utf-8")))
-        arns = [self._arn("events", "rule", one, ArnFormat.SLASH_RESOURCE_NAME) for one in rules]
-        allow(policy, ACTIONS, arns)
-
-    def _allow_map_runs(self, policy: iam.Policy, state: Place) -> None:
-        allow(policy, ["states:StartExecution"], [self._states("stateMachine", self._name)])
-        allow(
-            policy,
-            ["states:DescribeExecution", "states:StopExecution"],
-            [self._states("execution", f"{self._name}:*")],
-            wildcard="Executions of this machine alone; Step Functions names them.",
-        )
-        allow(
-            policy,
-            ["states:RedriveExecution"],
-            [self._states("execution", f"{self._name}/{TABLES_LABEL}:*")],
-            wildcard="Children of its own Map Runs; Step Functions names them.",
-        )
-        allow(policy, ["s3:GetObject"], [state.objects(_LIST)], wildcard=_RUN_IDS)
-        actions = ["PutObject", "GetObject", "ListMultipartUploadParts", "AbortMultipartUpload"]
-        results = [state.objects(_RESULTS)]
-        allow(policy, [f"s3:{one}" for one in actions], results, wildcard=_RUN_IDS)
-        if state.key is not None:
-            allow(policy, ["kms:GenerateDataKey", "kms:Decrypt"], [state.key.key_arn])
-
     @property
     def _workgroup_arn(self) -> str:
         return self._arn("athena", "workgroup", self._name, ArnFormat.SLASH_RESOURCE_NAME)
-
-    def _states(self, resource: str, name: str) -> str:
-        return self._arn("states", resource, name, ArnFormat.COLON_RESOURCE_NAME)
 
     def _arn(self, service: str, resource: str, name: str, shape: ArnFormat) -> str:
         return Stack.of(self).format_arn(

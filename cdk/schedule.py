@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aws_cdk import Duration, TimeZone
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
@@ -44,7 +45,11 @@ class Start(Construct):
 
     def starts_workflow(self, machine: sfn.StateMachine, run_input: str) -> None:
         """Start the state machine with this input, JSON whose tokens CloudFormation fills in."""
-        self._add(targets.StepFunctionsStartExecution(machine, **self._how_to_start(run_input)))
+        self._add(
+            targets.StepFunctionsStartExecution(
+                machine, **how_to_start(run_input, self.failed, self._role)
+            )
+        )
 
     def starts_function(self, function: lambda_.Function, run_input: str) -> None:
         """Invoke the function of standalone mode with this input."""
@@ -53,27 +58,67 @@ class Start(Construct):
             f"{function.function_arn}:*",
             "Versions and aliases of the one function, which CDK adds.",
         )
-        self._add(targets.LambdaInvoke(function, **self._how_to_start(run_input)))
-
-    def _how_to_start(self, run_input: str) -> dict[str, Any]:
-        return {
-            "input": scheduler.ScheduleTargetInput.from_text(run_input),
-            "dead_letter_queue": self.failed,
-            "retry_attempts": _RETRIES,
-            "max_event_age": Duration.hours(_RETRY_HOURS),
-            "role": self._role,
-        }
+        self._add(
+            targets.LambdaInvoke(function, **how_to_start(run_input, self.failed, self._role))
+        )
 
     def _add(self, target: scheduler.IScheduleTarget) -> None:
         config = self._config
-        scheduler.Schedule(
+        add_schedule(
             self,
-            "Schedule",
-            schedule_name=config.name,
+            target,
+            name=config.name,
             description="s3-compactor: starts a run",
-            schedule=scheduler.ScheduleExpression.expression(
-                config.schedule, TimeZone.of(config.schedule_time_zone)
-            ),
+            schedule=config.schedule,
+            time_zone=config.schedule_time_zone,
             enabled=config.schedule_enabled,
-            target=target,
         )
+
+
+def how_to_start(run_input: str, failed: sqs.Queue, role: iam.Role) -> dict[str, Any]:
+    """What every target of a schedule is given.
+
+    Args:
+        run_input: JSON whose tokens CloudFormation fills in.
+        failed: where starts go that did not succeed.
+        role: with whose rights it is started.
+    """
+    return {
+        "input": scheduler.ScheduleTargetInput.from_text(run_input),
+        "dead_letter_queue": failed,
+        "retry_attempts": _RETRIES,
+        "max_event_age": Duration.hours(_RETRY_HOURS),
+        "role": role,
+    }
+
+
+def add_schedule(
+    scope: Construct,
+    target: scheduler.IScheduleTarget,
+    *,
+    name: str,
+    description: str,
+    schedule: str,
+    time_zone: str,
+    enabled: bool,
+) -> None:
+    """Start a target again and again.
+
+    Args:
+        scope: the construct that the schedule belongs to.
+        target: what it starts.
+        name: of the schedule.
+        description: for whoever sees it in the console.
+        schedule: ``cron(…)`` or ``rate(…)``.
+        time_zone: a name of the IANA database.
+        enabled: whether it starts anything.
+    """
+    scheduler.Schedule(
+        scope,
+        "Schedule",
+        schedule_name=name,
+        description=description,
+        schedule=scheduler.ScheduleExpression.expression(schedule, TimeZone.of(time_zone)),
+        enabled=enabled,
+        target=target,
+    )

@@ -30,6 +30,7 @@ from cdk.functions import may_compact
 from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
 from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
+from cdk.reader_table import may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor.maintenance.measures import DELTA, ICEBERG
@@ -192,6 +193,9 @@ class SparkStep(Construct):
         # The job finds uploads that nobody can complete any more.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
+        readers = reader_table_of(Stack.of(self), self._config, storage)
+        if readers is not None:
+            may_switch(role, readers)
         self._may_read_assets(role, [*self._assets.values()])
         if self._config.run.columnar:
             # What Spark writes before it becomes an upload; no source and no output is there.

@@ -136,6 +136,29 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "emr_subnet_id": "subnet-0123456789abcdef0",
         "spark_jars": "release",
     },
+    "readers' table, KMS, clean-up, imported buckets": {
+        **_IMPORTED,
+        "depth": 1,
+        "reader_table": "glue:lake.logs",
+        "kms_key_arn": _KEY,
+        "source_kms_key_arn": _SOURCE_KEY,
+        "clean_up": "delete",
+        "retention_days": 0,
+        "spark_engine": "none",
+    },
+    "standalone, readers' table, clean-up, imported buckets": {
+        **_IMPORTED,
+        "depth": 1,
+        "reader_table": "glue:lake.logs",
+        "reader_columns": "glue:lake.columns",
+        "mode": "standalone",
+        "clean_up": "delete",
+        "retention_days": 0,
+    },
+    "readers' table, made buckets, EMR Serverless": {
+        "depth": 1,
+        "reader_table": "glue:lake.logs",
+    },
     "tables maintained": {
         **_IMPORTED,
         "maintenance": {

@@ -30,11 +30,19 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"archive_days": None, "ia_days": 45, "expire_days": 30}, "expire_days", "more than"),
     ({"archive_class": "glacier_instant"}, "archive_class", "glacier_ir"),
     ({**_URIS, "ia_days": 45}, "ia_days", "does not make"),
+    # What engines query stays readable, and there has to be something to switch.
     (
-        {**_URIS, "depth": 1, "reader_table": "glue:lake.logs"},
-        "reader_table",
-        "compactor table refresh",
+        {"depth": 1, "reader_table": "glue:lake.logs", "archive_class": "glacier"},
+        "archive_class",
+        "glacier_ir with reader_table",
     ),
+    (
+        {"depth": 1, "reader_table": "glue:lake.logs", "expire_days": 400},
+        "expire_days",
+        "null with reader_table",
+    ),
+    ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
+    ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
     ({**_URIS, "superseded_days": 45}, "superseded_days", "makes no bucket"),
     ({"superseded_days": 29, "superseded_class": "standard_ia"}, "superseded_days", "at least 30"),
     ({"superseded_class": "deep_archive"}, "superseded_class", "glacier_ir"),

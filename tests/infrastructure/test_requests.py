@@ -133,6 +133,19 @@ def test_a_change_of_a_table_needs_its_database_and_the_catalog_as_well() -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    "operation", ["BatchGetPartition", "BatchCreatePartition", "BatchUpdatePartition"]
+)
+def test_partitions_need_their_table_its_database_and_the_catalog(operation: str) -> None:
+    arn = "arn:aws:glue:us-east-1:123456789012"
+    named = {"DatabaseName": "lake", "TableName": "logs"}
+
+    assert _named(_of_a_service("glue", operation, named)) == [
+        f"glue:{operation} {arn}:{resource}"
+        for resource in ("catalog", "database/lake", "table/lake/logs")
+    ]
+
+
 def test_an_execution_is_started_by_its_machine_and_looked_at_by_its_own_name() -> None:
     machine = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
     execution = f"{machine.replace('stateMachine', 'execution')}:1"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.infrastructure.cloud.audit import Audit
 from tests.infrastructure.cloud.deployment import Deployment, deploy
 from tests.infrastructure.cloud.done import audit_of
 from tests.infrastructure.cloud.iam import Call
+from tests.infrastructure.cloud.reading import Readers, rights_of_readers
 from tests.infrastructure.cloud.running import Cloud, cloud
 from tests.infrastructure.configurations import CONFIGURATIONS, expected_buckets
 from tests.infrastructure.conftest import Synthesized
@@ -91,14 +93,14 @@ def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
 
 
 def _workflow(
-    deployment: Deployment, given: Mapping[str, Any], scratch: Path
+    deployment: Deployment, given: Mapping[str, Any], scratch: Path, run_name: str = "run-1"
 ) -> tuple[str, str | None]:
-    result = engine.run(deployment, given, scratch, run_name="run-1")
+    result = engine.run(deployment, given, scratch, run_name=run_name)
     return result.status, result.cause
 
 
 def _function(
-    deployment: Deployment, given: Mapping[str, Any], scratch: Path
+    deployment: Deployment, given: Mapping[str, Any], scratch: Path, run_name: str = "run-1"
 ) -> tuple[str, str | None]:
     """The one function of standalone mode, started as the scheduler starts it."""
     (name,) = deployment.functions
@@ -107,11 +109,24 @@ def _function(
     )
     os.environ[adapter.FUNCTIONS] = str(scratch / "functions.json")
     try:
-        answer = adapter.handler(given, engine.Context(name))
+        answer = adapter.handler(given, engine.Context(name, run_name))
+    except Exception as error:
+        return "FAILED", str(error)
     finally:
         del os.environ[adapter.FUNCTIONS]
         adapter.end(name)
     return str(answer["status"]).upper(), None
+
+
+def _with_readers(
+    start: Callable[[Deployment, Mapping[str, Any], Path, str], tuple[str, str | None]],
+    deployment: Deployment,
+    given: Mapping[str, Any],
+    scratch: Path,
+) -> tuple[str, str | None]:
+    """Runs beside which query engines read, late objects arrive and lists get lost."""
+    readers = Readers(deployment.cloud, given)
+    return readers.go_through(partial(start, deployment, given, scratch))
 
 
 def _by_events(
@@ -218,6 +233,16 @@ _PLANS = {
     ),
     "KMS and clean-up": Plan("KMS, clean-up, imported buckets"),
     "standalone": Plan("standalone, clean-up, imported buckets", start=_function),
+    "readers' table, KMS and clean-up": Plan(
+        "readers' table, KMS, clean-up, imported buckets",
+        day="day/",
+        start=partial(_with_readers, _workflow),
+    ),
+    "readers' table, standalone": Plan(
+        "standalone, readers' table, clean-up, imported buckets",
+        day="day/",
+        start=partial(_with_readers, _function),
+    ),
     "events, KMS and clean-up": Plan("events, KMS, imported buckets", start=_by_events),
 }
 
@@ -292,6 +317,29 @@ def test_taking_one_statement_out_refuses_exactly_the_calls_that_only_it_allows(
             assert {*ran.audit.without(sender, statement).refused()} == only
             shown += bool(only)
     assert shown >= 2 * len(ran.deployment.functions)
+
+
+def test_each_right_to_what_query_engines_are_shown_is_used(ran: Ran) -> None:
+    rights = [
+        (sender, one)
+        for sender, policies in ran.audit.policies.items()
+        for one in rights_of_readers(policies)
+    ]
+
+    spare = [
+        f"{sender}: {one.actions} on {one.resources}"
+        for sender, one in rights
+        if not any(one.covers(call) for call in ran.audit.done[sender])
+    ]
+
+    assert spare == []
+    assert {sender for sender, _ in rights} == {
+        name
+        for name in ran.deployment.functions
+        if "reader_table" in ran.given
+        and name.endswith(("-compact-partition", "-clean-up", "-standalone"))
+        and not name.endswith("-plan-clean-up")
+    }
 
 
 def test_what_only_a_crash_makes_necessary_is_allowed_as_well(ran: Ran) -> None:

@@ -41,6 +41,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "infrastructure/test_table",
         "infrastructure/test_workflow_run",
         "infrastructure/test_synthesis",
+        "infrastructure/test_readers_stack",
         "infrastructure/test_limits",
         "infrastructure/test_least_privilege",
         "infrastructure/test_resources",

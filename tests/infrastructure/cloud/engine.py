@@ -72,11 +72,10 @@ def run(
 class Context:
     """What the adapter asks of a context, for a function that no state machine starts."""
 
-    aws_request_id = "8f1e2d3c-0000-4000-8000-000000000001"
     memory_limit_in_mb = 1_769
 
-    def __init__(self, function_name: str) -> None:
-        self.function_name = function_name
+    def __init__(self, function_name: str, request_id: str = "run-1") -> None:
+        self.function_name, self.aws_request_id = function_name, request_id
         self.invoked_function_arn = account_arn("lambda", f"function:{function_name}")
 
     def get_remaining_time_in_millis(self) -> int:

@@ -41,6 +41,7 @@ def merge(
     run_id: str,
     records: Sequence[Mapping[str, Any]],
     conf: Mapping[str, str] | None = None,
+    below: str = "",
 ) -> dict[str, Any]:
     """Let one object with these records arrive, and run the job over all there is.
 
@@ -50,13 +51,16 @@ def merge(
         run_id: of the run.
         records: of the object.
         conf: settings of Spark, in place of those that bring the archives.
+        below: the prefix, below that of the source, where the object arrives.
 
     Returns:
         What the job left about the run: of its result, or its error.
     """
     root = settings.source.root
     body = b"".join(json.dumps(one).encode() + b"\n" for one in records)
-    seeds = [SeedObject(f"{root.prefix}{run_id}.json", body, time.time() - _LONG_AGO_SECONDS)]
+    seeds = [
+        SeedObject(f"{root.prefix}{below}{run_id}.json", body, time.time() - _LONG_AGO_SECONDS)
+    ]
     on.seed(root.bucket, seeds)
     store = S3Store(make_client(on.endpoint_url))
     # As discovery leaves it: AWS itself is not asked what its S3 can.

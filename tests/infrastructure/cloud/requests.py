@@ -198,12 +198,14 @@ def _of_states(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
 
 
 _OF_TABLES = {"GetTable", "CreateTable", "UpdateTable", "GetTableOptimizer"}
+_OF_PARTITIONS = {"BatchGetPartition", "BatchCreatePartition", "BatchUpdatePartition"}
 _NAMING = ("Name", "TableName")
 
 
 def _of_glue(request: Request, _: Mapping[str, str]) -> Iterator[Call]:
     operation, body = _target(request)
-    if operation not in _OF_TABLES | {"GetDatabase", "GetDatabases", "GetTables"}:
+    others = {"GetDatabase", "GetDatabases", "GetTables"}
+    if operation not in _OF_TABLES | _OF_PARTITIONS | others:
         raise UnknownRequest(f"glue: {operation}")
     # Each is asked of the whole way from the catalog down ("Specifying AWS Glue resource ARNs").
     resources = ["catalog"]

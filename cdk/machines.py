@@ -1,0 +1,139 @@
+"""What every state machine has: its log, its Map Runs, and the rights that its tasks ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import ArnFormat, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from cdk.checks import acknowledge_wildcard
+from cdk.functions import log_days
+from cdk.grants import allow
+from cdk.managed_rules import ACTIONS, managed_rules
+from cdk.storage import Place
+
+_RUN_IDS = "A run's records lie below its id, which is new each time."
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A state machine that is to be made.
+
+    Attributes:
+        name: its own, so that its policy can speak of its executions.
+        comment: what it does.
+        definition: the file, in Amazon States Language.
+    """
+
+    name: str
+    comment: str
+    definition: Path
+
+    @property
+    def log_group_name(self) -> str:
+        """Where its events are logged."""
+        # Only this prefix is not counted in the resource policy of CloudWatch Logs.
+        return f"/aws/vendedlogs/states/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MapRuns:
+    """What the Distributed Maps of a machine read and write, below the state.
+
+    Attributes:
+        labels: of the Maps, which are part of their executions' names.
+        lists: of work, patterns.
+        results: a pattern.
+    """
+
+    labels: Sequence[str]
+    lists: Sequence[str]
+    results: str
+
+
+def make_machine(
+    scope: Construct,
+    machine: Machine,
+    role: iam.Role,
+    substitutions: Mapping[str, Any],
+    *,
+    log_retention_days: int,
+) -> sfn.StateMachine:
+    """The machine and its log.
+
+    Args:
+        scope: the construct they belong to.
+        machine: what to make.
+        role: with whose rights it works.
+        substitutions: name in the definition -> value.
+        log_retention_days: as the configuration has them.
+    """
+    log = logs.LogGroup(
+        scope,
+        "Log",
+        log_group_name=machine.log_group_name,
+        retention=log_days(log_retention_days),
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+    acknowledge_wildcard(role, "*", "Log deliveries and X-Ray know no resources.")
+    return sfn.StateMachine(
+        scope,
+        "StateMachine",
+        state_machine_name=machine.name,
+        comment=machine.comment,
+        definition_body=sfn.DefinitionBody.from_file(str(machine.definition)),
+        definition_substitutions=substitutions,
+        role=role,
+        logs=sfn.LogOptions(destination=log, level=sfn.LogLevel.ALL, include_execution_data=False),
+        tracing_enabled=True,
+    )
+
+
+def allow_managed_rules(policy: iam.Policy, machine: Machine) -> None:
+    """Let Step Functions make the rules by which it learns that a task has ended."""
+    rules = managed_rules(json.loads(machine.definition.read_text(encoding="utf-8")))
+    format_arn = Stack.of(policy).format_arn
+    arns = [format_arn(service="events", resource="rule", resource_name=one) for one in rules]
+    allow(policy, ACTIONS, arns)
+
+
+def allow_map_runs(policy: iam.Policy, machine: Machine, runs: MapRuns, state: Place) -> None:
+    """Let the machine start, end and redrive its own Map Runs, and these take their lists."""
+    name = machine.name
+    allow(policy, ["states:StartExecution"], [_states(policy, "stateMachine", name)])
+    allow(
+        policy,
+        ["states:DescribeExecution", "states:StopExecution"],
+        [_states(policy, "execution", f"{name}:*")],
+        wildcard="Executions of this machine alone; Step Functions names them.",
+    )
+    allow(
+        policy,
+        ["states:RedriveExecution"],
+        [_states(policy, "execution", f"{name}/{label}:*") for label in runs.labels],
+        wildcard="Children of its own Map Runs; Step Functions names them.",
+    )
+    lists = [state.objects(one) for one in runs.lists]
+    allow(policy, ["s3:GetObject"], lists, wildcard=_RUN_IDS)
+    actions = ["PutObject", "GetObject", "ListMultipartUploadParts", "AbortMultipartUpload"]
+    results = [state.objects(runs.results)]
+    allow(policy, [f"s3:{one}" for one in actions], results, wildcard=_RUN_IDS)
+    if state.key is not None:
+        allow(policy, ["kms:GenerateDataKey", "kms:Decrypt"], [state.key.key_arn])
+
+
+def _states(policy: iam.Policy, resource: str, name: str) -> str:
+    return Stack.of(policy).format_arn(
+        service="states",
+        resource=resource,
+        resource_name=name,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )

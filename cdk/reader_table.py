@@ -1,0 +1,84 @@
+"""The table that query engines read: who switches its partitions, and who only asks about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import Stack
+
+from cdk.config import Config
+from cdk.grants import Role, allow, may_put, may_read
+from cdk.storage import Place, Storage
+from compactor.layout import READERS
+from compactor.settings.readers import manifests_of
+from compactor.settings.tables import parse_table
+
+_ASKING = ("glue:BatchGetPartition",)
+# The table is made where it is not there; nothing of it is deleted.
+_SWITCHING = (
+    "glue:BatchCreatePartition",
+    "glue:BatchGetPartition",
+    "glue:BatchUpdatePartition",
+    "glue:CreateTable",
+    "glue:GetTable",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderTable:
+    """What a deployment knows of its readers' table.
+
+    Attributes:
+        lists: where lists of objects lie that its partitions show.
+        state: where it is written down what they were seen to show.
+        catalog_arns: what Glue asks for: catalog, database and table.
+        columns_arns: the same of the table whose columns it is made with; empty without one.
+    """
+
+    lists: Place
+    state: Place
+    catalog_arns: tuple[str, ...]
+    columns_arns: tuple[str, ...]
+
+
+def reader_table_of(stack: Stack, config: Config, storage: Storage) -> ReaderTable | None:
+    """The readers' table of a deployment; None without one."""
+    run, outputs = config.run, storage.destination
+    if run.reader_table is None:
+        return None
+    lists = Place(outputs.bucket, manifests_of(run.destination).prefix, outputs.key)
+    columns = run.reader_columns
+    return ReaderTable(
+        lists,
+        storage.state,
+        _arns(stack, run.reader_table),
+        _arns(stack, columns) if isinstance(columns, str) else (),
+    )
+
+
+def may_switch(role: Role, table: ReaderTable) -> None:
+    """Make the table where it is missing, and let its partitions show what there is.
+
+    For roles that may compact: sources, outputs and state are theirs to read already.
+    """
+    may_read(role, table.lists)
+    may_put(role, table.lists, "p-*/manifest")
+    allow(role, _SWITCHING, table.catalog_arns)
+    if table.columns_arns:
+        allow(role, ["glue:GetTable"], table.columns_arns)
+
+
+def may_ask_readers(role: Role, table: ReaderTable) -> None:
+    """See which sources somebody may still read, and write down since when it was so."""
+    may_read(role, table.lists)
+    may_put(role, table.state, f"{READERS}switches/*.json")
+    allow(role, _ASKING, table.catalog_arns)
+
+
+def _arns(stack: Stack, text: str) -> tuple[str, ...]:
+    database, name = parse_table(text).name
+    parts = [("catalog", None), ("database", database), ("table", f"{database}/{name}")]
+    return tuple(
+        stack.format_arn(service="glue", resource=resource, resource_name=name)
+        for resource, name in parts
+    )
