@@ -109,17 +109,26 @@ class Staging:
             SourceChanged: one is not what was listed.
             UnreadableSource: one may not be read, or lies in an archive.
         """
-        for body in self._store.read_sources(given):
+        kinds = [_kind_of(one.key, None) for one in given]
+        for one, kind, file in zip(given, kinds, self.files(given, kinds), strict=True):
+            path = one.key.removeprefix(root.prefix).rpartition("/")[0]
+            yield Staged(file, kind, f"{path}/" if path else "", one.key)
+
+    def files(self, given: Sequence[SourceObject], kinds: Sequence[str]) -> Iterator[Path]:
+        """Any objects as they were listed, in their order, as files of these kinds.
+
+        Raises:
+            SourceChanged: one is not what was listed.
+            UnreadableSource: one may not be read, or lies in an archive.
+        """
+        for body, kind in zip(self._store.read_sources(given), kinds, strict=True):
             if body.error is not None:
                 raise body.error
-            key = body.source.key
-            kind = _kind_of(key, None)
             content = _pieces(body)
             head = next(content, b"")
-            file = self._new(kind, _end_of(head))
+            file = self._new(kind, _end_of(head) if kind != "parquet" else "")
             self._write(file, _after(head, content))
-            path = key.removeprefix(root.prefix).rpartition("/")[0]
-            yield Staged(file, kind, f"{path}/" if path else "", key)
+            yield file
 
     def _new(self, kind: str, end: str) -> Path:
         self._count += 1

@@ -58,6 +58,10 @@ def test_the_demo_compacts_real_cloudtrail_objects_into_one(real_cloudtrail, tmp
     assert document["summary"]["objects_after"] == 1
     assert json.loads((tmp_path / "report.json").read_text())["totals"]["records"] == 2_611
     assert "<html" in (tmp_path / "report.html").read_text()
+    query = document["query"]
+    assert (query["missing"], query["differing"], query["partitions"]) == ("", [], 1)
+    assert (query["sources"]["gets"], query["outputs"]["gets"]) == (44, 1)
+    assert query["sources"]["records"] == query["outputs"]["records"] == 2_611
 
 
 def table(out: str) -> dict[str, list[str]]:
@@ -80,6 +84,11 @@ def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
     assert rows["Records"][0] == rows["Records"][1]
     assert f"proof: {rows['Records'][0]} of {rows['Records'][0]} records of 210 sources" in out
     assert f"report: {tmp_path / 'new' / 'report.html'}" in out
+    # The same question of both sides; what is empty takes no GET.
+    assert rows["Rows"] == [rows["Records"][0]] * 2
+    assert 200 <= int(rows["GETs"][0]) <= 210
+    assert rows["GETs"][1] == rows["Objects"][1]
+    assert "equal answers for 21 partitions" in out
     assert out.splitlines()[-1].startswith("without a Spark step, for there is no ")
     assert "by Spark" not in out
 
@@ -109,6 +118,7 @@ def test_a_directory_without_a_readable_log_is_not_called_proven(tmp_path):
     out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert process.returncode == 1
     assert "NOT PROVEN" in out
+    assert "equal answers" not in out
     assert err == "compactor: nothing was compacted\n"
 
 

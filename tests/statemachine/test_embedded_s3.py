@@ -115,6 +115,20 @@ def test_a_get_pinned_to_another_etag_is_refused(client: Any, bucket: str) -> No
         client.get_object(Bucket=bucket, Key="a", IfMatch='"0"')
 
 
+def test_gets_of_objects_are_counted_and_nothing_else(
+    client: Any, s3: EmbeddedS3, bucket: str
+) -> None:
+    (key, *_) = [one["Key"] for one in client.list_objects_v2(Bucket=bucket)["Contents"]]
+    before = s3.gets()
+    client.list_objects_v2(Bucket=bucket)
+    client.head_object(Bucket=bucket, Key=key)
+    client.put_object(Bucket=bucket, Key="counted", Body=b"1")
+    assert s3.gets() == before
+    for _ in range(3):
+        client.get_object(Bucket=bucket, Key=key)["Body"].read()
+    assert s3.gets() == before + 3
+
+
 def test_ranges_and_missing_keys_are_answered_as_s3_does(client: Any, bucket: str) -> None:
     got = client.get_object(Bucket=bucket, Key="z/last", Range="bytes=2-4")
 

@@ -107,10 +107,18 @@ class EmbeddedS3:
                 [one.key, len(one.body), one.last_modified, one.storage_class] for one in batch
             ]
             body = b"".join(one.body for one in batch)
-            count += self._ask({"bucket": bucket, "objects": header}, body)
+            count += self._ask({"bucket": bucket, "objects": header}, body)["stored"]
         return count
 
-    def _ask(self, header: Mapping[str, Any], body: bytes) -> int:
+    def gets(self) -> int:
+        """How many GETs of objects it has been sent so far, listings left out.
+
+        Raises:
+            EngineError: it has ended.
+        """
+        return self._ask({}, b"")["gets"]
+
+    def _ask(self, header: Mapping[str, Any], body: bytes) -> dict[str, int]:
         with self._lock:
             try:
                 self._server.send(header, body)
@@ -119,7 +127,7 @@ class EmbeddedS3:
                 raise EngineError("the embedded S3 has ended") from None
         if "error" in answer:
             raise EngineError(f"the embedded S3 refuses: {answer['error']}")
-        return int(answer["stored"])
+        return dict(answer)
 
 
 def _batches(objects: Iterable[SeedObject]) -> Iterator[Sequence[SeedObject]]:

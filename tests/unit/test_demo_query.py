@@ -1,0 +1,146 @@
+"""The demo's question, asked of sources and of outputs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from compactor.errors import IntegrityError
+from compactor_cli import demo_query
+from compactor_cli.audit import Proof
+from compactor_cli.commands import demo
+from compactor_cli.commands.failures import Failure
+from compactor_cli.demo_query import Asked, ask_both
+from tests.support.examples import PARTITION
+from tests.support.world import LOG_LINE, World
+
+
+def asked_of(world: World) -> Asked:
+    return ask_both(world.settings, world.store, lambda: world.store.count("read_source"))
+
+
+def compacted(sources: dict[str, bytes]) -> World:
+    world = World()
+    for name, body in sources.items():
+        world.put(name, body)
+    assert world.run().status == "done"
+    return world
+
+
+def rewrite(world: World, old: bytes, new: bytes) -> None:
+    """Somebody writes over the one output that holds some bytes."""
+    for key, body in world.store.contents("lake", "compacted/").items():
+        if old in body:
+            world.store.seed("lake", key, body.replace(old, new))
+            return
+    pytest.fail(f"no output holds {old!r}")
+
+
+def test_sources_and_outputs_answer_alike_and_outputs_take_fewer_gets() -> None:
+    world = World()
+    world.add_variety()
+    world.run()
+    asked = asked_of(world)
+    assert asked.sources is not None
+    assert asked.outputs is not None
+    assert (asked.partitions, asked.differing, asked.missing) == (1, [], "")
+    assert asked.sources.records == asked.outputs.records == len(world.records)
+    assert asked.sources.gets == 6
+    assert (
+        asked.outputs.gets
+        == asked.outputs.objects
+        == len(world.store.contents("lake", "compacted/"))
+    )
+
+
+TRAIL = [{"eventID": f"{one}", "size": 1.10} for one in range(4)]
+FLOWS = b"version account-id interface-id srcaddr dstaddr\n"
+SAME_RECORDS_OTHERWISE = {
+    "json values without anything between them": (
+        {"a": b'{"a":1}{"a":2}', "b": b'{"a": 3}{"a": 4}'},
+        4,
+    ),
+    "json arrays": ({"a.json": b'[{"a":1},\n{"a":2}]', "b.json": b'[{"a":3}]'}, 3),
+    "cloudtrail documents": (
+        {
+            "a.json.gz": gzip.compress(json.dumps({"Records": TRAIL[:1]}).encode(), mtime=0),
+            "b.json.gz": gzip.compress(json.dumps({"Records": TRAIL[1:]}).encode(), mtime=0),
+        },
+        4,
+    ),
+    "tables with a header in each": ({"a.csv": b"id,n\nx,1\n", "b.csv": b"id,n\ny,2\nz,3"}, 3),
+    "flow logs with a header in each": (
+        {
+            "a.log": FLOWS + b"2 123456789010 eni-1 10.0.0.1 10.0.0.2\n",
+            "b.log": FLOWS + b"2 123456789010 eni-1 10.0.0.3 10.0.0.4\n",
+        },
+        2,
+    ),
+    "lines with other ends": (
+        {
+            "a.log": b"2026-01-02T03:04:05Z one\r\n2026-01-02T03:04:05Z two\r\n",
+            "b.log": b"2026-01-02T03:04:05Z three\n\n2026-01-02T03:04:06Z four",
+        },
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME_RECORDS_OTHERWISE)
+def test_what_a_run_frames_otherwise_is_the_same_to_the_question(name: str) -> None:
+    sources, records = SAME_RECORDS_OTHERWISE[name]
+    asked = asked_of(compacted(sources))
+    assert asked.sources is not None
+    assert asked.outputs is not None
+    assert (asked.differing, asked.missing) == ([], "")
+    assert (asked.sources.records, asked.outputs.records) == (records, records)
+    assert asked.outputs.objects == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"record-1", b"record-9"), (b'{"id": "record-1"}\n', b"")]
+)
+def test_an_output_that_lacks_or_changes_a_record_answers_otherwise(old: bytes, new: bytes) -> None:
+    world = World()
+    world.add("a.json", '{{"id": "{}"}}')
+    world.add("b.json", '{{"id": "{}"}}')
+    world.run()
+    rewrite(world, old, new)
+    assert asked_of(world).differing == [PARTITION.path]
+
+
+LONGER_THAN_DUCKDB_TAKES = 3_000_000
+
+
+def test_what_duckdb_cannot_read_is_said_and_not_called_equal() -> None:
+    line = b"2026-01-02T03:04:05Z " + b"x" * LONGER_THAN_DUCKDB_TAKES
+    asked = asked_of(compacted({"a.log": line, "b.log": b"2026-01-02T03:04:05Z short"}))
+    assert asked.sources is None
+    assert asked.missing.startswith("no query over both: DuckDB cannot read the sources (")
+    assert len(asked.missing) < 300
+
+
+def test_outputs_that_duckdb_cannot_read_where_it_read_the_sources_are_a_fault() -> None:
+    world = compacted({"a.json": b'{"a":1}\n', "b.json": b'{"a":2}\n'})
+    rewrite(world, b'{"a":1}', b'{"a":1')
+    with pytest.raises(IntegrityError, match="reads the sources, and not the outputs"):
+        asked_of(world)
+
+
+def test_without_duckdb_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.add("a.log", LOG_LINE)
+    world.run()
+    monkeypatch.setattr(demo_query, "find_spec", lambda _: None)
+    asked = asked_of(world)
+    assert asked.missing == ("a query over both needs DuckDB: pip install 's3-compactor[query]'")
+    assert asked.to_dict()["sources"] is None
+
+
+def test_different_answers_end_the_demo_as_failed() -> None:
+    proof = Proof(sources=2, records=6, matched=6)
+    demo.require_equal(proof, Asked())
+    with pytest.raises(Failure, match=r"a query of sources and outputs differs in 2026/01/02/"):
+        demo.require_equal(proof, Asked(differing=[PARTITION.path]))
