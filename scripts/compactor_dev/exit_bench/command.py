@@ -26,7 +26,6 @@ from compactor_cli.local.spark_jars import table_packages
 from compactor_cli.local.spark_submit import find_spark, local_command, local_environment
 
 _BUCKET = "exit-bench"
-_TURNS = 3
 _TITLE = "{files:,} files of {rows:,} rows in 4 partitions, a writer appending all the while"
 _HEADS = (
     "",
@@ -60,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make exit-bench", description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=[2_000])
     parser.add_argument("--rows", type=int, default=500, help="in each file (%(default)s)")
+    parser.add_argument(
+        "--turns", type=int, default=3, help="of the other reader; the median counts (%(default)s)"
+    )
     parser.add_argument("--format", nargs="+", default=["iceberg", "delta"])
     args = parser.parse_args(argv)
     sound = True
@@ -68,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for kind in args.format:
             with tempfile.TemporaryDirectory() as directory, embedded_s3() as server:
                 server.create_bucket(_BUCKET)
-                line, fine = _measured(server, kind, directory, files, args.rows)
+                line, fine = _measured(server, kind, directory, files, args)
             lines.append(line)
             sound &= fine
         print_table(_TITLE.format(files=files, rows=args.rows), list(_HEADS), lines)
@@ -76,17 +78,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measured(
-    server: EmbeddedS3, kind: str, directory: str, files: int, rows: int
+    server: EmbeddedS3, kind: str, directory: str, files: int, args: argparse.Namespace
 ) -> tuple[list[str], bool]:
     if kind == "iceberg":
         catalog = f"sqlite:///{directory}/catalog.db"
         address = f"sql:{catalog}#lake.t"
-        read = _timed(lambda: _iceberg(server, catalog))
+        read = _timed(lambda: _iceberg(server, catalog), args.turns)
     else:
         address = f"delta:s3://{_BUCKET}/t/"
-        read = _timed(lambda: _delta(server))
+        read = _timed(lambda: _delta(server), args.turns)
     go = Path(directory, "go")
-    job = _started(server, address, go, (files, rows))
+    job = _started(server, address, go, (files, args.rows))
     try:
         made = _next(job)
         before = read()
@@ -143,12 +145,12 @@ def _next(job: subprocess.Popen[str]) -> dict[str, Any]:
     raise SystemExit("Spark has ended; what it printed is above")
 
 
-def _timed(read: Callable[[], tuple[pa.Table, int]]) -> Callable[[], Read]:
+def _timed(read: Callable[[], tuple[pa.Table, int]], turns: int) -> Callable[[], Read]:
     """Read all ids, and let DuckDB count them; the median of the seconds."""
 
     def measured() -> Read:
-        turns = [_turn(read) for _ in range(_TURNS)]
-        return turns[-1]._replace(seconds=statistics.median(one.seconds for one in turns))
+        read_so = [_turn(read) for _ in range(max(1, turns))]
+        return read_so[-1]._replace(seconds=statistics.median(one.seconds for one in read_so))
 
     return measured
 
