@@ -148,8 +148,9 @@ def supersedes(new: Item, old: Item) -> bool:
     """Whether an item takes the place of what is remembered of its key.
 
     One with a sequencer does where that is the later one. One that LIST found has none: it does
-    where its object cannot be the one that is remembered, or is remembered as gone. One that an
-    inventory lists may be gone since: it does where it is younger than what is remembered.
+    where its object cannot be the one that is remembered, or is remembered as gone; that of a
+    compacted one was put again where it is younger. One that an inventory lists may be gone since:
+    it does where it is younger than what is remembered.
     """
     if new.sequencer:
         return old.sequencer < new.sequencer
@@ -157,6 +158,8 @@ def supersedes(new: Item, old: Item) -> bool:
         return new.time > old.time
     if old.state in {ItemState.GONE, ItemState.WITHDRAWN}:
         return True
+    if old.etag == new.etag and old.state is ItemState.COMPACTED:
+        return new.time > old.time
     if old.etag == new.etag:
         may_pass = new.restored or old.reason.startswith(LEFT_PASSING)
         return may_pass and old.state is ItemState.LEFT

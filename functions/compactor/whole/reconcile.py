@@ -43,7 +43,8 @@ class Reconciled:
 
     Attributes:
         objects: that are listed, of partitions.
-        compacted: of these, that a commit names, or that were left alone for good.
+        compacted: of these, that a commit names and that were not put again after the newest one,
+            or that were left alone for good.
         known: that the table has.
         registered: that no event had told of.
         younger: left for the next time.
@@ -206,7 +207,7 @@ class _OfPartition:
         settings = given.settings
         # Read before the objects are: what is committed meanwhile is only registered in vain.
         state = CommitLog(given.store, settings, partition).load()
-        self._committed = state.committed
+        self._committed, self._written_at = state.committed, state.written_at
         self._left = state.left_alone(decided_by(settings))
         self._rules = key_rules(settings, partition)
         self._listing = open_pending(settings, given.now, given.at)
@@ -235,13 +236,17 @@ class _OfPartition:
     def _is_of_interest(self, one: SourceObject) -> bool:
         found = self._found
         found.objects += 1
-        if one.identity in self._committed or one.identity in self._left:
+        if self._is_compacted(one) or one.identity in self._left:
             found.compacted += 1
             return False
         if one.last_modified > self._given.now - self._given.grace_seconds:
             found.younger += 1
             return False
         return self._rules(one) is None
+
+    def _is_compacted(self, one: SourceObject) -> bool:
+        """Whether it is in an output; what was put again since is a run's to look at."""
+        return one.identity in self._committed and one.last_modified <= self._written_at
 
     def _item(self, one: SourceObject) -> Item:
         name = one.key[len(self._partition.prefix) :]
