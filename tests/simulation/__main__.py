@@ -50,7 +50,7 @@ def main() -> int:
     )
     tell_violations(found)
     if args.figures:
-        args.figures.write_text(json.dumps(figures(found)), encoding="utf-8")
+        args.figures.write_text(json.dumps(found.figures), encoding="utf-8")
     say(found.line)
     return bool(found.violations)
 
@@ -61,16 +61,6 @@ def tell_violations(found: Explored) -> None:
         say(f"schedule {seed}: {violation}")
         say("\n".join(shortest_story(seed).story))
         say(f"the whole of it: python -m tests.simulation --story {seed}\n")
-
-
-def figures(found: Explored) -> dict[str, object]:
-    """For a machine."""
-    return {
-        "schedules": found.schedules,
-        "requests": found.turns,
-        "faults": {str(kind): count for kind, count in found.faults.most_common()},
-        "violations": len(found.violations),
-    }
 
 
 if __name__ == "__main__":

@@ -49,6 +49,16 @@ class Explored:
             f" {len(self.violations):,} violations"
         )
 
+    @property
+    def figures(self) -> dict[str, object]:
+        """For a machine."""
+        return {
+            "schedules": self.schedules,
+            "requests": self.turns,
+            "faults": {str(kind): count for kind, count in self.faults.most_common()},
+            "violations": len(self.violations),
+        }
+
 
 def explored(
     play: Callable[[int], Outcome], first: int, schedules: int, *, all_of_them: bool

@@ -15,7 +15,6 @@ the end the table is what the records say; older ones that come still change not
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,9 +34,10 @@ from compactor.tables.publish import record_publish
 from compactor.tables.upserts import POSITION, SOURCE_KEY, key_of, merge_keys
 from compactor_spark.upsert.tables import SparkUpserts
 from tests.simulation.choices import Choices
-from tests.simulation.explored import Explored, explore_in_batches, explored, shortest
+from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import Guard
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in
+from tests.simulation.playing import command_line
 from tests.simulation.processes import Process
 from tests.simulation.tables import (
     PARTITIONS,
@@ -548,26 +548,5 @@ def explore_many_keyed(first: int, count: int, processes: int | None = None) -> 
     return explore_in_batches(explore_keyed, first, count, batch=_BATCH, processes=processes)
 
 
-def main() -> int:
-    """Play schedules, or tell one; 1 where a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.keyed")
-    parser.add_argument("--schedules", type=int, default=1_000)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
-    parser.add_argument("--processes", type=int, help="how many at once (default: processors)")
-    parser.add_argument("--story", type=int, metavar="SEED", help="tell this one schedule")
-    parser.add_argument("--shortest", type=int, metavar="SEED", help="tell it as short as it gets")
-    args = parser.parse_args()
-    if args.story is not None or args.shortest is not None:
-        one = play_keyed(args.story, tell=True) if args.story is not None else None
-        outcome = one or shortest(play_keyed, args.shortest)
-        sys.stdout.write("\n".join(outcome.story) + "\n")
-        return bool(outcome.violation)
-    found = explore_many_keyed(args.first, args.schedules, args.processes)
-    for seed, violation in found.violations[:5]:
-        sys.stdout.write(f"schedule {seed}: {violation}\n")
-    sys.stdout.write(found.line + "\n")
-    return bool(found.violations)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line("tests.simulation.keyed", play_keyed, explore_many_keyed))

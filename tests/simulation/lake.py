@@ -13,7 +13,6 @@ is in the table once, nothing is pending, sources are gone, and a further run ch
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +26,7 @@ from compactor.registry.registering import Registration
 from compactor.registry.starting import Looked
 from compactor.settings.settings import CleanUpMode
 from tests.simulation.choices import Choices
-from tests.simulation.explored import Explored, explore_in_batches, explored, shortest
+from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import Fault
 from tests.simulation.lake_world import (
     EXECUTIONS,
@@ -37,6 +36,7 @@ from tests.simulation.lake_world import (
     possible_faults,
 )
 from tests.simulation.ledger import Violation
+from tests.simulation.playing import command_line
 from tests.simulation.processes import Process
 from tests.simulation.tables import DisturbedCommits, events_at
 from tests.simulation.turns import Outcome, Schedule, played
@@ -396,37 +396,16 @@ def play_lake(
         return played(choices, make)
 
 
-def explore_lakes(first: int, schedules: int, name: str = "") -> Explored:
+def explore_lakes(first: int, count: int, name: str = "") -> Explored:
     """Play schedules one after the other, until the first broken promise of a mutation."""
     mutation = LAKE_MUTATIONS[name] if name else None
-    return explored(partial(play_lake, mutation=mutation), first, schedules, all_of_them=not name)
+    return explored(partial(play_lake, mutation=mutation), first, count, all_of_them=not name)
 
 
-def explore_many_lakes(first: int, schedules: int, processes: int | None = None) -> Explored:
+def explore_many_lakes(first: int, count: int, processes: int | None = None) -> Explored:
     """The same on all processors."""
-    return explore_in_batches(explore_lakes, first, schedules, batch=_BATCH, processes=processes)
-
-
-def main() -> int:
-    """Play schedules, or tell one; 1 where a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.lake")
-    parser.add_argument("--schedules", type=int, default=1_000)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
-    parser.add_argument("--processes", type=int, help="how many at once (default: processors)")
-    parser.add_argument("--story", type=int, metavar="SEED", help="tell this one schedule")
-    parser.add_argument("--shortest", type=int, metavar="SEED", help="tell it as short as it gets")
-    args = parser.parse_args()
-    if args.story is not None or args.shortest is not None:
-        one = play_lake(args.story, tell=True) if args.story is not None else None
-        outcome = one or shortest(play_lake, args.shortest)
-        sys.stdout.write("\n".join(outcome.story) + "\n")
-        return bool(outcome.violation)
-    found = explore_many_lakes(args.first, args.schedules, args.processes)
-    for seed, violation in found.violations[:5]:
-        sys.stdout.write(f"schedule {seed}: {violation}\n")
-    sys.stdout.write(found.line + "\n")
-    return bool(found.violations)
+    return explore_in_batches(explore_lakes, first, count, batch=_BATCH, processes=processes)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command_line("tests.simulation.lake", play_lake, explore_many_lakes))

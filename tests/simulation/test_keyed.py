@@ -12,8 +12,8 @@ from tests.simulation.keyed import (
     explore_many_keyed,
     play_keyed,
 )
-from tests.support.proof_figures import leave, note_mutation
-from tests.support.sample import sample
+from tests.simulation.playing import notice_without_guard, played_to_the_end
+from tests.support.proof_figures import leave
 
 # 0.1 s each on one processor; `make proof` plays all of them, `make test` some.
 SCHEDULES = 5_000
@@ -43,29 +43,26 @@ SELDOM = {Fault.TRUNCATED, Fault.CONFLICT}
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_each_key_has_its_last_record_in_thousands_of_schedules(proof_directory):
-    count = SCHEDULES if proof_directory else SAMPLE
-    first = 0 if proof_directory else sample() * SAMPLE
-    found = explore_many_keyed(first, count)
-    assert found.violations == []
-    assert found.schedules == count
+    found = played_to_the_end(
+        explore_many_keyed, proof_directory, all_of_them=SCHEDULES, some=SAMPLE
+    )
     wanted = EVENTS | (set(Fault) - SELDOM - {Fault.NONE, Fault.FLIPPED})
     assert wanted <= set(found.faults)
     if proof_directory:
-        faults = {str(kind): many for kind, many in found.faults.most_common()}
-        figures = {"schedules": count, "requests": found.turns, "violations": 0, "faults": faults}
-        leave(proof_directory, "simulation-keyed", figures)
+        leave(proof_directory, "simulation-keyed", found.figures)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", KEYED_MUTATIONS)
 def test_the_schedules_notice_when_a_guard_of_the_merges_is_removed(name, proof_directory):
-    found = explore_keyed(KEYED_NOTICED[name], 1, name)
-    if proof_directory or not found.violations:
-        found = explore_keyed(0, MOST_FOR_A_GUARD, name)
-    assert found.violations, f"{found.schedules} schedules did not notice"
-    assert "no error of ours" not in found.violations[0][1], "the mutation itself is broken"
-    if proof_directory:
-        note_mutation(proof_directory, "keyed", name, found.schedules)
+    notice_without_guard(
+        explore_keyed,
+        name,
+        kind="keyed",
+        most=MOST_FOR_A_GUARD,
+        proof=proof_directory,
+        known=KEYED_NOTICED[name],
+    )
 
 
 def test_a_schedule_of_merges_is_told_line_by_line():

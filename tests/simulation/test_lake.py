@@ -6,8 +6,8 @@ import pytest
 
 from tests.simulation.faults import Fault
 from tests.simulation.lake import LAKE_MUTATIONS, explore_lakes, explore_many_lakes, play_lake
-from tests.support.proof_figures import leave, note_mutation
-from tests.support.sample import sample
+from tests.simulation.playing import notice_without_guard, played_to_the_end
+from tests.support.proof_figures import leave
 
 # 0.1 s each on one processor; `make proof` plays all of them, `make test` some.
 SCHEDULES = 5_000
@@ -38,27 +38,25 @@ SELDOM = {Fault.TRUNCATED, Fault.CONFLICT}
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_each_record_that_events_tell_of_is_in_the_table_once(proof_directory):
-    count = SCHEDULES if proof_directory else SAMPLE
-    first = 0 if proof_directory else sample() * SAMPLE
-    found = explore_many_lakes(first, count)
-    assert found.violations == []
-    assert found.schedules == count
+    found = played_to_the_end(
+        explore_many_lakes, proof_directory, all_of_them=SCHEDULES, some=SAMPLE
+    )
     wanted = EVENTS | (set(Fault) - SELDOM - {Fault.NONE, Fault.FLIPPED})
     assert wanted <= set(found.faults)
     if proof_directory:
-        faults = {str(kind): many for kind, many in found.faults.most_common()}
-        figures = {"schedules": count, "requests": found.turns, "violations": 0, "faults": faults}
-        leave(proof_directory, "simulation-lake", figures)
+        leave(proof_directory, "simulation-lake", found.figures)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", LAKE_MUTATIONS)
 def test_the_schedules_notice_when_a_guard_of_the_entrance_is_removed(name, proof_directory):
-    found = explore_lakes(0, MOST_FOR_A_GUARD, name)
-    assert found.violations, f"{found.schedules} schedules did not notice"
-    assert "no error of ours" not in found.violations[0][1], "the mutation itself is broken"
-    if proof_directory:
-        note_mutation(proof_directory, "lake", name, found.schedules)
+    notice_without_guard(
+        explore_lakes,
+        name,
+        kind="lake",
+        most=MOST_FOR_A_GUARD,
+        proof=proof_directory,
+    )
 
 
 def test_a_schedule_of_the_entrance_is_told_line_by_line():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.infrastructure.cloud.iam import Call, Policies, Statement
@@ -35,6 +35,18 @@ class Audit:
         """The same with one statement taken out of a sender's role."""
         fewer = self.policies[sender].without(statement)
         return Audit(self.done, {**self.policies, sender: fewer})
+
+    def taken_out(self) -> Iterator[tuple[set[str], set[str]]]:
+        """For each statement: what is refused without it, and what it alone allows in its role."""
+        for sender, policies in self.policies.items():
+            for statement in policies.identity:
+                others = [one for one in policies.identity if one is not statement]
+                only = {
+                    f"{sender}: {call}"
+                    for call in self.done.get(sender, ())
+                    if statement.covers(call) and not any(one.covers(call) for one in others)
+                }
+                yield {*self.without(sender, statement).refused()}, only
 
 
 def uses(requests: Iterable[Request], keys: Mapping[str, str]) -> dict[str, frozenset[Call]]:
