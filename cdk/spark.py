@@ -34,6 +34,7 @@ from cdk.reader_table import may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor.maintenance.measures import DELTA, ICEBERG
+from compactor_cli.local.tables_model import SHARED_SUBSTITUTIONS
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 from compactor_dev.spark_bundle import SCRIPT
@@ -46,16 +47,6 @@ _TERMINATE_SECONDS = 1_800
 _NOT_DEPLOYED = "not-deployed"
 # What the definition has for a setting where the job writes no table: one that Spark does not read.
 _NO_TABLE = "spark.compactor.table=none"
-_OF_TABLES = (
-    "AwsPartition",
-    "AwsRegion",
-    "SparkAppZipUri",
-    "SparkDepsZipUri",
-    "SparkLogUri",
-    "SparkTimeoutSeconds",
-    "EmrServerlessApplicationId",
-    "EmrServerlessJobRoleArn",
-)
 
 
 class SparkStep(Construct):
@@ -112,7 +103,7 @@ class SparkStep(Construct):
     def tables_substitutions(self) -> dict[str, str]:
         """The same of the definition of maintenance."""
         script = self._assets.get("MaintainScriptUri")
-        shared = {name: self.substitutions[name] for name in _OF_TABLES}
+        shared = {name: self.substitutions[name] for name in SHARED_SUBSTITUTIONS}
         return {
             **shared,
             "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,

@@ -26,7 +26,8 @@ TABLES_SUBSTITUTIONS: Mapping[str, str] = MappingProxyType(
 TABLES_HANDLERS: Mapping[str, str] = MappingProxyType(
     {name: f"compactor_handlers.{name}" for name in TABLES_SUBSTITUTIONS.values()}
 )
-_SHARED = (
+#: Those that the definition of compaction has as well, with the same values.
+SHARED_SUBSTITUTIONS = (
     "AwsPartition",
     "AwsRegion",
     "SparkAppZipUri",
@@ -39,7 +40,7 @@ _SHARED = (
 #: ``${Substitution}`` of the definition -> text that does no harm on this machine.
 TABLES_VALUES: Mapping[str, str] = MappingProxyType(
     {
-        **{name: VALUES[name] for name in _SHARED},
+        **{name: VALUES[name] for name in SHARED_SUBSTITUTIONS},
         # Its last segment names the script of this installation that takes its place.
         "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
         # The archives of this machine's Spark are told by the environment of the run.
