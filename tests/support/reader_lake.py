@@ -160,7 +160,9 @@ class Lake:
 
 
 @contextmanager
-def reader_lake(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Lake, str]]:
+def reader_lake(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Lake] = Lake
+) -> Iterator[tuple[Lake, str]]:
     """A lake on a moto of its own, and that one's URL."""
     with moto_server() as url:
         named: dict[str, Any] = {
@@ -175,5 +177,5 @@ def reader_lake(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tu
         from compactor.catalogs.readers import open_readers
 
         open_readers.cache_clear()
-        yield Lake(directory), url
+        yield kind(directory), url
         open_readers.cache_clear()
