@@ -76,6 +76,3 @@ class Asked(Protocol):
         Raises:
             TransientStoreError: the engine has ended.
         """
-
-    def end(self) -> None:
-        """End it."""
