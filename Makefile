@@ -35,7 +35,7 @@ demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of
 bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look, "--against COMMIT" for two versions
 	@.venv/bin/python -m compactor_dev.benchmark $(ARGS)
 
-query-bench: set-up ## Query engines on the same records before and after; ENGINES=duckdb,chdb,polars, ARGS="--sets 20k-3kb"
+query-bench: set-up ## Query engines on the same records before and after; ENGINES=duckdb,chdb,polars,trino,spark, ARGS="--sets 20k-3kb"
 	@.venv/bin/python -m compactor_dev.query_bench $(if $(ENGINES),--engines $(ENGINES)) $(ARGS)
 
 lake-bench: set-up ## Small objects into one table, by the way that is often described and by ours, under the same faults

@@ -45,6 +45,21 @@ PINNED_DELTA: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
+#: With these Spark reads S3 where EMR's own client of it is not: the second has the clients that
+#: the first asks for.
+PINNED_S3A: Mapping[str, str] = MappingProxyType(
+    {
+        "org.apache.hadoop:hadoop-aws:3.4.2": (
+            "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9"
+        ),
+        "org.apache.iceberg:iceberg-aws-bundle:1.11.0": (
+            "38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f"
+        ),
+        "software.amazon.awssdk:s3-transfer-manager:2.29.52": (
+            "0c9e654637247187a7e2494eb7a8799477a772a7d554cd3ae787cd3e3bae3c55"
+        ),
+    }
+)
 _FETCHED = REPOSITORY / "build" / "spark-jars"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _FETCH_SECONDS = 900
@@ -94,7 +109,16 @@ def put_jar(coordinate: str, out: Path) -> None:
     Raises:
         BundleError: it cannot be had here, or is another one; says what else would do.
     """
-    shutil.copyfile(_found(coordinate), out / jar_name(coordinate))
+    shutil.copyfile(_found(coordinate, _group(coordinate)), out / jar_name(coordinate))
+
+
+def s3a() -> list[Path]:
+    """The archives of :data:`PINNED_S3A`; fetched where they are not there yet.
+
+    Raises:
+        BundleError: one cannot be had here, or is another one.
+    """
+    return [_found(one, PINNED_S3A) for one in PINNED_S3A]
 
 
 def digest_of(coordinate: str) -> str:
@@ -106,13 +130,13 @@ def _group(coordinate: str) -> Mapping[str, str]:
     return PINNED if coordinate in PINNED else PINNED_DELTA
 
 
-def _found(coordinate: str) -> Path:
-    name, digest = jar_name(coordinate), digest_of(coordinate)
+def _found(coordinate: str, group: Mapping[str, str]) -> Path:
+    name, digest = jar_name(coordinate), group[coordinate]
     given = os.environ.get(JARS_VARIABLE)
     path = Path(given or _FETCHED, name)
     if given is None and _digest(path) != digest:
         _FETCHED.mkdir(parents=True, exist_ok=True)
-        fetch(_group(coordinate), _FETCHED, _run)
+        fetch(group, _FETCHED, _run)
     found = _digest(path)
     if found != digest:
         raise BundleError(f"{path} has the SHA-256 {found}, and {coordinate} has {digest}")
@@ -152,7 +176,7 @@ def main() -> int:
     """Fetch all of them and tell where they are; returns the exit code."""
     try:
         for coordinate, digest in {**PINNED, **PINNED_DELTA}.items():
-            path = _found(coordinate)
+            path = _found(coordinate, _group(coordinate))
             print(f"{digest}  {path.stat().st_size:>12,} bytes  {path}")
     except (BundleError, OSError) as error:
         print(f"spark_jars: {' '.join(str(error).split())}", file=sys.stderr)

@@ -21,8 +21,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from compactor.errors import InvalidInput
 from compactor_dev import spark_jars
 from compactor_dev.bundling import BundleError
+from compactor_dev.trino import build as trino_build
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BUILT = _ROOT / "build" / "servers"
@@ -102,6 +104,18 @@ def table_jars() -> tuple[Path, ...]:
 
     directory = _built(f"jars-{_digest(lock)}", build)
     return tuple(directory / spark_jars.jar_name(coordinate) for coordinate in wanted)
+
+
+def trino() -> Path:
+    """The directory of Trino, which comes with a Java of its own.
+
+    Raises:
+        Unavailable: Maven is missing, or a repository is out of reach, or brought something else.
+    """
+    try:
+        return trino_build.fetch().home
+    except InvalidInput as error:
+        raise Unavailable(str(error)) from None
 
 
 def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
@@ -209,6 +223,7 @@ def main() -> int:
         (versitygw, "versitygw, a server for the tests"),
         (dynamodb_local, "dynamodb_local, a server for the tests"),
         (table_jars, "table_jars, what Spark needs for tables in the tests"),
+        (trino, "trino, which reads the readers' table in the tests, 550 MB"),
     ]
     for make, described in wanted:
         what = f"{described} (the first time, a minute or two) ... "

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,15 @@ from compactor.errors import IntegrityError, InvalidInput
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_dev.query_bench import engines, layouts, sets
 from compactor_dev.query_bench.access import AccessLog, Requests, requests_of
-from compactor_dev.query_bench.engines import Engine, running
+from compactor_dev.query_bench.asking import Engine, Question
+from compactor_dev.query_bench.engines import running
 from compactor_dev.query_bench.lake import Filled, fill
 from compactor_dev.query_bench.layouts import LAYOUTS, RAW_BUCKET
 from compactor_dev.query_bench.session import Session, Turn
 from compactor_dev.query_bench.sets import DAYS, QUERIES, Answers, QuerySet, seeded
 from compactor_dev.query_bench.table import figures, rows
+from compactor_dev.query_bench.trino_engine import TrinoEngine
+from compactor_dev.trino.server import Places, Trino
 from tests.spark.gate import Gate, Request, gate
 
 TINY = QuerySet("tiny", 20, 3)
@@ -99,6 +103,50 @@ def test_the_turn_that_warms_up_counts_only_where_there_is_no_other() -> None:
     ]
 
 
+def test_a_table_of_several_states_shows_outputs_a_list_and_sources(tmp_path: Path) -> None:
+    given = replace(TINY, objects=200)
+    asked = [LAYOUTS["raw"], LAYOUTS["exact"]]
+    with embedded_s3(lake=True) as s3:
+        glue = s3.client("glue")
+        glue.create_database(DatabaseInput={"Name": "lake"})
+        filled = fill(s3, given, asked, tmp_path / "runs.log", tables=True)
+        assert filled.outputs == {"raw": 200, "same": DAYS}
+
+        def locations(table: str) -> list[str]:
+            pages = glue.get_partitions(DatabaseName="lake", TableName=table)["Partitions"]
+            return [one["StorageDescriptor"]["Location"] for one in pages]
+
+        shown = locations("tiny_exact")
+        assert [place.split("/")[2:4] for place in shown] == [
+            ["query-exact", "data"],
+            ["query-exact", "data"],
+            ["query-exact", "compactor-readers"],
+            [RAW_BUCKET, "tiny"],
+            [RAW_BUCKET, "tiny"],
+        ]
+        assert locations("tiny_raw") == [
+            f"s3://{RAW_BUCKET}/tiny/{sets.day_path(day)}" for day in range(DAYS)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "needed"), [("day", "WHERE dt = '2026-01-03'"), ("needle", "event_id = 'abc'")]
+)
+def test_trino_reads_the_table_of_the_layout(query: str, needed: str) -> None:
+    asked: list[str] = []
+
+    class Told(Trino):
+        def ask(self, statement: str) -> list[list[Any]]:
+            asked.append(statement)
+            return [[1]]
+
+    engine = TrinoEngine(Engine("trino", 32), Told("http://127.0.0.1:1"))
+    answer = engine.ask(Question(query, TINY, LAYOUTS["exact"], "abc"))
+    assert (answer.rows, answer.error) == ([[1]], "")
+    assert '"lake"."tiny_exact"' in asked[0]
+    assert needed in asked[0]
+
+
 class _Log:
     """A rule of a proxy that logs requests as the bench's own server does."""
 
@@ -137,7 +185,7 @@ def test_every_layout_gives_the_same_rows_by_as_many_gets_as_it_has_objects(
     assert filled.outputs == {"raw": 20, "same": DAYS}
     proxy, log = logged
     asked = [LAYOUTS[name] for name in ("raw", "same", "exact")]
-    with running([Engine("arrow")], proxy.endpoint_url, tmp_path) as found:
+    with running([Engine("arrow")], Places(proxy.endpoint_url, ""), tmp_path) as found:
         session = Session(AccessLog(log, 0.0), 1, 60.0)
         turns = session.measure(filled, asked, found, QUERIES)
     gets = {(one.layout, one.query): one.requests.gets for one in turns if one.number == 1}
@@ -156,7 +204,7 @@ def test_a_layout_that_holds_a_record_more_ends_the_run(
     twice = SeedObject(stored[0].key.replace(".json", "-again.json"), stored[0].body)
     s3.seed(RAW_BUCKET, [*stored, twice])
     proxy, log = logged
-    with running([Engine("arrow")], proxy.endpoint_url, tmp_path) as found:
+    with running([Engine("arrow")], Places(proxy.endpoint_url, ""), tmp_path) as found:
         session = Session(AccessLog(log, 0.0), 1, 60.0)
         with pytest.raises(IntegrityError, match=r"more, raw, arrow, default, count: \[\[63\]\]"):
             session.measure(Filled(given, answers), [LAYOUTS["raw"]], found, QUERIES)

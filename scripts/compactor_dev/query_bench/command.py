@@ -66,9 +66,10 @@ def _measured(args: argparse.Namespace) -> list[tuple[Filled, list[Turn]]]:
             print_error(text)
 
     asked = sets.chosen(args.sets)
+    tables = any(one.name == engines.TRINO for one in wanted)
     with (
-        lake(asked, chosen, Place(tools, _BUILD, args.latency_ms), say) as found,
-        engines.running(wanted, found.endpoint_url, _BUILD) as processes,
+        lake(asked, chosen, Place(tools, _BUILD, args.latency_ms, tables), say) as found,
+        engines.running(wanted, found.places, _BUILD) as processes,
     ):
         session = Session(AccessLog(found.log), args.turns, args.slow_seconds, say)
         measured = [

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor_cli.console import print_error
+from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_dev import spark_jars
+from compactor_dev.query_bench.asking import Answer, Asked, Engine, Question
+from compactor_dev.query_bench.trino_engine import TrinoEngine
+from compactor_dev.trino import build, server
 
 #: What the fastest readers of a cluster do at once, and what many engines can be told.
 MANY_THREADS = 32
@@ -22,44 +26,12 @@ _LOCK = Path(__file__).with_name("requirements.txt")
 _HOST = Path(__file__).with_name("host.py")
 _END_SECONDS = 5.0
 _LIMIT_SECONDS = 900.0
-#: Those that are fetched; Arrow, which reads JSON one object after the other, is here already.
+#: Those of the lock, which are asked where nobody says otherwise.
 OF_LOCK = ("duckdb", "chdb", "polars")
-#: What this project's own tests need has it.
-_HERE = "arrow"
-ENGINES = (*OF_LOCK, _HERE)
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """An engine with so many threads.
-
-    Attributes:
-        name: as ``--engines`` takes it.
-        threads: 0 for as many as it takes by itself.
-    """
-
-    name: str
-    threads: int = 0
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"{self.name}, {self.threads or 'default'}"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What an engine answered.
-
-    Attributes:
-        rows: its rows.
-        seconds: it took, by its own clock.
-        error: why there are none; empty when there are.
-    """
-
-    rows: list[list[Any]]
-    seconds: float
-    error: str = ""
+SPARK, TRINO = "spark", "trino"
+#: What this project needs itself has them. Arrow reads JSON one object after the other.
+_HERE = ("arrow", SPARK)
+ENGINES = (*OF_LOCK, *_HERE, TRINO)
 
 
 class RunningEngine:
@@ -81,7 +53,12 @@ class RunningEngine:
         kept = {name: v for name, v in os.environ.items() if not name.startswith(without)}
         self._process = subprocess.Popen(
             [python, "-I", str(_HOST), engine.name, str(engine.threads)],
-            env={**kept, "QUERY_ENDPOINT": endpoint_url, "AWS_EC2_METADATA_DISABLED": "true"},
+            env={
+                **kept,
+                "QUERY_ENDPOINT": endpoint_url,
+                "QUERY_JARS": ",".join(map(str, spark_jars.s3a() if engine.name == SPARK else ())),
+                "AWS_EC2_METADATA_DISABLED": "true",
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -89,13 +66,15 @@ class RunningEngine:
         )
         self.version = str(self._told()["version"])
 
-    def ask(self, query: str, places: Sequence[str], *, parquet: bool, needle: str) -> Answer:
-        """One query, on a connection of its own.
-
-        Raises:
-            TransientStoreError: the process has ended.
-        """
-        order = {"query": query, "places": list(places), "parquet": parquet, "needle": needle}
+    def ask(self, question: Question) -> Answer:
+        """See :meth:`Asked.ask`."""
+        layout, query = question.layout, question.query
+        order = {
+            "query": query,
+            "places": layout.places(question.given, query),
+            "parquet": layout.parquet,
+            "needle": question.needle,
+        }
         stream = cast(IO[str], self._process.stdin)
         stream.write(json.dumps(order) + "\n")
         stream.flush()
@@ -130,28 +109,47 @@ class RunningEngine:
 
 @contextlib.contextmanager
 def running(
-    engines: Sequence[Engine], endpoint_url: str, directory: Path
-) -> Iterator[list[RunningEngine]]:
-    """Processes of all these for the length of the block."""
-    pythons = {name: python_of(name, directory) for name in {one.name for one in engines}}
-    with (directory / "engines.log").open("ab") as log:
-        started: list[RunningEngine] = []
-        try:
-            for one in engines:
-                started.append(RunningEngine(one, pythons[one.name], endpoint_url, log))
-            yield started
-        finally:
-            for process in started:
-                process.end()
+    engines: Sequence[Engine], places: server.Places, directory: Path
+) -> Iterator[list[Asked]]:
+    """All these for the length of the block.
+
+    Args:
+        engines: which.
+        places: what they read; of the catalog, those that have a client of it.
+        directory: for what they need, and what they print.
+
+    Raises:
+        InvalidInput: one cannot be had on this machine.
+        TransientStoreError: one did not start.
+    """
+    pythons = {one.name: python_of(one.name, directory) for one in engines if one.name != TRINO}
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context((directory / "engines.log").open("ab"))
+        started: list[Asked] = []
+        for one in engines:
+            if one.name == TRINO:
+                own = directory / f"trino-{one.threads}"
+                running = server.running(build.fetch(), places, own, one.threads)
+                started.append(TrinoEngine(one, stack.enter_context(running)))
+                continue
+            process = RunningEngine(one, pythons[one.name], places.s3_url, log)
+            stack.callback(process.end)
+            started.append(process)
+        yield started
 
 
 def python_of(name: str, directory: Path) -> str:
     """A Python that has the engine; those of the lock are installed below ``directory``, once.
 
     Raises:
-        InvalidInput: they cannot be installed.
+        InvalidInput: they cannot be installed, or Spark does not run here.
     """
-    if name == _HERE:
+    if name == SPARK:
+        try:
+            find_spark()
+        except SparkMissing as error:
+            raise InvalidInput("--engines", name, f"other engines, or a Spark ({error})") from None
+    if name in _HERE:
         return sys.executable
     home = directory / "engines"
     python = home / "bin" / "python"
@@ -167,7 +165,7 @@ def python_of(name: str, directory: Path) -> str:
             tried = subprocess.run(command, capture_output=True, text=True, check=False)
             if tried.returncode:
                 why = " ".join(tried.stderr.split())[-300:]
-                raise InvalidInput("--engines", name, f"{_HERE}, or what pip can install ({why})")
+                raise InvalidInput("--engines", name, f"arrow, or what pip can install ({why})")
         done.write_text(lock, "utf-8")
     return str(python)
 

@@ -56,9 +56,9 @@ class DuckDb:
             )
             table = f"read_json([{places}], format='newline_delimited', columns={kinds})"
         with self._connect() as connection:
-            for statement in self._set_up:
-                connection.execute(statement)
-            found = connection.execute(_sql(query, table, order["needle"], "http.bytes"))
+            for one in self._set_up:
+                connection.execute(one)
+            found = connection.execute(statement(query, table, order["needle"], "http.bytes"))
             return [list(row) for row in found.fetchall()]
 
 
@@ -88,7 +88,7 @@ class ChDb:
             f" '{columns}')"
             for one in order["places"]
         )
-        text = _sql(query, f"({tables})", order["needle"], "tupleElement(http, 'bytes')")
+        text = statement(query, f"({tables})", order["needle"], "tupleElement(http, 'bytes')")
         answer = str(self._query(text + self._settings, "JSONCompactEachRow"))
         return [[_number(one) for one in json.loads(line)] for line in answer.splitlines()]
 
@@ -200,7 +200,63 @@ class Arrow:
         return arrow.dataset.dataset(found, schema=schema, format=kind, filesystem=s3)
 
 
-def _sql(query: str, table: str, needle: str, size: str) -> str:
+class Spark:
+    """Spark in this process, with its own readers over S3A."""
+
+    def __init__(self, endpoint: str, threads: int) -> None:
+        sql: Any = import_module("pyspark.sql")
+        pyspark: Any = import_module("pyspark")
+        self.version = str(pyspark.__version__)
+        builder = sql.SparkSession.Builder().master(f"local[{threads or '*'}]")
+        s3a = "spark.hadoop.fs.s3a"
+        for name, value in {
+            "spark.jars": os.environ["QUERY_JARS"],
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "2g",
+            "spark.log.level": "ERROR",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # The answers have a few rows.
+            "spark.sql.shuffle.partitions": "2",
+            f"{s3a}.endpoint": endpoint,
+            f"{s3a}.endpoint.region": _REGION,
+            f"{s3a}.path.style.access": "true",
+            f"{s3a}.connection.ssl.enabled": "false",
+            f"{s3a}.access.key": "embedded",
+            f"{s3a}.secret.key": "embedded",
+            f"{s3a}.aws.credentials.provider": (
+                "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+            ),
+        }.items():
+            builder = builder.config(name, value)
+        self._session = builder.getOrCreate()
+
+    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
+        """A session of its own for each query."""
+        own = self._session.newSession()
+        # Directories: a glob's objects would be asked for one by one.
+        places = [f"s3a://{one.rpartition('/')[0]}/" for one in order["places"]]
+        kinds = (
+            "event_id string, level string, service string, http struct<bytes: bigint>,"
+            " message string"
+        )
+        reader = own.read.schema(kinds)
+        frame = reader.parquet(*places) if order["parquet"] else reader.json(places)
+        frame.createOrReplaceTempView("events")
+        found = own.sql(statement(query, "events", order["needle"], "http.bytes"))
+        return [list(row) for row in found.collect()]
+
+
+def statement(query: str, table: str, needle: str, size: str) -> str:
+    """A query as SQL that all of them know.
+
+    Args:
+        query: its name.
+        table: what stands behind FROM.
+        needle: the event id that is looked for.
+        size: the expression of the bytes.
+    """
     return {
         "count": f"SELECT count(*) FROM {table}",
         "day": f"SELECT count(*), CAST(sum({size}) AS BIGINT) FROM {table}",
@@ -217,7 +273,13 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-ENGINES: dict[str, Any] = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars, "arrow": Arrow}
+ENGINES: dict[str, Any] = {
+    "duckdb": DuckDb,
+    "chdb": ChDb,
+    "polars": Polars,
+    "arrow": Arrow,
+    "spark": Spark,
+}
 
 
 def main() -> None:

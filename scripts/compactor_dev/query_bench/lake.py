@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,15 +15,18 @@ from typing import Any
 
 from compactor.errors import TransientStoreError
 from compactor_cli.local.child import python_environment
-from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_dev import IMPORT_ROOTS
 from compactor_dev.benchmark.front import Lane, front
 from compactor_dev.benchmark.tools import Tools
-from compactor_dev.query_bench.layouts import RAW_BUCKET, Layout, to_make
-from compactor_dev.query_bench.sets import Answers, QuerySet, seeded
+from compactor_dev.query_bench.catalog import DATABASE, put_tables, table_name
+from compactor_dev.query_bench.layouts import CLOSED_DAYS, RAW_BUCKET, Layout, to_make
+from compactor_dev.query_bench.sets import DAYS, Answers, QuerySet, day_path, day_value, seeded
+from compactor_dev.trino.server import Places
 
 _WARMING_THREADS = 16
 _LAST_WORDS = 300
+_ONE_IN_LATE = 40
 
 
 @dataclass(slots=True)
@@ -51,39 +54,90 @@ def fill(
     layouts: Sequence[Layout],
     log: Path,
     on_step: Callable[[str], None] = lambda text: None,
+    *,
+    tables: bool = False,
 ) -> Filled:
     """Store a set, and make its layouts by runs.
+
+    Args:
+        embedded: where.
+        given: the set.
+        layouts: those that are wanted.
+        log: receives what runs print.
+        on_step: told what comes next.
+        tables: a table of the embedded Glue for each layout, too. What a table of several states
+            shows was compacted while a few sources were still to come.
 
     Raises:
         TransientStoreError: a run failed; says what it printed last.
     """
     filled = Filled(given)
     on_step(f"{given.name}: storing")
-    embedded.seed(RAW_BUCKET, seeded(given, filled.answers, time.time()))
+    exact = [one for one in layouts if tables and one.of is not None]
+    late: list[SeedObject] = []
+    sources = seeded(given, filled.answers, time.time())
+    embedded.seed(RAW_BUCKET, _early(given, sources, late) if exact else sources)
+    for layout in exact:
+        on_step(f"{given.name}: {layout.name}")
+        embedded.create_bucket(layout.bucket)
+        _run(embedded, log, ["run", *_words(given, layout, _dated(CLOSED_DAYS))])
+    embedded.seed(RAW_BUCKET, late)
     filled.outputs["raw"] = filled.answers.objects
     filled.stored["raw"] = filled.answers.stored_bytes
     for layout in to_make(layouts):
         on_step(f"{given.name}: {layout.name}")
         embedded.create_bucket(layout.bucket)
         started = time.monotonic()
-        _run(embedded, given, layout, log)
+        options = {"--depth": "1", **(layout.options or {})}
+        _run(embedded, log, ["run", *_words(given, layout, options)])
         filled.seconds[layout.name] = time.monotonic() - started
         sizes = [size for _, size in _listed(embedded, layout.bucket, f"data/{given.name}/")]
         filled.outputs[layout.name], filled.stored[layout.name] = len(sizes), sum(sizes)
+    if tables:
+        put_tables(embedded, given, [one for one in layouts if one.of is None])
+    for layout in exact:
+        named = {"--reader-table": f"glue:{DATABASE}.{table_name(given, layout)}"}
+        words = _words(given, layout, {**_dated(DAYS), **named})
+        _run(embedded, log, ["table", "refresh", *words])
     return filled
 
 
-def _run(embedded: EmbeddedS3, given: QuerySet, layout: Layout, log: Path) -> None:
-    words = [f"s3://{RAW_BUCKET}/{given.name}/", f"s3://{layout.bucket}/data/{given.name}/"]
-    options = {"--depth": "1", "--endpoint-url": embedded.endpoint_url, **(layout.options or {})}
-    words += [word for pair in options.items() for word in pair]
+def _early(
+    given: QuerySet, sources: Iterator[SeedObject], late: list[SeedObject]
+) -> Iterator[SeedObject]:
+    """Without some sources of the last day that is compacted, which are put to ``late``."""
+    last = f"{given.name}/{day_path(CLOSED_DAYS - 1)}"
+    for number, one in enumerate(sources):
+        if one.key.startswith(last) and number % _ONE_IN_LATE == 0:
+            late.append(one)
+        else:
+            yield one
+
+
+def _dated(days: int) -> dict[str, str]:
+    """Options that make partitions of the first days."""
+    return {
+        "--date-format": "dt=%Y-%m-%d",
+        "--start": day_value(0),
+        "--end": day_value(days - 1),
+        "--compression": "same",
+    }
+
+
+def _words(given: QuerySet, layout: Layout, options: Mapping[str, str]) -> list[str]:
+    places = [f"s3://{RAW_BUCKET}/{given.name}/", f"s3://{layout.bucket}/data/{given.name}/"]
+    return places + [word for pair in options.items() for word in pair]
+
+
+def _run(embedded: EmbeddedS3, log: Path, words: Sequence[str]) -> None:
     base = {**os.environ, **embedded.environment}
     environment = python_environment(
         {name: value for name, value in base.items() if value}, *IMPORT_ROOTS
     )
+    endpoint = ("--endpoint-url", embedded.endpoint_url)
     with log.open("ab") as sink:
         done = subprocess.run(
-            [sys.executable, "-m", "compactor_cli", "run", *words],
+            [sys.executable, "-m", "compactor_cli", *words, *endpoint],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=sink,
@@ -92,7 +146,7 @@ def _run(embedded: EmbeddedS3, given: QuerySet, layout: Layout, log: Path) -> No
         )
     if done.returncode:
         said = " ".join(log.read_text("utf-8", "replace").split())[-_LAST_WORDS:]
-        raise TransientStoreError(f"{given.name}, {layout.name}: the run failed: {said}")
+        raise TransientStoreError(f"compactor {' '.join(words)} failed: {said}")
 
 
 def _listed(embedded: EmbeddedS3, bucket: str, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -107,12 +161,12 @@ class Lake:
     """What engines read.
 
     Attributes:
-        endpoint_url: of the S3, with latency.
+        places: the S3, with latency, and the Glue, without.
         log: of the requests there.
         filled: the sets in it.
     """
 
-    endpoint_url: str
+    places: Places
     log: Path
     filled: Sequence[Filled]
 
@@ -125,11 +179,13 @@ class Place:
         tools: nginx among them.
         directory: for both servers.
         latency_ms: to the first byte of each answer.
+        tables: the layouts are tables of a Glue, too.
     """
 
     tools: Tools
     directory: Path
     latency_ms: float
+    tables: bool = False
 
 
 @contextlib.contextmanager
@@ -148,11 +204,19 @@ def lake(
     directory = place.directory
     directory.mkdir(parents=True, exist_ok=True)
     slow, fast = Lane(place.latency_ms), Lane(0.0)
-    buckets = [RAW_BUCKET, *(one.bucket for one in to_make(layouts))]
-    with (directory / "embedded.log").open("wb") as log, embedded_s3(log) as embedded:
+    made = to_make(layouts)
+    if place.tables:
+        made += [one for one in layouts if one.of is not None]
+    buckets = [RAW_BUCKET, *(one.bucket for one in made)]
+    with (
+        (directory / "embedded.log").open("wb") as log,
+        embedded_s3(log, lake=place.tables) as embedded,
+    ):
+        if place.tables:
+            embedded.client("glue").create_database(DatabaseInput={"Name": DATABASE})
         runs = directory / "runs.log"
         runs.unlink(missing_ok=True)
-        filled = [fill(embedded, one, layouts, runs, on_step) for one in sets]
+        filled = [fill(embedded, one, layouts, runs, on_step, tables=place.tables) for one in sets]
         upstream = embedded.endpoint_url.removeprefix("http://")
         lanes = list(dict.fromkeys((slow, fast)))
         nginx = directory / "nginx"
@@ -161,7 +225,8 @@ def lake(
             for bucket in buckets:
                 keys = [key for key, _ in _listed(embedded, bucket)]
                 _warm(running.endpoints[fast], bucket, keys)
-            yield Lake(running.endpoints[slow], running.log, filled)
+            places = Places(running.endpoints[slow], embedded.endpoint_url)
+            yield Lake(places, running.log, filled)
 
 
 def _warm(endpoint_url: str, bucket: str, keys: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compactor.errors import IntegrityError
 from compactor_dev.query_bench.access import AccessLog, Requests
-from compactor_dev.query_bench.engines import RunningEngine
+from compactor_dev.query_bench.asking import Asked, Question
 from compactor_dev.query_bench.lake import Filled
 from compactor_dev.query_bench.layouts import Layout
 
@@ -61,7 +61,7 @@ class Session:
         self,
         filled: Filled,
         layouts: Sequence[Layout],
-        engines: Sequence[RunningEngine],
+        engines: Sequence[Asked],
         queries: Sequence[str],
     ) -> list[Turn]:
         """All turns over one set; engines follow each other, so that a slow minute meets all.
@@ -85,16 +85,9 @@ class Session:
                         found.append(turn)
         return found
 
-    def _once(
-        self, filled: Filled, layout: Layout, engine: RunningEngine, query: str, number: int
-    ) -> Turn:
+    def _once(self, filled: Filled, layout: Layout, engine: Asked, query: str, number: int) -> Turn:
         self._log.skip()
-        answer = engine.ask(
-            query,
-            layout.places(filled.given, query),
-            parquet=layout.parquet,
-            needle=filled.answers.needle[0],
-        )
+        answer = engine.ask(Question(query, filled.given, layout, filled.answers.needle[0]))
         requests = self._log.take()
         name = f"{filled.given.name}, {layout.name}, {engine.engine.title}, {query}"
         if answer.error:

@@ -142,9 +142,14 @@ def chosen(names: str) -> list[QuerySet]:
     return [SETS[name] for name in wanted]
 
 
+def day_value(day: int) -> str:
+    """A day as its partition has it."""
+    return f"2026-01-{day + 1:02d}"
+
+
 def day_path(day: int) -> str:
     """Where a day's objects lie below a root."""
-    return f"dt=2026-01-{day + 1:02d}/"
+    return f"dt={day_value(day)}/"
 
 
 def seeded(given: QuerySet, answers: Answers, now: float) -> Iterator[SeedObject]:

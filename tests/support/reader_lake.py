@@ -1,0 +1,181 @@
+"""Sources, real runs over them, and what the catalog shows of both, on moto."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import duckdb
+import pytest
+
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.clock import NoDeadline, SystemClock
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
+from tests.support.moto_server import moto_server
+
+INPUT = {
+    "s3_source_uri": "s3://my-logs/raw/",
+    "s3_destination_uri": "s3://my-lake/compacted/",
+    "date_format": "dt=%Y-%m-%d",
+    "start": "2026-01-02",
+    "end": "2026-01-04",
+    "settle_seconds": 0,
+    "open_partition_seconds": 0,
+    "reader_table": "glue:lake.logs",
+    "clean_up": "delete",
+    "retention_days": 0,
+}
+DAYS = ("2026-01-02", "2026-01-03", "2026-01-04")
+MARKER = "_compactor/compacted/readers/table.json"
+
+
+class Lake:
+    """Sources, what was put of them, and an engine that reads the table."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.s3 = boto3.client("s3")
+        self.glue = boto3.client("glue")
+        self.put: set[int] = set()
+        self.queries = 0
+        # Put since a run came to its end: visible as soon as one has switched, or not yet.
+        self.late: set[int] = set()
+        for bucket in ("my-logs", "my-lake"):
+            self.s3.create_bucket(Bucket=bucket)
+        self.glue.create_database(DatabaseInput={"Name": "lake"})
+        (directory / "input.json").write_text(json.dumps({**INPUT, "clean_up": "keep"}))
+
+    def add(self, day: str, objects: int) -> None:
+        """New sources of five records each."""
+        for _ in range(objects):
+            ids = range(len(self.put), len(self.put) + 5)
+            body = "".join(json.dumps({"id": one}) + "\n" for one in ids)
+            key = f"raw/dt={day}/{ids[0]:06}.json"
+            self.s3.put_object(Bucket="my-logs", Key=key, Body=body.encode())
+            self.put |= set(ids)
+
+    def run(self) -> subprocess.Popen[bytes]:
+        """A run in processes of its own."""
+        command = [sys.executable, "-m", "compactor", "run", "--workers", "1", "--input"]
+        return subprocess.Popen(
+            [*command, str(self.directory / "input.json")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def plan(self) -> list[tuple[str, str]]:
+        """The objects of a query over the whole table."""
+        found: list[tuple[str, str]] = []
+        pages = self.glue.get_paginator("get_partitions")
+        for page in pages.paginate(DatabaseName="lake", TableName="logs"):
+            for one in page["Partitions"]:
+                descriptor = one["StorageDescriptor"]
+                bucket, _, prefix = descriptor["Location"][len("s3://") :].partition("/")
+                keys = self._below(bucket, prefix)
+                if "Symlink" not in descriptor["InputFormat"]:
+                    found += [(bucket, key) for key in keys]
+                    continue
+                for key in keys:
+                    body = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+                    uris = [line[len("s3://") :].partition("/") for line in body.splitlines()]
+                    found += [(target, name) for target, _, name in uris]
+        return found
+
+    def read(self, plan: list[tuple[str, str]]) -> tuple[int, set[int]]:
+        """How many records DuckDB reads of these objects, and which."""
+        self.queries += 1
+        place = self.directory / f"query-{self.queries}"
+        place.mkdir()
+
+        def fetch(number: int, bucket: str, key: str) -> None:
+            name = str(place / f"{number}-{key.rpartition('/')[2]}")
+            self.s3.download_file(bucket, key, name)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda one: fetch(one[0], *one[1]), enumerate(plan)))
+        rows = duckdb.read_json(f"{place}/*", format="newline_delimited").fetchall()
+        return len(rows), {int(row[0]) for row in rows}
+
+    def require_exact(self) -> None:
+        assert self.read(self.plan()) == (len(self.put), self.put)
+
+    def watch(self, running: subprocess.Popen[bytes], known: set[int]) -> None:
+        """Query until a run has ended: nothing known is lost, and nothing doubled."""
+        while running.poll() is None:
+            count, ids = self.read(self.plan())
+            assert count == len(ids), "doubled"
+            assert known <= ids <= self.put, "lost"
+
+    def die(self, seconds: float) -> set[int]:
+        """Late sources, and a run that is killed; returns what was known before."""
+        known = set(self.put)
+        self.add(DAYS[0], 3)
+        running = self.run()
+        time.sleep(seconds)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        count, ids = self.read(self.plan())
+        assert count == len(ids), "doubled"
+        assert known <= ids | self.late, "lost"
+        self.late |= self.put - known
+        return known
+
+    def clean_up(self) -> int:
+        settings = Settings.from_input(INPUT)
+        store = S3Store(make_client(None))
+        deleted = 0
+        for day in DAYS:
+            run = CleanUpRun(
+                f"dt={day}/", replace(settings, reader_grace_seconds=0), store, SystemClock(),
+                NoDeadline(), "cleaning",
+            )  # fmt: skip
+            receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))
+            assert receipt.unsafe == []
+            deleted += receipt.counts.deleted
+        return deleted
+
+    def forget_grace(self) -> None:
+        """Nobody waits an hour here."""
+        body = json.loads(self.s3.get_object(Bucket="my-lake", Key=MARKER)["Body"].read())
+        told = json.dumps({**body, "grace_seconds": 0}).encode()
+        self.s3.put_object(Bucket="my-lake", Key=MARKER, Body=told)
+
+    def _below(self, bucket: str, prefix: str) -> list[str]:
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [one["Key"] for page in pages for one in page.get("Contents", [])]
+
+
+@contextmanager
+def reader_lake(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Lake] = Lake
+) -> Iterator[tuple[Lake, str]]:
+    """A lake on a moto of its own, and that one's URL."""
+    with moto_server() as url:
+        named: dict[str, Any] = {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": url,
+        }
+        for name, value in named.items():
+            monkeypatch.setenv(name, value)
+        from compactor.catalogs.readers import open_readers
+
+        open_readers.cache_clear()
+        yield kind(directory), url
+        open_readers.cache_clear()
