@@ -431,7 +431,7 @@ def _name_what_is_not_readable() -> Iterator[None]:
 TABLE_NOTICED: Mapping[str, int] = {
     "condition of the table's commit": 3,
     "look at the table's number before each commit": 3,
-    "create-if-absent of entries": 210,
+    "create-if-absent of entries": 366,
     "look at what others named": 21,
     "look at the table before an output is built again": 29,
     "look at the table before sources are deleted": 8,

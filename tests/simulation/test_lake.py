@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.faults import Fault
-from tests.simulation.lake import LAKE_MUTATIONS, explore_lakes, explore_many_lakes, play_lake
+from tests.simulation.lake import (
+    LAKE_MUTATIONS,
+    LAKE_NOTICED,
+    explore_lakes,
+    explore_many_lakes,
+    play_lake,
+)
 from tests.simulation.playing import notice_without_guard, played_to_the_end
 from tests.support.proof_figures import leave
 
@@ -56,6 +62,7 @@ def test_the_schedules_notice_when_a_guard_of_the_entrance_is_removed(name, proo
         kind="lake",
         most=MOST_FOR_A_GUARD,
         proof=proof_directory,
+        known=LAKE_NOTICED[name],
     )
 
 

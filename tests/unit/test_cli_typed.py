@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,8 +71,10 @@ def stop(*_: object, **__: object) -> None:
 
 @pytest.fixture
 def nothing_asked(monkeypatch, tmp_path):
-    """Every command ends where it would turn to a network."""
+    """Every command ends where it would turn to a network, or finds nobody there at once."""
     monkeypatch.chdir(tmp_path)
+    # Hundreds of requests to nobody are tried again as always, but none waits before it is.
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None))
     for name in COMMANDS.values():
         __import__(name.module)
     # Making one takes longer than everything else, and they keep no state.
