@@ -103,6 +103,16 @@ class Alarms(Construct):
             " queue of failed starts say why?",
         )
 
+    def add_readers(self) -> None:
+        """Query engines are not shown what a run has compacted."""
+        self._add(
+            "Unshown",
+            self._metrics.count("UnshownPartitions", period=_HOUR),
+            "Partitions of the readers' table do not show what is there: nothing is doubled, late"
+            " records are not seen yet, and clean-up waits. compactor report says why; compactor"
+            " table refresh, or the next run over them, shows them.",
+        )
+
     def add_ingest(
         self,
         register_errors: cloudwatch.IMetric,

@@ -52,6 +52,9 @@ class Monitoring(Construct):
         self._alarms.add_common(
             functions, failed.metric_approximate_number_of_messages_visible(period=_SOON)
         )
+        self._has_readers = config.run.reader_table is not None
+        if self._has_readers:
+            self._alarms.add_readers()
         self._dashboard = cloudwatch.Dashboard(
             self, "Dashboard", dashboard_name=config.name, default_interval=Duration.days(30)
         )
@@ -202,6 +205,15 @@ class Monitoring(Construct):
                 count("DeletedSources"),
             ),
         )
+
+        if self._has_readers:
+            self._show(
+                _graph(
+                    "Partitions of the readers' table",
+                    count("SwitchedPartitions", "switched"),
+                    count("UnshownPartitions", "not shown as they are"),
+                )
+            )
 
     def _show_table(self) -> None:
         count = self._metrics.count

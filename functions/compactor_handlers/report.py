@@ -18,6 +18,7 @@ from compactor_handlers.runtime import (
     logger,
     metrics,
     store_for,
+    tell_readers,
     traced,
 )
 
@@ -52,6 +53,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         return {**event, "goes_on": True, "status": "more"}
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    tell_readers(result.readers)
     logger.info("reported", status=result.status, partitions=result.looked_at)
     bucket, key = layout.run_key(settings, event["run_id"], "report.json")
     return {

@@ -15,6 +15,7 @@ from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
 from compactor.probe.probe import traits_for
+from compactor.readers.outcome import Outcomes
 from compactor.registry.listing import Marked
 from compactor.runs import memory as worker_process
 from compactor.runs.receipts import Counts
@@ -177,6 +178,18 @@ def tell_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
     for line in receipt.warnings[len(earlier.warnings) :]:
         logger.warning(line, path=receipt.path)
     logger.info("cleaned up", path=receipt.path, status=receipt.status)
+
+
+def tell_readers(shown: Outcomes | None) -> None:
+    """How many partitions query engines see anew, and how many they do not see as they are.
+
+    Args:
+        shown: of a whole run; None where no table shows them.
+    """
+    if shown is not None:
+        told = {"SwitchedPartitions": shown.switched, "UnshownPartitions": shown.faults}
+        for name, count in told.items():
+            metrics.add_metric(name=name, unit=MetricUnit.Count, value=count)
 
 
 def tell_expiry(expiry: Expiry) -> None:

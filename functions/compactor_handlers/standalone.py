@@ -38,6 +38,7 @@ from compactor_handlers.runtime import (
     store_for,
     tell_clean_up,
     tell_expiry,
+    tell_readers,
     traced,
 )
 
@@ -206,6 +207,7 @@ def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    tell_readers(result.readers)
     logger.info("reported", status=result.status, partitions=result.looked_at)
     if result.status == "failed":
         raise PartitionsFailed(result.cause)

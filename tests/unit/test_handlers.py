@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
+from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import SourceObject
@@ -246,6 +247,39 @@ def test_a_run_from_event_to_report(logs: Place, capsys: pytest.CaptureFixture[s
     where = verdict["report"]
     stored = logs.s3.get_object(Bucket=where["bucket"], Key=where["key"])["Body"].read()
     assert json.loads(stored)["totals"] == verdict["totals"]
+
+
+@pytest.fixture
+def glue(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of the catalog that functions find in their environment."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", endpoint)
+    open_readers.cache_clear()
+    yield boto3.client("glue", endpoint_url=endpoint)
+    open_readers.cache_clear()
+
+
+def test_the_report_counts_what_query_engines_are_shown_and_what_they_are_not(
+    place: Place, glue: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "ab":
+        place.put(f"logs/{name}/1.json", b'{"id": 1}\n')
+
+    def run() -> dict[str, float]:
+        found = place.discover(reader_table="glue:lake.logs")
+        for item in place.items(found):
+            place.compact(found, item)
+        capsys.readouterr()
+        event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
+        assert answer_of(report.handler, event)["status"] == "succeeded"
+        return metrics_of(emitted(capsys)[-1])
+
+    # Its database is not there.
+    without = run()
+    glue.create_database(DatabaseInput={"Name": "lake"})
+    shown = run()
+
+    assert (without["SwitchedPartitions"], without["UnshownPartitions"]) == (0, 2)
+    assert (shown["SwitchedPartitions"], shown["UnshownPartitions"]) == (2, 0)
 
 
 def test_a_second_run_reads_no_source_and_writes_no_output(logs: Place) -> None:

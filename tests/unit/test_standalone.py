@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor.catalogs.readers import open_readers
 from compactor.errors import InvalidInput, PartitionsFailed
 from compactor_handlers import runtime, standalone
 from tests.support.moto_server import moto_server
@@ -88,6 +89,24 @@ def test_one_call_discovers_compacts_and_reports(
     assert (numbers["ObjectsIn"], numbers["ObjectsOut"]) == (6, 3)
     assert (numbers["WorkItems"], numbers["Partitions"]) == (3, 3)
     assert (numbers["RunsFailed"], numbers["PartitionsLeft"]) == (0, 0)
+
+
+def test_what_query_engines_are_not_shown_is_counted(
+    place: Place,
+    endpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", endpoint)
+    open_readers.cache_clear()
+
+    # Its database is not there.
+    answer = call(place.input(reader_table="glue:lake.logs"))
+
+    open_readers.cache_clear()
+    assert answer["status"] == "succeeded"
+    numbers = metrics_of(emitted(capsys)[-1])
+    assert (numbers["SwitchedPartitions"], numbers["UnshownPartitions"]) == (0, 3)
 
 
 def test_the_log_names_the_run_on_every_line(
