@@ -81,6 +81,11 @@ def test_rows_of_all_pages_are_one_answer(pages: tuple[list[dict[str, object]], 
     assert Trino(url).ask("SELECT 1") == [[1], [2], [3]]
 
 
+def test_a_server_that_is_gone_is_told_in_one_line() -> None:
+    with pytest.raises(QueryFailed, match=r"^Trino: .*refused"):
+        Trino("http://127.0.0.1:1").ask("SELECT 1")
+
+
 def test_what_fails_behind_the_first_rows_is_no_answer(
     pages: tuple[list[dict[str, object]], str],
 ) -> None:

@@ -7,6 +7,8 @@ Athena, which is made of Trino, reads the same tables the same way.
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import subprocess
 import time
@@ -24,10 +26,16 @@ _REGION = "us-east-1"
 _START_SECONDS = 300.0
 _END_SECONDS = 20.0
 _QUERY_SECONDS = 900.0
+# It answers within a second, with a page that is empty where it has no rows yet.
+_PAGE_SECONDS = 60.0
 _CATALOG = "glue"
 _MEMORY_MB = 3_072
+# The server ends when its standard input closes, and so never outlives whoever started it.
+_SUPERVISED = (
+    'exec 3<&0; "$@" 3<&- & server=$!; { cat <&3 >/dev/null; kill $server; } & wait $server'
+)
 _HEADERS = {"X-Trino-User": "compactor", "X-Trino-Catalog": _CATALOG, "X-Trino-Time-Zone": "UTC"}
-# As its own launcher has it; what a few queries need is not compiled for hours of them.
+# As Trino's documentation has them.
 _JAVA = (
     f"-Xmx{_MEMORY_MB}m",
     "-XX:+UseG1GC",
@@ -42,11 +50,12 @@ _JAVA = (
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
 )
-QUICK = ("-XX:TieredStopAtLevel=1",)
+# Not compiled anew to be fast in the long run: it starts in two thirds of the time.
+_QUICK = ("-XX:TieredStopAtLevel=1",)
 
 
 class QueryFailed(TransientStoreError):
-    """Trino refused a statement; says why in its words."""
+    """Trino gave no answer to a statement; says why, in its words where it has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,7 @@ class Trino:
         """The rows of a statement.
 
         Raises:
-            QueryFailed: it was refused, or took too long.
+            QueryFailed: it was refused or took too long, or the server is gone.
         """
         end = time.monotonic() + _QUERY_SECONDS
         page = self._page("POST", f"{self._url}/v1/statement", statement)
@@ -97,12 +106,17 @@ class Trino:
 
     def is_ready(self) -> bool:
         """It can be asked, and has a worker: itself."""
-        with contextlib.suppress(QueryFailed, urllib3.exceptions.HTTPError):
+        with contextlib.suppress(QueryFailed):
             return self.ask("SELECT 1") == [[1]]
         return False
 
     def _page(self, method: str, url: str, body: str | None = None) -> Mapping[str, Any]:
-        answer = self._http.request(method, url, body=body, headers=_HEADERS)
+        try:
+            answer = self._http.request(
+                method, url, body=body, headers=_HEADERS, timeout=_PAGE_SECONDS
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise QueryFailed(f"Trino: {' '.join(str(error).split())[:200]}") from None
         if answer.status != 200:
             raise QueryFailed(f"Trino: status {answer.status}")
         found: Mapping[str, Any] = answer.json()
@@ -180,7 +194,7 @@ def running(
     port = _free_port()
     for name, text in configuration(places, port, threads).items():
         (etc / name).write_text(text, "utf-8")
-    command = [str(here.java), *_JAVA, *(QUICK if quick else ())]
+    command = [str(here.java), *_JAVA, *(_QUICK if quick else ())]
     command += [f"-Dconfig={etc}/config.properties", f"-Dlog.levels-file={etc}/log.properties"]
     command += [f"-Dnode.data-dir={data}", f"-Dplugin.dir={here.plugins}"]
     command += [f"-Dcatalog.config-dir={etc}/catalog", *_properties(etc / "node.properties")]
@@ -188,9 +202,9 @@ def running(
     log = directory / "server.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(
-            command,
+            ["/bin/sh", "-c", _SUPERVISED, "sh", *command],
             cwd=directory,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
             # A terminal's interrupt must reach those who ask it first.
@@ -215,11 +229,13 @@ def _await(process: subprocess.Popen[bytes], trino: Trino, log: Path) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
+    if process.stdin is not None:
+        process.stdin.close()
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        # The shell is the leader of the group that it and the server are.
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
