@@ -42,6 +42,11 @@ def test_segments_that_differ_are_columns(
     assert columns(**given).values(path) == tuple(values.split())
 
 
+def test_a_source_that_is_not_divided_has_no_partition_to_switch_and_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^reader_table: 'glue:a\.b' .*a date_format, a depth"):
+        settings(reader_table="glue:a.b")
+
+
 def test_names_are_given_one_for_each_column() -> None:
     named = columns(depth=2, reader_table="glue:a.b", reader_partitions=["Account", "region"])
     assert named.names("1/eu/") == ("account", "region")
