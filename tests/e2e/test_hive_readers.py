@@ -114,6 +114,8 @@ def test_a_partition_goes_through_its_states_with_all_that_it_was_given(place: P
     assert made["Parameters"].items() >= {"EXTERNAL": "TRUE", "made_by": "us"}.items()
     assert made["StorageDescriptor"].items() >= DESCRIPTOR.items()
     assert catalog.columns_of("lake", "states") == COLUMNS
+    listed = boto3.client("s3").list_objects_v2(Bucket="lake", Prefix="none/")["Contents"]
+    assert [(one["Key"], one["Size"]) for one in listed] == [("none/", 0)]
 
     for shown in (Shown.RAW, Shown.COMPACTED, Shown.LISTED):
         wanted = change("1", new=shown is Shown.RAW, shown=shown)
