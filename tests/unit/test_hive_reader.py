@@ -198,3 +198,35 @@ def test_statistics_of_what_was_shown_before_are_not_kept() -> None:
     parameters = {**dict.fromkeys(counted, "7"), "compactor.switch": "a"}
     made = added(CatalogChange(("1",), descriptor, parameters), ("lake", "logs"))
     assert made.parameters == {"compactor.switch": "a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "says", "error", "words"),
+    [
+        ("MetaException", "Unable to acquire a connection", TransientStoreError, "get partitions"),
+        ("InvalidObjectException", "of a later version", TransientStoreError, "later version"),
+        ("MetaException", "AccessControlException: no", InvalidInput, "permission: "),
+        ("MetaException", 'No FileSystem for scheme "s3"', InvalidInput, r"fs\.s3\.impl"),
+        ("TApplicationException", "Invalid method name", InvalidInput, "2.3 or later"),
+    ],
+)
+def test_every_refusal_is_an_error_of_ours_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, kind: str, says: str, error: type[Exception], words: str
+) -> None:
+    pytest.importorskip("thrift", reason="the extra hive is not installed")
+    from hive_metastore import ttypes
+    from thrift.Thrift import TApplicationException
+
+    from compactor.catalogs.hive_reader import HiveReader
+
+    def refuse(*_: Any) -> None:
+        if kind == "TApplicationException":
+            raise TApplicationException(TApplicationException.UNKNOWN_METHOD, says)
+        raise getattr(ttypes, kind)(f"{says}\nat Some.java:7")
+
+    reader = HiveReader(parse_reader_table(TABLE))
+    monkeypatch.setattr(reader, "table", lambda: {"PartitionKeys": [{"Name": "day"}]})
+    monkeypatch.setattr("compactor.catalogs.hive_client.Metastore._answer", refuse)
+    with pytest.raises(error, match=words) as caught:
+        reader.entries([("1",)])
+    assert "\n" not in str(caught.value)

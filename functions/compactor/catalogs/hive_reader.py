@@ -37,6 +37,9 @@ from compactor.settings.tables import TableAddress
 _AT_ONCE = 100
 # Else the metastore lists what a partition shows, to count its objects.
 _WITHOUT_COUNTING = EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"})
+# What the metastore says of what is not there, and of a table that it does not make.
+_NONE = (NoSuchObjectException,)
+_NOT_MADE = (AlreadyExistsException, InvalidObjectException, NoSuchObjectException)
 _T = TypeVar("_T")
 
 
@@ -67,10 +70,10 @@ class HiveReader:
     def create_table(self, document: Mapping[str, Any]) -> None:
         made = table_of(document, self._database)
         try:
-            self._asked("create table", lambda client: client.create_table(made))
+            self._asked("create table", lambda client: client.create_table(made), _NOT_MADE)
         except AlreadyExistsException:
             raise AlreadyExists(f"{self._address.text} is there") from None
-        except (InvalidObjectException, NoSuchObjectException) as error:
+        except _NOT_MADE as error:
             accepted = f"a table that the metastore takes, in a database of it: {told(error)}"
             raise InvalidInput("reader_table", self._address.text, accepted) from None
 
@@ -164,13 +167,13 @@ class HiveReader:
             return None
         return table_document(answer.table)
 
-    def _asked(self, what: str, call: Callable[[Any], _T]) -> Any:
-        """An answer about the table, of which what the metastore has a word for passes."""
+    def _asked(self, what: str, call: Callable[[Any], _T], passes: tuple[Any, ...] = _NONE) -> _T:
+        """An answer about the table; refusals of the kinds that pass are the caller's."""
         try:
             return self._metastore.ask(what, call)
-        except (AlreadyExistsException, InvalidObjectException, NoSuchObjectException):
-            raise
         except REFUSALS as error:
+            if isinstance(error, passes):
+                raise
             raise self._metastore.judged(what, error) from error
 
 
