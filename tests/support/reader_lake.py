@@ -45,8 +45,9 @@ MARKER = "_compactor/compacted/readers/table.json"
 class Lake:
     """Sources, what was put of them, and an engine that reads the table."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, table: str = "glue:lake.logs") -> None:
         self.directory = directory
+        self.input = {**INPUT, "reader_table": table}
         self.s3 = boto3.client("s3")
         self.glue = boto3.client("glue")
         self.put: set[int] = set()
@@ -56,7 +57,7 @@ class Lake:
         for bucket in ("my-logs", "my-lake"):
             self.s3.create_bucket(Bucket=bucket)
         self.glue.create_database(DatabaseInput={"Name": "lake"})
-        (directory / "input.json").write_text(json.dumps({**INPUT, "clean_up": "keep"}))
+        (directory / "input.json").write_text(json.dumps({**self.input, "clean_up": "keep"}))
 
     def add(self, day: str, objects: int) -> None:
         """New sources of five records each."""
@@ -80,20 +81,25 @@ class Lake:
     def plan(self) -> list[tuple[str, str]]:
         """The objects of a query over the whole table."""
         found: list[tuple[str, str]] = []
+        for location, input_format in self.shown():
+            bucket, _, prefix = location[len("s3://") :].partition("/")
+            keys = self._below(bucket, prefix)
+            if "Symlink" not in input_format:
+                found += [(bucket, key) for key in keys]
+                continue
+            for key in keys:
+                body = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+                uris = [line[len("s3://") :].partition("/") for line in body.splitlines()]
+                found += [(target, name) for target, _, name in uris]
+        return found
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Location and input format of each partition in the catalog."""
         pages = self.glue.get_paginator("get_partitions")
         for page in pages.paginate(DatabaseName="lake", TableName="logs"):
             for one in page["Partitions"]:
                 descriptor = one["StorageDescriptor"]
-                bucket, _, prefix = descriptor["Location"][len("s3://") :].partition("/")
-                keys = self._below(bucket, prefix)
-                if "Symlink" not in descriptor["InputFormat"]:
-                    found += [(bucket, key) for key in keys]
-                    continue
-                for key in keys:
-                    body = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
-                    uris = [line[len("s3://") :].partition("/") for line in body.splitlines()]
-                    found += [(target, name) for target, _, name in uris]
-        return found
+                yield descriptor["Location"], descriptor["InputFormat"]
 
     def read(self, plan: list[tuple[str, str]]) -> tuple[int, set[int]]:
         """How many records DuckDB reads of these objects, and which."""
@@ -135,7 +141,9 @@ class Lake:
         return known
 
     def clean_up(self) -> int:
-        settings = Settings.from_input(INPUT)
+        # The table is not among them: that there is one, the state says.
+        given = {name: value for name, value in self.input.items() if name != "reader_table"}
+        settings = Settings.from_input(given)
         store = S3Store(make_client(None))
         deleted = 0
         for day in DAYS:

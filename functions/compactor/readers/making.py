@@ -18,9 +18,8 @@ from compactor.readers.parquet_columns import columns_of as parquet_columns
 from compactor.readers.partitions import PartitionColumns
 from compactor.readers.port import ReaderCatalog
 from compactor.readers.states import Held
-from compactor.settings.readers import manifests_of
+from compactor.settings.readers import manifests_of, parse_reader_table
 from compactor.settings.settings import Settings
-from compactor.settings.tables import parse_table
 
 MADE_BY = "compactor.made_by"
 _PROJECTION = "projection.enabled"
@@ -101,7 +100,7 @@ def table_input(
     if taken:
         accepted = f"other names than the columns have: {', '.join(taken)}"
         raise InvalidInput("reader_partitions", list(names), accepted)
-    _, name = parse_table(settings.reader_table).name
+    _, name = parse_reader_table(settings.reader_table).name
     # No query reads the table's own location, and nothing may be found there by mistake.
     nowhere = f"{manifests_of(settings.destination).uri}none/"
     return {
@@ -160,7 +159,7 @@ def _given(
         return given
     if catalog is None:
         raise InvalidInput("reader_columns", given, "columns where no catalog is asked")
-    database, table = parse_table(given).name
+    database, table = parse_reader_table(given).name
     return catalog.columns_of(database, table)
 
 

@@ -34,7 +34,8 @@ class TableAddress:
     """Where a table is.
 
     Attributes:
-        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``.
+        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``;
+            ``hive`` for a table that is read and not written.
         uri: of the catalog; empty for Glue. Of a Delta table, its location; of one of S3 Tables,
             the ARN of the table bucket.
         name: namespace and table of an Iceberg table, from the outside in; else empty.

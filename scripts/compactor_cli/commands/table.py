@@ -28,6 +28,7 @@ from compactor.readers.refresh import Refreshing, refresh
 from compactor.readers.showing import Showing, showing
 from compactor.readers.shows import location_of
 from compactor.readers.states import Held, Shown
+from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import EXIT_FAILED
@@ -145,7 +146,7 @@ def _row(one: Showing) -> tuple[str, ...]:
 def _ddl(args: argparse.Namespace) -> int:
     settings, store = _begin(args)
     table = _table_of(args, settings, store)
-    database = _table(settings).removeprefix("glue:").split(".")[0]
+    database, _ = parse_reader_table(_table(settings)).name
     if args.view:
         statements = list(_view(args, settings, store, table))
     else:
@@ -173,7 +174,7 @@ def _view(
     args: argparse.Namespace, settings: Settings, store: ObjectStore, table: Mapping[str, Any]
 ) -> Iterator[str]:
     """A table of sources, one of outputs, and a view over both."""
-    database, name = _table(settings).removeprefix("glue:").split(".")
+    database, name = parse_reader_table(_table(settings)).name
     keys = [one["Name"] for one in table["PartitionKeys"]]
     columns, held = PartitionColumns(settings), []
     names = {Shown.RAW: f"{name}_sources", Shown.COMPACTED: f"{name}_outputs"}
@@ -214,7 +215,7 @@ def _files(args: argparse.Namespace) -> int:
 def _begin(args: argparse.Namespace) -> tuple[Settings, ObjectStore]:
     given = options.fields_from(args)
     if args.action in ("show", "refresh", "ddl") and "reader_table" not in given:
-        raise InvalidInput("reader_table", None, "--reader-table glue:DATABASE.TABLE")
+        raise InvalidInput("reader_table", None, f"--reader-table {READER_TABLE_ACCEPTED}")
     settings = Settings.from_input(given)
     return settings, open_store(args.endpoint_url, settings.state.bucket)
 
@@ -249,6 +250,6 @@ def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> 
 ACTIONS: Mapping[str, Action] = {
     "show": Action("show what readers see of each partition, and what they do not", _show),
     "refresh": Action("let readers see each record once, as it is now", _refresh),
-    "ddl": Action("print the table for Athena; writes nothing", _ddl),
+    "ddl": Action("print the table for Athena or Hive; writes nothing", _ddl),
     "files": Action("list the objects that hold each record once, for any engine", _files),
 }
