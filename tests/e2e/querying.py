@@ -114,10 +114,11 @@ class QueriedLake:
     def _next_acts(self) -> list[Callable[[], None]]:
         usual: list[Callable[[], None]] = [
             self.add, self.add, self.refresh, self.clean_up, self.clean_up,
-            lambda: self.work_here(switches=True), lambda: self.work_here(switches=False),
-            self.work_here_and_wait,
+            lambda: self.work_here(switches=True), self.work_beside, self.work_here_and_wait,
         ]  # fmt: skip
         drawn = self.random.random()
+        if not self.figures.acts["killed runs"]:
+            return [self.die]
         if drawn < 0.1:
             return [self.run, self.add]
         if drawn < 0.2:
@@ -165,6 +166,13 @@ class QueriedLake:
         """Time passes, so that clean-up has something to do."""
         self.work_here(switches=True)
         time.sleep(self._draw(0, GRACE_SECONDS))
+
+    def work_beside(self) -> None:
+        """As runs that may not switch do: late sources are listed, and then in outputs, too."""
+        self.add()
+        self.refresh()
+        self.work_here(switches=False)
+        self.clean_up()
 
     def clean_up(self) -> None:
         """Of each partition."""
@@ -258,8 +266,8 @@ class QueriedLake:
         with ThreadPoolExecutor(4) as pool:
             files = list(pool.map(fetch, range(len(plan))))
         with duckdb.connect() as connection:
-            given = "format='newline_delimited', columns={id: 'BIGINT'}"
-            rows = connection.execute(f"SELECT id FROM read_json($1, {given})", [files])  # noqa: S608
+            read = "FROM read_json($1, format='newline_delimited', columns={id: 'BIGINT'})"
+            rows = connection.execute(read, [files])
             return [int(row[0]) for row in rows.fetchall()]
 
     def _below(self, bucket: str, prefix: str) -> list[str]:
