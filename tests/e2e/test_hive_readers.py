@@ -148,6 +148,16 @@ def test_a_switch_keeps_what_is_not_its_own_and_forgets_what_was_counted(place: 
     assert after.createTime == before.createTime > 0
 
 
+def test_a_switch_makes_the_metastore_list_nothing(place: Place) -> None:
+    catalog = place.reader("unlisted")
+    catalog.create_table(table_input("unlisted"))
+    assert catalog.change([change("1", new=True)]) == {}
+    # It could not.
+    unknown = descriptor_of(DESCRIPTOR, Shown.LISTED, "s9://lake/x/")
+    assert catalog.change([CatalogChange(("1",), unknown, {})]) == {}
+    assert catalog.entries([("1",)])[("1",)].location == "s9://lake/x/"
+
+
 def test_columns_keep_their_comments_and_buckets_their_number(place: Place) -> None:
     catalog = place.reader("comments")
     catalog.create_table(table_input("comments"))
