@@ -48,8 +48,8 @@ TABLES_LOCK = REPOSITORY / "requirements-dev.txt"
 # What the functions import that know a table, beside the others' libraries. Only Iceberg's fit:
 # deltalake and the pyarrow that goes with it are larger than Lambda takes.
 _TABLE_REQUIREMENTS = ("pyarrow", "pyiceberg")
-# Of the catalog in a file, for tests.
-_FOR_TESTS = ("sqlalchemy", "greenlet")
+# Of a catalog in a file, and of Hive's metastore, which no function reaches.
+_OTHER_CATALOGS = ("sqlalchemy", "greenlet", "thrift")
 # Of pyarrow: a protocol that is not spoken, what C++ is compiled against, the same library under
 # the names that a linker would look for, and tests: 53 MiB. Without them a bundle fits.
 _NOT_IMPORTED = (
@@ -94,7 +94,7 @@ def _roots(table: bool) -> tuple[str, ...]:
 
 
 def _without(table: bool) -> tuple[str, ...]:
-    return LAMBDA_HAS + _FOR_TESTS if table else LAMBDA_HAS
+    return LAMBDA_HAS + _OTHER_CATALOGS if table else LAMBDA_HAS
 
 
 def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> None:

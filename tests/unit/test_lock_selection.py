@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cdk.bundling import TABLES_LOCK, _roots, _without
 from compactor.errors import InvalidInput
 from compactor_dev.lock_selection import select
 
@@ -49,6 +50,14 @@ def names(lock: str) -> list[str]:
 )
 def test_a_requirement_brings_along_what_it_needs_and_nothing_else(roots, without, kept):
     assert names(select(LOCK, roots, without)) == kept
+
+
+def test_a_bundle_of_functions_has_nothing_of_catalogs_that_they_do_not_reach():
+    lock = names(
+        select(TABLES_LOCK.read_text(encoding="utf-8"), _roots(table=True), _without(table=True))
+    )
+    assert "pyiceberg" in lock
+    assert not {"sqlalchemy", "thrift"} & set(lock)
 
 
 def test_versions_hashes_and_markers_stay_as_the_lock_has_them():
