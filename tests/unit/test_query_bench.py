@@ -91,15 +91,18 @@ def test_unknown_names_are_refused(option: str, call: object) -> None:
 
 def test_the_turn_that_warms_up_counts_only_where_there_is_no_other() -> None:
     turns = [turn("raw", 0, 99.0), *(turn("raw", n, 8.0 + n) for n in (1, 2, 3))]
-    turns += [turn("same", 0, 5.0)]
+    turns += [turn("same", 0, 50.0), turn("same", 1, 5.0), turn("zstd", 0, 5.0)]
     found = figures(turns)
-    raw, same = found.values()
+    raw, same, zstd = found.values()
     assert (raw.turns, raw.median, raw.least, raw.gain) == (3, 10.0, 9.0, 1.0)
     assert (same.turns, same.median, same.gain) == (1, 5.0, 2.0)
+    # What was cold is no measure of what was warm.
+    assert (zstd.turns, zstd.median, zstd.cold, zstd.gain) == (1, 5.0, True, 0.0)
     shown = rows(Filled(TINY, outputs={"raw": 20}), found)
-    assert [(one[2], one[3], one[6]) for one in shown] == [
-        ("raw", "20", "1.00 x"),
-        ("same", "", "2.00 x"),
+    assert [(one[2], one[3], one[4], one[6]) for one in shown] == [
+        ("raw", "20", "10.00", "1.00 x"),
+        ("same", "", "5.00", "2.00 x"),
+        ("zstd", "", "5.00 ¹", ""),
     ]
 
 

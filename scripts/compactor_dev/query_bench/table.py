@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactor_dev.query_bench.access import Requests
 from compactor_dev.query_bench.lake import Filled
@@ -34,13 +34,16 @@ class Figure:
         turns: that were counted.
         median, least: seconds.
         requests: of the last turn.
-        gain: how many times as long the same took on raw objects; 0.0 where that is unknown.
+        cold: nothing had warmed the engine up for it.
+        gain: how many times as long the same took on raw objects; 0.0 where that is unknown, and
+            where one of the two was cold and the other was not.
     """
 
     turns: int
     median: float
     least: float
     requests: Requests
+    cold: bool = False
     gain: float = 0.0
 
 
@@ -58,18 +61,19 @@ def figures(turns: Sequence[Turn]) -> Mapping[Key, Figure]:
         by_key.setdefault(key, []).append(turn)
     found: dict[Key, Figure] = {}
     for key, several in by_key.items():
-        counted = [one for one in several if one.number] or several
+        warm = [one for one in several if one.number]
+        counted = warm or several
         seconds = [one.seconds for one in counted]
-        found[key] = Figure(
-            len(counted), statistics.median(seconds), min(seconds), counted[-1].requests
-        )
+        median, least = statistics.median(seconds), min(seconds)
+        found[key] = Figure(len(counted), median, least, counted[-1].requests, cold=not warm)
     return {key: _with_gain(key, one, found) for key, one in found.items()}
 
 
 def _with_gain(key: Key, one: Figure, found: Mapping[Key, Figure]) -> Figure:
     raw = found.get((*key[:3], "raw"))
-    gain = raw.median / one.median if raw is not None else 0.0
-    return Figure(one.turns, one.median, one.least, one.requests, gain)
+    if raw is None or raw.cold != one.cold:
+        return one
+    return replace(one, gain=raw.median / one.median)
 
 
 def rows(filled: Filled, found: Mapping[Key, Figure]) -> list[list[str]]:
@@ -88,9 +92,9 @@ def rows(filled: Filled, found: Mapping[Key, Figure]) -> list[list[str]]:
                 engine,
                 layout,
                 f"{objects:,}" if objects is not None else "",
-                f"{one.median:.2f}" + ("" if one.turns > 1 else " ¹"),
+                f"{one.median:.2f}" + (" ¹" if one.cold else ""),
                 f"{one.least:.2f}",
-                f"{one.gain:.2f} x",
+                f"{one.gain:.2f} x" if one.gain else "",
                 f"{asked.gets:,}",
                 f"{asked.heads:,}",
                 f"{asked.lists:,}",
