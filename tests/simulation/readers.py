@@ -18,7 +18,7 @@ from compactor.errors import CompactorError, ObjectMissing
 from compactor.readers import gate, look, refresh, states
 from tests.support.examples import PARTITION
 from tests.support.memory_readers import planned, read
-from tests.support.memory_store import Call, Crashed
+from tests.support.memory_store import Crashed
 from tests.support.readers_world import Lake
 
 NOON = 1_767_355_200.0  # of the partition's own day
@@ -131,26 +131,34 @@ class Actors:
             self.shown.add(entry.parameters["compactor.shows"])
 
     def interrupted(self, act: Callable[[], None], other: Callable[[], None] | None) -> None:
-        """Another actor does all it has to do at one request of the first; without one it dies."""
-        at, hooks = self.random.randint(1, 25), self.lake.store.hooks
+        """Another actor does all it has to do at one request of the first; without one it dies.
+
+        Requests are those to the store, and those that change the catalog. Nobody sleeps behind
+        the latter: a request that is under way for longer than the grace is beyond all guards.
+        """
+        at, hooks, catalog = self.random.randint(1, 25), self.lake.store.hooks, self.lake.catalog
         seen = 0
 
-        def come_between(_: Call) -> None:
+        def come_between() -> None:
             nonlocal seen
             seen += 1
             if seen == at and other is not None:
                 self.disturbed["somebody else meanwhile"] += 1
                 held, hooks.before[:] = list(hooks.before), []
+                changing, catalog.before_change = catalog.before_change, nobody
                 self.act(other)
                 self.look()
-                hooks.before[:] = held
+                hooks.before[:], catalog.before_change = held, changing
             elif seen >= at and other is None:
                 self.disturbed["died"] += 1
                 raise Crashed
 
-        hooks.before.append(come_between)
+        hooks.before.append(lambda _: come_between())
+        if other != self.sleep:
+            catalog.before_change = come_between
         self.act(act)
         hooks.clear()
+        catalog.before_change = nobody
 
     def act(self, act: Callable[[], None]) -> None:
         # The next one goes on with what is there.
@@ -221,6 +229,10 @@ READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         without_outputs_looked_at,
     )
 }
+
+
+def nobody() -> None:
+    """Nobody comes in between."""
 
 
 def misread(seeds: Iterable[int]) -> int:
