@@ -37,6 +37,7 @@ from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3
 from tests.e2e.query_oracle import Figures, Misread, Oracle
+from tests.support.catalog_plan import is_list, objects_at, shown_by
 
 DAYS = ("2026-01-02", "2026-01-03", "2026-01-04")
 RECORDS = 5
@@ -233,21 +234,10 @@ class QueriedLake:
     def _plan(self) -> list[tuple[str, str]]:
         """The objects of a query over the whole table, as an engine plans it."""
         found: list[tuple[str, str]] = []
-        pages = self.glue.get_paginator("get_partitions")
-        for page in pages.paginate(DatabaseName="lake", TableName="logs"):
-            for one in page["Partitions"]:
-                descriptor = one["StorageDescriptor"]
-                bucket, _, prefix = descriptor["Location"][len("s3://") :].partition("/")
-                keys = self._below(bucket, prefix)
-                is_list = "Symlink" in descriptor["InputFormat"]
-                self.figures.shown["lists" if is_list else bucket] += 1
-                if not is_list:
-                    found += [(bucket, key) for key in keys]
-                    continue
-                for key in keys:
-                    body = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
-                    uris = [line[len("s3://") :].partition("/") for line in body.splitlines()]
-                    found += [(target, name) for target, _, name in uris]
+        for location, input_format in shown_by(self.glue, "lake", "logs"):
+            bucket = location[len("s3://") :].partition("/")[0]
+            self.figures.shown["lists" if is_list(input_format) else bucket] += 1
+            found += objects_at(self.s3, location, input_format)
         return found
 
     def _read(self, plan: list[tuple[str, str]]) -> list[int]:
@@ -269,10 +259,6 @@ class QueriedLake:
             read = "FROM read_json($1, format='newline_delimited', columns={id: 'BIGINT'})"
             rows = connection.execute(read, [files])
             return [int(row[0]) for row in rows.fetchall()]
-
-    def _below(self, bucket: str, prefix: str) -> list[str]:
-        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "compactor", "run", "--workers", "1", "--input"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from compactor.readers import gate, look, states
 from compactor_cli.local.embedded import EmbeddedS3, embedded_s3, in_environment
 from tests.e2e.query_oracle import Misread
 from tests.e2e.querying import QueriedLake
+from tests.simulation.readers import with_a_doubled_list, without_waiting
 
 pytestmark = pytest.mark.timeout(300)
 QUERIES = 40
@@ -35,22 +35,6 @@ def test_every_query_reads_what_was_visible_and_no_record_twice(
     assert figures.acts["killed runs"] > 0
     assert figures.deleted > 0
     assert {"lists", "my-lake"} <= set(figures.shown)
-
-
-def without_waiting(patch: pytest.MonkeyPatch) -> None:
-    """Clean-up does not ask the catalog."""
-    patch.setattr(gate.ReaderGate, "holds", lambda *_: False)
-
-
-def with_a_doubled_list(patch: pytest.MonkeyPatch) -> None:
-    """A list names sources that outputs hold as well."""
-    patch.setattr(
-        look,
-        "_seen",
-        lambda sources, held, partition, now: look._Sources(
-            [one for one in sources if states.has_rows(one, partition.prefix)]
-        ),
-    )
 
 
 @pytest.mark.slow

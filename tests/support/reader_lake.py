@@ -24,6 +24,7 @@ from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
+from tests.support.catalog_plan import objects_at, shown_by
 from tests.support.moto_server import moto_server
 
 INPUT = {
@@ -80,26 +81,15 @@ class Lake:
 
     def plan(self) -> list[tuple[str, str]]:
         """The objects of a query over the whole table."""
-        found: list[tuple[str, str]] = []
-        for location, input_format in self.shown():
-            bucket, _, prefix = location[len("s3://") :].partition("/")
-            keys = self._below(bucket, prefix)
-            if "Symlink" not in input_format:
-                found += [(bucket, key) for key in keys]
-                continue
-            for key in keys:
-                body = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
-                uris = [line[len("s3://") :].partition("/") for line in body.splitlines()]
-                found += [(target, name) for target, _, name in uris]
-        return found
+        return [
+            one
+            for location, input_format in self.shown()
+            for one in objects_at(self.s3, location, input_format)
+        ]
 
     def shown(self) -> Iterator[tuple[str, str]]:
         """Location and input format of each partition in the catalog."""
-        pages = self.glue.get_paginator("get_partitions")
-        for page in pages.paginate(DatabaseName="lake", TableName="logs"):
-            for one in page["Partitions"]:
-                descriptor = one["StorageDescriptor"]
-                yield descriptor["Location"], descriptor["InputFormat"]
+        return shown_by(self.glue, "lake", "logs")
 
     def read(self, plan: list[tuple[str, str]]) -> tuple[int, set[int]]:
         """How many records DuckDB reads of these objects, and which."""
@@ -161,10 +151,6 @@ class Lake:
         body = json.loads(self.s3.get_object(Bucket="my-lake", Key=MARKER)["Body"].read())
         told = json.dumps({**body, "grace_seconds": 0}).encode()
         self.s3.put_object(Bucket="my-lake", Key=MARKER, Body=told)
-
-    def _below(self, bucket: str, prefix: str) -> list[str]:
-        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
 
 @contextmanager

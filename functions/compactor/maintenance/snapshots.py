@@ -6,7 +6,7 @@ Read by itself, as plain JSON: whoever asks Athena to work on a table needs no l
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -96,16 +96,13 @@ class TableState:
             measured: id of a snapshot that was looked at; nor does that, and what was before it.
         """
         found: list[str] = []
-        name = self.current
-        while name and name != measured:
-            one = self.snapshots.get(name)
+        for one in self._back_to(measured):
             if one is None:
                 return None
             if one.timestamp_ms < since * 1_000:
                 break
             if not one.only_rewrites:
-                found.append(name)
-            name = "" if one.parent_snapshot_id is None else f"{one.parent_snapshot_id}"
+                found.append(f"{one.snapshot_id}")
         return found
 
     def since(self, name: str) -> list[Snapshot] | None:
@@ -114,15 +111,17 @@ class TableState:
         Args:
             name: its id.
         """
-        found: list[Snapshot] = []
+        found = [*self._back_to(name)]
+        return None if None in found else [one for one in found if one is not None]
+
+    def _back_to(self, name: str) -> Iterator[Snapshot | None]:
+        """Back to the one behind a snapshot; None, at the end, where it has expired."""
         current = self.current
         while current and current != name:
             one = self.snapshots.get(current)
-            if one is None:
-                return None
-            found.append(one)
-            current = "" if one.parent_snapshot_id is None else f"{one.parent_snapshot_id}"
-        return found
+            yield one
+            parent = None if one is None else one.parent_snapshot_id
+            current = "" if parent is None else f"{parent}"
 
     def due(self, now: float, keep_seconds: float, keep_versions: int) -> list[Snapshot]:
         """Snapshots that an expiry with these bounds takes away, the oldest first.
