@@ -232,7 +232,13 @@ def readers_marker_key(state: S3Uri) -> tuple[str, str]:
 
 def switch_key(state: S3Uri, partition: Partition, switch: str) -> tuple[str, str]:
     """What says that the catalog was seen to show a partition as one switch left it."""
-    return state.bucket, f"{state.prefix}{READERS}switches/{partition.id}/{switch}.json"
+    bucket, prefix = switches_below(state, partition)
+    return bucket, f"{prefix}{switch}.json"
+
+
+def switches_below(state: S3Uri, partition: Partition) -> tuple[str, str]:
+    """Where all that is said of the switches of a partition lies."""
+    return state.bucket, f"{state.prefix}{READERS}switches/{partition.id}/"
 
 
 def reconcile_key(settings: Settings, stream: str) -> tuple[str, str]:

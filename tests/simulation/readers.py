@@ -15,9 +15,11 @@ from random import Random
 import pytest
 
 from compactor.errors import CompactorError, ObjectMissing
-from compactor.readers import gate, look, refresh, states
+from compactor.readers import gate, look, old_lists, refresh, states
+from compactor.readers.manifests import MANIFEST_NAME
+from compactor.readers.old_lists import drop_old_lists
 from tests.support.examples import PARTITION
-from tests.support.memory_readers import planned, read
+from tests.support.memory_readers import SYMLINK, MemoryReaders, planned, read
 from tests.support.memory_store import Crashed
 from tests.support.readers_world import Lake
 
@@ -36,11 +38,13 @@ class Plan:
 
     Attributes:
         objects: that it reads.
+        lists: that name some of them, and are read once more by each of its tasks.
         until: it has read them by then, UNIX seconds.
         known: records that it must see.
     """
 
     objects: list[tuple[str, str]]
+    lists: list[str]
     until: float
     known: set[int]
 
@@ -56,6 +60,7 @@ class Actors:
     number: int = 0
     shown: set[str] = field(default_factory=set)
     queries: int = 0
+    dropped: int = 0
     disturbed: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -84,6 +89,12 @@ class Actors:
     def clean_up(self) -> None:
         self.lake.clean_up()
 
+    def expire(self) -> None:
+        lake = self.lake
+        settings = lake.world.settings
+        found = drop_old_lists(PARTITION, settings, lake.catalog, lake.store, lake.clock)
+        self.dropped += found.lists
+
     def sleep(self) -> None:
         self.end_plans(self.lake.clock.now())
         self.lake.clock.advance(self.random.choice([60.0, 4_000.0, 20_000.0]))
@@ -92,8 +103,14 @@ class Actors:
     def plan(self) -> None:
         # Somebody may refresh while it is planned.
         now, known = self.lake.clock.now(), set(self.known)
-        objects = planned(self.lake.catalog, self.lake.store)
-        self.plans.append(Plan(objects, now + GRACE - 400, known))
+        self.plans.append(self.planned(now + GRACE - 400, known))
+
+    def planned(self, until: float, known: set[int]) -> Plan:
+        try:
+            objects = planned(self.lake.catalog, self.lake.store)
+        except ObjectMissing as error:
+            raise Misread(f"a query cannot be planned: {error}") from error
+        return Plan(objects, lists_of(self.lake.catalog), until, known)
 
     def end_plans(self, now: float) -> None:
         """Queries whose time is over have read before; the others go on."""
@@ -102,10 +119,12 @@ class Actors:
     def look(self) -> None:
         """What queries under way, and a new one, read now."""
         now = self.lake.clock.now()
-        fresh = Plan(planned(self.lake.catalog, self.lake.store), now, set(self.known))
+        fresh = self.planned(now, set(self.known))
         for one in [*self.plans, fresh]:
             self.queries += 1
             try:
+                for name in one.lists:
+                    self.lake.store.get("lake", name)
                 found = read(one.objects, self.lake.store)
             except ObjectMissing as error:
                 raise Misread(f"a query ends with {error}") from error
@@ -118,7 +137,7 @@ class Actors:
         """One actor, whom another one may come in between, and who may die there."""
         acts: list[Callable[[], None]] = [
             self.produce, self.run, self.run, self.refresh, self.clean_up, self.clean_up,
-            self.sleep, self.plan,
+            self.sleep, self.plan, self.expire, self.expire, self.refresh,
         ]  # fmt: skip
         act, other = self.random.choice(acts), self.random.choice(acts)
         fate = self.random.choice(["alone", "alone", "between", "dies"])
@@ -218,6 +237,11 @@ def without_outputs_looked_at(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def without_grace_for_lists(patch: pytest.MonkeyPatch) -> None:
+    """A list goes as soon as another is shown."""
+    patch.setattr(old_lists, "_grace", lambda *_: 0.0)
+
+
 READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     one.__name__.replace("_", " "): one
     for one in (
@@ -227,8 +251,18 @@ READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         with_a_doubled_list,
         back_to_raw,
         without_outputs_looked_at,
+        without_grace_for_lists,
     )
 }
+
+
+def lists_of(catalog: MemoryReaders) -> list[str]:
+    """Keys of the lists that partitions show."""
+    return [
+        f"{one.location.removeprefix('s3://lake/')}{MANIFEST_NAME}"
+        for one in catalog.partitions.values()
+        if SYMLINK in one.input_format
+    ]
 
 
 def nobody() -> None:

@@ -20,7 +20,7 @@ def test_every_query_reads_each_record_once_in_every_schedule(proof_directory: P
     count = SCHEDULES if proof_directory else SAMPLE
     shown: set[str] = set()
     disturbed: Counter[str] = Counter()
-    queries = deleted = 0
+    queries = deleted = dropped = 0
     for seed in range(count):
         actors = Actors(Random(seed))
         actors.play()
@@ -28,8 +28,10 @@ def test_every_query_reads_each_record_once_in_every_schedule(proof_directory: P
         shown |= actors.shown
         disturbed += actors.disturbed
         queries += actors.queries
+        dropped += actors.dropped
     assert shown == {"raw", "compacted", "listed"}
     assert deleted > count / 5, "schedules in which nothing is ever cleaned up show nothing"
+    assert dropped, "nor those in which no list ever goes"
     assert set(disturbed) == {"somebody else meanwhile", "died"}
     if proof_directory:
         figures = {"schedules": count, "requests": queries, "violations": 0}

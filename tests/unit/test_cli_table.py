@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from compactor.catalogs.readers import open_readers
+from compactor.readers import old_lists
 from compactor_cli.commands import main
 from tests.support.moto_server import moto_server
 
@@ -107,6 +108,27 @@ def test_a_refresh_adds_partitions_and_switches_them(table: Any) -> None:
     assert "listed" in out
     code, out, _ = table("refresh", "--partition", "2026/01/02")
     assert "1 partitions switched; 0 show sources, 0 outputs, 1 a list of 2 objects" in out
+
+
+def test_old_lists_are_told_of_and_deleted_when_that_is_said(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
+    s3 = boto3.client("s3")
+    for number in range(2):
+        s3.put_object(Bucket="my-logs", Key=f"raw/2026/01/02/late{number}.json", Body=b"{}\n")
+        assert table("refresh")[0] == 0
+    code, out, _ = table("expire")
+    assert code == 0
+    assert "0 lists that no query needs would go (--yes deletes them); 1 later" in out
+    # Nobody waits an hour here.
+    monkeypatch.setattr(old_lists, "_grace", lambda *_: 0.0)
+    assert "1 list that no query needs would go" in table("expire")[1]
+    assert "1 list that no query needs deleted; 0 later" in table("expire", "--yes")[1]
+    _, out, _ = table("expire", "--json")
+    assert json.loads(out[out.index("{") :]) == {"table": "glue:lake.logs", "partitions": []}
+    found = s3.list_objects_v2(Bucket="my-lake", Prefix="compactor-readers/")["Contents"]
+    assert len(found) == 1
 
 
 def test_a_list_of_objects_has_each_record_once_before_and_after_a_run(

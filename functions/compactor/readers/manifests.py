@@ -32,9 +32,15 @@ def manifest_prefix(settings: Settings, partition: Partition, switch: str) -> tu
         partition: whose it is.
         switch: random id of the change of the catalog that it is made for.
     """
+    bucket, prefix = manifests_below(settings, partition)
+    return bucket, f"{prefix}{switch}/"
+
+
+def manifests_below(settings: Settings, partition: Partition) -> tuple[str, str]:
+    """Bucket and prefix of all lists of a partition, each below the id of its switch."""
     place = manifests_of(settings.destination)
     # Behind a letter: the id of a partition may begin with what engines hide.
-    return place.bucket, f"{place.prefix}p-{partition.id}/{switch}/"
+    return place.bucket, f"{place.prefix}p-{partition.id}/"
 
 
 def is_switch(text: str) -> bool:

@@ -207,6 +207,8 @@ COMMANDS: Mapping[str, Command] = {
   compactor table refresh s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
       --reader-table glue:lake.logs        late and fresh objects become visible
   compactor table files s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --as duckdb
+  compactor table expire s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
+      --reader-table glue:lake.logs --yes  lists that no partition shows any more
 """,
     ),
     "replay": Command(

@@ -22,6 +22,7 @@ from compactor.ports import ObjectStore
 from compactor.readers import ddl, files
 from compactor.readers.look import doubled, look
 from compactor.readers.making import format_of, table_input
+from compactor.readers.old_lists import OldLists, drop_old_lists
 from compactor.readers.outcome import Outcome, Outcomes
 from compactor.readers.partitions import PartitionColumns
 from compactor.readers.refresh import Refreshing, refresh
@@ -33,7 +34,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import EXIT_FAILED
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import print_line, print_table, progress
+from compactor_cli.console import counted, print_line, print_table, progress
 
 _THREADS = 16
 _AT_ONCE = 100
@@ -77,6 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 choices=list(files.WRITERS),
                 default=files.TEXT,
                 help="for which engine (default: txt, one URI a line)",
+            )
+        if name == "expire":
+            one.add_argument(
+                "-y", "--yes", action="store_true", help="delete them; without it only told of"
             )
         options.add_common(one)
         options.add_fields(one)
@@ -132,7 +137,7 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_json(settings: Settings, partitions: Sequence[Outcome] | Sequence[Showing]) -> None:
+def _print_json(settings: Settings, partitions: Sequence[Outcome | Showing | OldLists]) -> None:
     told = [asdict(one) for one in partitions]
     print(json.dumps({"table": settings.reader_table, "partitions": told}))
 
@@ -212,9 +217,36 @@ def _files(args: argparse.Namespace) -> int:
     return 0
 
 
+def _expire(args: argparse.Namespace) -> int:
+    settings, store = _begin(args)
+    catalog, clock = open_readers(_table(settings)), SystemClock()
+    paths = _paths(args, settings, store)
+    found: list[OldLists] = []
+    with progress("expiring", len(paths)) as bar:
+        for path in paths:
+            partition = layout.partition_at(settings, path)
+            found.append(
+                drop_old_lists(partition, settings, catalog, store, clock, deletes=args.yes)
+            )
+            bar.advance()
+    faults = [one for one in found if one.fault]
+    if args.json:
+        _print_json(settings, [one for one in found if one != OldLists(one.path)])
+        return EXIT_FAILED if faults else 0
+    done = "deleted" if args.yes else "would go (--yes deletes them)"
+    later = sum(one.kept for one in found)
+    print_line(
+        f"{counted(sum(one.lists for one in found), 'list')} that no query needs {done};"
+        f" {later:,} later"
+    )
+    for one in faults:
+        print_line(f"warning: {one.path or '(root)'}: {one.fault}")
+    return EXIT_FAILED if faults else 0
+
+
 def _begin(args: argparse.Namespace) -> tuple[Settings, ObjectStore]:
     given = options.fields_from(args)
-    if args.action in ("show", "refresh", "ddl") and "reader_table" not in given:
+    if args.action in ("show", "refresh", "ddl", "expire") and "reader_table" not in given:
         raise InvalidInput("reader_table", None, f"--reader-table {READER_TABLE_ACCEPTED}")
     settings = Settings.from_input(given)
     return settings, open_store(args.endpoint_url, settings.state.bucket)
@@ -251,5 +283,6 @@ ACTIONS: Mapping[str, Action] = {
     "show": Action("show what readers see of each partition, and what they do not", _show),
     "refresh": Action("let readers see each record once, as it is now", _refresh),
     "ddl": Action("print the table for Athena or Hive; writes nothing", _ddl),
+    "expire": Action("delete the lists that no partition shows any more", _expire),
     "files": Action("list the objects that hold each record once, for any engine", _files),
 }
