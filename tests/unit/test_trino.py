@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -31,6 +33,25 @@ def test_other_bytes_than_the_pinned_ones_are_refused_and_nothing_is_left(
         build.fetch()
     assert build.find() is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_archive_of_the_connector_is_unpacked_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core, hive = f"trino-server-core-{build.VERSION}", f"trino-hive-{build.VERSION}"
+    server, connector = tmp_path / "core.tar.gz", tmp_path / "hive.zip"
+    names = {"trino-hive.jar", "io.opente...mentation_aws-sdk.jar"}
+    with tarfile.open(server, "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo(f"{core}/README.txt"))
+    with zipfile.ZipFile(connector, "w") as archive:
+        for name in names:
+            archive.writestr(f"{hive}/{name}", b"classes")
+    archives = iter([server, connector])
+    monkeypatch.setattr(build, "_fetched", lambda *_: next(archives))
+    made = tmp_path / "made"
+    made.mkdir()
+    build._unpack(tmp_path, made)
+    assert {one.name for one in (made / core / "plugin" / "hive").iterdir()} == names
 
 
 def test_it_listens_to_nobody_else_and_takes_as_many_threads_as_it_is_told() -> None:

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,9 @@ def _unpack(directory: Path, made: Path) -> None:
     shutil.unpack_archive(server, made)
     server.unlink()
     connector = _fetched(*_CONNECTOR, directory)
-    shutil.unpack_archive(connector, directory)
+    with zipfile.ZipFile(connector) as archive:
+        # Not by shutil, which passes over the many names here that have three dots in them.
+        archive.extractall(directory)
     plugins = made / f"trino-server-core-{VERSION}" / "plugin"
     plugins.mkdir(exist_ok=True)
     shutil.move(directory / f"trino-hive-{VERSION}", plugins / "hive")
