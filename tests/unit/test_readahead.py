@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
@@ -15,6 +16,12 @@ from compactor.errors import TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.stores.readahead import RUN_OBJECTS, read_ahead
+
+
+@pytest.fixture(autouse=True)
+def _only_threads_of_these_tests() -> None:
+    # An error that a test of another module was after holds on to what raised it, in a cycle.
+    gc.collect()
 
 
 def sized(*sizes: int) -> list[SourceObject]:
