@@ -114,3 +114,12 @@ def test_what_fails_behind_the_first_rows_is_no_answer(
     told += [{"data": [[1]]}, {"error": {"message": "an object is gone"}}]
     with pytest.raises(QueryFailed, match="an object is gone"):
         Trino(url).ask("SELECT 1")
+
+
+def test_a_statement_for_which_no_worker_is_there_yet_is_sent_again(
+    pages: tuple[list[dict[str, object]], str],
+) -> None:
+    told, url = pages
+    told += [{"error": {"message": "No nodes available", "errorName": "NO_NODES_AVAILABLE"}}]
+    told += [{"data": [[7]]}]
+    assert Trino(url).ask("SELECT 7") == [[7]]

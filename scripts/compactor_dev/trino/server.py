@@ -28,6 +28,8 @@ _END_SECONDS = 20.0
 _QUERY_SECONDS = 900.0
 # It answers within a second, with a page that is empty where it has no rows yet.
 _PAGE_SECONDS = 60.0
+# Before a worker is there.
+_NO_WORKER, _AGAIN_SECONDS = "NO_NODES_AVAILABLE", 0.5
 _CATALOG = "glue"
 _MEMORY_MB = 3_072
 # The server ends when its standard input closes, and so never outlives whoever started it.
@@ -56,6 +58,10 @@ _QUICK = ("-XX:TieredStopAtLevel=1",)
 
 class QueryFailed(TransientStoreError):
     """Trino gave no answer to a statement; says why, in its words where it has some."""
+
+
+class _NoWorker(QueryFailed):
+    """Nothing of the statement was carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +94,29 @@ class Trino:
     def ask(self, statement: str) -> list[list[Any]]:
         """The rows of a statement.
 
+        It is sent again where no worker was there for it: a server that has just started knows
+        some seconds later which catalogs it serves itself.
+
         Raises:
             QueryFailed: it was refused or took too long, or the server is gone.
         """
         end = time.monotonic() + _QUERY_SECONDS
+        while True:
+            try:
+                return self._asked(statement, end)
+            except _NoWorker:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(_AGAIN_SECONDS)
+
+    def _asked(self, statement: str, end: float) -> list[list[Any]]:
         page = self._page("POST", f"{self._url}/v1/statement", statement)
         rows: list[list[Any]] = []
         while True:
             rows += page.get("data", ())
             if "error" in page:
-                raise QueryFailed(f"Trino: {page['error']['message']}")
+                failed = _NoWorker if page["error"].get("errorName") == _NO_WORKER else QueryFailed
+                raise failed(f"Trino: {page['error']['message']}")
             if "nextUri" not in page:
                 return rows
             if time.monotonic() > end:
