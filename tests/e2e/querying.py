@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +36,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.local.embedded import EmbeddedS3
 from tests.e2e.query_oracle import Figures, Misread, Oracle
 from tests.support.catalog_plan import is_list, objects_at, shown_by
+from tests.support.reader_lake import run_of
 
 DAYS = ("2026-01-02", "2026-01-03", "2026-01-04")
 RECORDS = 5
@@ -191,14 +190,14 @@ class QueriedLake:
         """A whole run in processes of its own."""
         self.figures.acts["runs"] += 1
         with self._working(), self.oracle.switching() as succeeded:
-            if self._start().wait(120) == 0:
+            if run_of(self.directory / "input.json").wait(120) == 0:
                 succeeded()
 
     def die(self) -> None:
         """One that is killed."""
         self.figures.acts["killed runs"] += 1
         with self._working(), self.oracle.switching():
-            running = self._start()
+            running = run_of(self.directory / "input.json")
             time.sleep(self._draw(4, 40) / 10)
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
@@ -259,15 +258,6 @@ class QueriedLake:
             read = "FROM read_json($1, format='newline_delimited', columns={id: 'BIGINT'})"
             rows = connection.execute(read, [files])
             return [int(row[0]) for row in rows.fetchall()]
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "compactor", "run", "--workers", "1", "--input"]
-        return subprocess.Popen(
-            [*command, str(self.directory / "input.json")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
 
     @contextmanager
     def _working(self) -> Iterator[None]:

@@ -43,6 +43,14 @@ DAYS = ("2026-01-02", "2026-01-03", "2026-01-04")
 MARKER = "_compactor/compacted/readers/table.json"
 
 
+def run_of(given: Path) -> subprocess.Popen[bytes]:
+    """A run of an input, in processes that can be killed together."""
+    command = [sys.executable, "-m", "compactor", "run", "--workers", "1", "--input", str(given)]
+    return subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
 class Lake:
     """Sources, what was put of them, and an engine that reads the table."""
 
@@ -71,13 +79,7 @@ class Lake:
 
     def run(self) -> subprocess.Popen[bytes]:
         """A run in processes of its own."""
-        command = [sys.executable, "-m", "compactor", "run", "--workers", "1", "--input"]
-        return subprocess.Popen(
-            [*command, str(self.directory / "input.json")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        return run_of(self.directory / "input.json")
 
     def plan(self) -> list[tuple[str, str]]:
         """The objects of a query over the whole table."""

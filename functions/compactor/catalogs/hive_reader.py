@@ -7,7 +7,7 @@ last wins, and what makes that harmless is the same (readers/refresh.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hive_metastore.ttypes import (
@@ -31,7 +31,7 @@ from compactor.catalogs.hive_documents import (
     table_of,
 )
 from compactor.errors import AlreadyExists, InvalidInput
-from compactor.readers.port import CatalogChange, CatalogEntry, Values
+from compactor.readers.port import CatalogChange, CatalogEntry, Values, in_batches
 from compactor.settings.tables import TableAddress
 
 _AT_ONCE = 100
@@ -83,9 +83,9 @@ class HiveReader:
 
     def change(self, changes: Sequence[CatalogChange]) -> Mapping[Values, str]:
         refused: dict[Values, str] = {}
-        for some in _batches([one for one in changes if one.new]):
+        for some in in_batches([one for one in changes if one.new], _AT_ONCE):
             refused |= self._each(some, self._add)
-        for some in _batches([one for one in changes if not one.new]):
+        for some in in_batches([one for one in changes if not one.new], _AT_ONCE):
             refused |= self._each(some, self._switch)
         return refused
 
@@ -148,7 +148,7 @@ class HiveReader:
             return {}
         keys = [one["Name"] for one in table["PartitionKeys"]]
         found: dict[Values, Partition] = {}
-        for some in _batches([one for one in wanted if len(one) == len(keys)]):
+        for some in in_batches([one for one in wanted if len(one) == len(keys)], _AT_ONCE):
             names = [partition_name(keys, values) for values in some]
             try:
                 answer = self._asked("get partitions", _getting(self._address.name, names))
@@ -179,7 +179,3 @@ class HiveReader:
 
 def _getting(name: tuple[str, ...], names: Sequence[str]) -> Callable[[Any], Any]:
     return lambda client: client.get_partitions_by_names(*name, names)
-
-
-def _batches(every: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))

@@ -48,6 +48,12 @@ class Asked:
     since: float | None = None
     at: float = 0.0
 
+    def has_stood(self, grace: float) -> bool:
+        """True once outputs or a list are known to be all that was shown for so many seconds."""
+        if self.shows is None or self.since is None or self.shows.shown is Shown.RAW:
+            return False
+        return self.at - floor(self.since) >= grace
+
     def may_be_read(self, sources: Sequence[SourceObject], grace: float) -> bool:
         """True while somebody may read one of these sources.
 
@@ -55,9 +61,7 @@ class Asked:
             sources: some.
             grace: how long a query may go on that was planned before, seconds.
         """
-        if self.shows is None or self.since is None or self.shows.shown is Shown.RAW:
-            return True
-        if self.at - floor(self.since) < grace:
+        if not self.has_stood(grace):
             return True
         return any((one.bucket, one.key) in self.names for one in sources)
 
@@ -111,8 +115,7 @@ class ReaderGate:
                 f"{marker.table} shows {shows.location} for {partition.path}, which no refresh"
                 " left: compactor table refresh puts it right"
             )
-        grace = max(marker.grace_seconds, settings.reader_grace_seconds)
-        return self._asked.may_be_read(sources, grace)
+        return self._asked.may_be_read(sources, marker.grace(settings))
 
     @property
     def nobody(self) -> bool:

@@ -8,9 +8,8 @@ own, so none comes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor
 
 from compactor import layout
 from compactor.errors import IntegrityError
@@ -20,10 +19,7 @@ from compactor.readers.gate import Asked, ask
 from compactor.readers.manifests import MANIFEST_NAME, is_switch, manifests_below
 from compactor.readers.port import ReaderCatalog
 from compactor.readers.records import read_marker
-from compactor.readers.states import Shown
 from compactor.settings.settings import Settings
-
-_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +63,8 @@ def drop_old_lists(
         TransientStoreError: the store or the catalog did not answer.
         InvalidInput: one of them may not be asked.
     """
-    # Both before the catalog is asked: what is made meanwhile is not among them.
+    # Before the catalog is asked: what is made meanwhile is not among them.
     lists = _made(*manifests_below(settings, partition), f"/{MANIFEST_NAME}", store)
-    records = _made(*layout.switches_below(settings.state, partition), ".json", store)
     if not lists:
         return OldLists(partition.path)
     try:
@@ -82,14 +77,15 @@ def drop_old_lists(
         fault = f"the catalog has {seen}: compactor table refresh puts it right"
         return OldLists(partition.path, fault=fault)
     others = {switch: one for switch, one in lists.items() if switch != shows.switch}
-    old = [one for one in others.values() if _is_old(one, asked, _grace(settings, store))]
-    gone = {switch for switch, one in others.items() if one in old}
+    grace = _grace(settings, store)
+    old = {switch: one for switch, one in others.items() if _is_old(one, asked, grace)}
     fault = ""
-    if deletes:
-        # A record stays for as long as there is a list that it tells of.
-        fault = _drop(old, store) or _drop(
-            [one for switch, one in records.items() if switch in gone], store
-        )
+    if deletes and old:
+        fault = _drop([*old.values()], store)
+        if not fault:
+            # A record stays for as long as there is a list that it tells of.
+            records = _made(*layout.switches_below(settings.state, partition), ".json", store)
+            fault = _drop([one for switch, one in records.items() if switch in old], store)
     return OldLists(partition.path, len(old), len(others) - len(old), fault)
 
 
@@ -104,27 +100,19 @@ def _made(bucket: str, prefix: str, suffix: str, store: ObjectStore) -> dict[str
     return found
 
 
-def _grace(settings: Settings, store: ObjectStore) -> float:
+def _grace(settings: Settings, store: ObjectStore) -> int:
     marker = read_marker(settings.state, store)
-    known = 0 if marker is None else marker.grace_seconds
-    return max(known, settings.reader_grace_seconds)
+    return settings.reader_grace_seconds if marker is None else marker.grace(settings)
 
 
 def _is_old(one: SourceObject, asked: Asked, grace: float) -> bool:
     """Whether a list was stored before the switch that stands, and that stands for long enough."""
-    if asked.shows is None or asked.since is None or asked.shows.shown is Shown.RAW:
-        return False
-    long_enough = asked.at - floor(asked.since) >= grace
-    return long_enough and one.last_modified <= asked.since
+    since = asked.since
+    return since is not None and asked.has_stood(grace) and one.last_modified <= since
 
 
 def _drop(objects: Sequence[SourceObject], store: ObjectStore) -> str:
     """Delete some; why one of them could not be, in one line, and empty where all are gone."""
-    for some in _batches(objects):
-        for refused in store.delete_sources(some).refused:
-            return f"{refused.key}: {refused.reason}"
+    for refused in store.delete_sources(objects).refused:
+        return f"{refused.key}: {refused.reason}"
     return ""
-
-
-def _batches(objects: Sequence[SourceObject]) -> Iterator[Sequence[SourceObject]]:
-    return (objects[at : at + _AT_ONCE] for at in range(0, len(objects), _AT_ONCE))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 #: What a partition of a table has in the partition columns.
 Values = tuple[str, ...]
+_T = TypeVar("_T")
+
+
+def in_batches(every: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
+    """All of them, as many at once as a request of a catalog takes."""
+    return (every[start : start + most] for start in range(0, len(every), most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,10 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
             grace_seconds=settings.reader_grace_seconds,
         )
 
+    def grace(self, settings: Settings) -> int:
+        """How long a query may go on: seconds, by the marker or by settings, whichever is more."""
+        return max(self.grace_seconds, settings.reader_grace_seconds)
+
     def divided(self, settings: Settings) -> Settings:
         """Settings of a command that was not told of the table, or how sources are divided."""
         return replace(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from compactor.settings.specs import Reader
+from compactor.settings.specs import Reader, number, whole
 
 # Of the International System, and of IEC 80000-13.
 _BYTES: Mapping[str, int] = {
@@ -22,57 +22,43 @@ _WRITTEN = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{1,3})")
 
 def size(minimum: int, maximum: int) -> Reader:
     """Bytes in this range: a JSON integer, or a text with a unit; read as int."""
-    accepted = f"a whole number from {minimum:,} to {maximum:,}, or a size such as 128MiB or 1GB"
-    return Reader(accepted, lambda value: _whole(_in_units(value, _BYTES), minimum, maximum))
+    return _with_units(whole(minimum, maximum), _BYTES, 1, "size such as 128MiB or 1GB")
 
 
 def seconds(minimum: int, maximum: int) -> Reader:
     """Seconds in this range: a JSON integer, or a text with a unit; read as int."""
-    accepted = f"a whole number from {minimum:,} to {maximum:,}, or a time such as 90s, 10m or 2h"
-    return Reader(accepted, lambda value: _whole(_in_units(value, _SECONDS), minimum, maximum))
+    return _with_units(whole(minimum, maximum), _SECONDS, 1, "time such as 90s, 10m or 2h")
 
 
 def whole_days(minimum: int, maximum: int) -> Reader:
     """Days in this range: a JSON integer, or a text with a unit; read as int."""
-    accepted = f"a whole number from {minimum:,} to {maximum:,}, or a time such as 30d or 2w"
-    return Reader(accepted, lambda value: _whole(_in_days(value), minimum, maximum))
+    return _with_units(whole(minimum, maximum), _SECONDS, _DAY, "time such as 30d or 2w")
 
 
 def days(minimum: int, maximum: int) -> Reader:
     """Days in this range: a finite JSON number, or a text with a unit; read as float."""
-    accepted = f"a number from {minimum:,} to {maximum:,}, or a time such as 36h, 30d or 2w"
-
-    def read(value: object) -> float:
-        found = _in_days(value)
-        if isinstance(found, bool) or not isinstance(found, int | float | Fraction):
-            raise ValueError
-        # NaN is in no range; whole numbers may be too large for a float.
-        if not minimum <= found <= maximum:
-            raise ValueError
-        return float(found)
-
-    return Reader(accepted, read)
+    return _with_units(number(minimum, maximum), _SECONDS, _DAY, "time such as 36h, 30d or 2w")
 
 
-def _in_days(value: object) -> object:
-    found = _in_units(value, _SECONDS)
-    return found / _DAY if isinstance(found, Fraction) else found
+def _with_units(plain: Reader, units: Mapping[str, int], of: int, example: str) -> Reader:
+    """What reads a number, and a text that stands for one.
+
+    Args:
+        plain: reads the number.
+        units: by their names, each as so many of the smallest.
+        of: how many of the smallest the number counts.
+        example: of a text.
+    """
+
+    def read(value: object) -> object:
+        return plain.read(_number(value, units, of) if isinstance(value, str) else value)
+
+    return Reader(f"{plain.accepted}, or a {example}", read)
 
 
-def _in_units(value: object, units: Mapping[str, int]) -> object:
-    """What a text with a unit stands for, as a fraction; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    match = _WRITTEN.fullmatch(value.strip())
+def _number(text: str, units: Mapping[str, int], of: int) -> int | float:
+    match = _WRITTEN.fullmatch(text.strip())
     if match is None or match[2].lower() not in units:
         raise ValueError
-    return Fraction(match[1]) * units[match[2].lower()]
-
-
-def _whole(value: object, minimum: int, maximum: int) -> int:
-    if isinstance(value, Fraction) and value.denominator == 1:
-        value = int(value)
-    # bool is a subclass of int, but true is no number of anything.
-    if type(value) is not int or not minimum <= value <= maximum:
-        raise ValueError
-    return value
+    found = Fraction(match[1]) * units[match[2].lower()] / of
+    return int(found) if found.denominator == 1 else float(found)

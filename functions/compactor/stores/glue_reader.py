@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
 from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
-from compactor.readers.port import CatalogChange, CatalogEntry, Values
+from compactor.readers.port import CatalogChange, CatalogEntry, Values, in_batches
 from compactor.settings.tables import TableAddress
 from compactor.stores.services import Thing, answers_of, service_client
 from compactor.stores.translate import one_line, refusal_of
@@ -62,7 +62,7 @@ class GlueReader:
     def entries(self, wanted: Sequence[Values]) -> Mapping[Values, CatalogEntry]:
         """See the port; none of a table that is not there."""
         found: dict[Values, CatalogEntry] = {}
-        for some in _batches(wanted, _MOST_ASKED):
+        for some in in_batches(wanted, _MOST_ASKED):
             asked = [{"Values": list(values)} for values in some]
             for _ in range(_ROUNDS):
                 answer = self._got(asked)
@@ -77,14 +77,14 @@ class GlueReader:
     def change(self, changes: Sequence[CatalogChange]) -> Mapping[Values, str]:
         """See the port."""
         refused: dict[Values, str] = {}
-        for some in _batches([one for one in changes if one.new], _MOST_CHANGED):
+        for some in in_batches([one for one in changes if one.new], _MOST_CHANGED):
             with self._answers("add partitions"):
                 answer = self._client.batch_create_partition(
                     **self._where(), PartitionInputList=[_input(one) for one in some]
                 )
             for one in answer.get("Errors") or []:
                 refused[tuple(one["PartitionValues"])] = _told(one)
-        for some in _batches([one for one in changes if not one.new], _MOST_CHANGED):
+        for some in in_batches([one for one in changes if not one.new], _MOST_CHANGED):
             with self._answers("switch partitions"):
                 answer = self._client.batch_update_partition(
                     **self._where(),
@@ -132,10 +132,6 @@ class GlueReader:
     def _answers(self, what: str) -> AbstractContextManager[None]:
         thing = Thing("reader_table", self._text, "a table in a database of Glue's catalog")
         return answers_of(f"{what} of {self._text}", thing)
-
-
-def _batches(every: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
-    return (every[start : start + most] for start in range(0, len(every), most))
 
 
 def _entry(document: Mapping[str, Any]) -> CatalogEntry:

@@ -12,18 +12,18 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    NoCredentialsError,
     NoRegionError,
-    PartialCredentialsError,
 )
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
 from compactor.stores.direct import USER_AGENT
 from compactor.stores.translate import (
+    NO_CREDENTIALS,
     WEATHER,
     Refusal,
     one_line,
     refusal_of,
+    without_credentials,
     worth_another_try,
 )
 
@@ -116,10 +116,8 @@ def answers_of(what: str, thing: Thing) -> Iterator[None]:
         yield
     except ClientError as error:
         raise _judged(refusal_of(error), what, thing) from error
-    except NoCredentialsError:
-        raise no_credentials() from None
-    except PartialCredentialsError as error:
-        raise no_credentials(one_line(error)) from None
+    except NO_CREDENTIALS as error:
+        raise without_credentials(error) from None
     except WEATHER as error:
         raise TransientStoreError(f"{what}: {one_line(error)}") from error
     except BotoCoreError as error:

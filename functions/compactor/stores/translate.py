@@ -35,6 +35,8 @@ from compactor.errors import (
 from compactor.shown import visible
 
 _LONGEST_TEXT = 300
+#: What botocore raises where it finds no credentials, or a part of some.
+NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError)
 
 
 class Again(TransientStoreError):
@@ -218,6 +220,11 @@ def _asks_for_less(refusal: Refusal) -> bool:
     return _SLOW_DOWN.search(refusal.code) is not None
 
 
+def without_credentials(error: Exception) -> InvalidInput:
+    """What one of :data:`NO_CREDENTIALS` means to a person."""
+    return no_credentials(one_line(error) if isinstance(error, PartialCredentialsError) else "")
+
+
 @contextmanager
 def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
     """Turn what botocore raises into this project's errors, naming bucket and key."""
@@ -225,10 +232,8 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
         yield
     except ClientError as error:
         raise judged(refusal_of(error), operation, bucket, key) from error
-    except NoCredentialsError:
-        raise no_credentials() from None
-    except PartialCredentialsError as error:
-        raise no_credentials(one_line(error)) from None
+    except NO_CREDENTIALS as error:
+        raise without_credentials(error) from None
     except WEATHER as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             accepted = "an endpoint whose certificate this machine trusts"

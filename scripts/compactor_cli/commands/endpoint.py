@@ -12,15 +12,13 @@ from urllib.parse import urlsplit
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    NoCredentialsError,
-    PartialCredentialsError,
     SSLError,
 )
 
-from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
+from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.stores.retries import limit_silence, sent_within
 from compactor.stores.s3 import make_client
-from compactor.stores.translate import WEATHER, one_line
+from compactor.stores.translate import NO_CREDENTIALS, WEATHER, one_line, without_credentials
 from compactor_cli.console import print_error
 
 if TYPE_CHECKING:
@@ -119,9 +117,8 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
         return ""
     except SSLError as error:
         raise TransientStoreError(f"{client.meta.endpoint_url}: {one_line(error)}") from error
-    except (NoCredentialsError, PartialCredentialsError) as error:
-        why = one_line(error) if isinstance(error, PartialCredentialsError) else ""
-        raise no_credentials(why) from None
+    except NO_CREDENTIALS as error:
+        raise without_credentials(error) from None
     except RecursionError:
         # botocore asks for the region of a bucket by the very request that was sent elsewhere.
         accepted = "an S3 endpoint; this one answers every request with a redirection"

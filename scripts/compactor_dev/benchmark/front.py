@@ -18,6 +18,7 @@ from pathlib import Path
 
 from compactor.errors import TransientStoreError
 from compactor_dev.benchmark.tools import Tools
+from compactor_dev.ports import free_ports
 
 WITH_FAULTS = ", faults"
 FAULT_SHARE, LATE_SHARE, LATE_SECONDS = 0.01, 0.005, 0.5
@@ -189,7 +190,7 @@ def front(
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    ports = dict(zip(lanes, _free_ports(len(lanes)), strict=True))
+    ports = dict(zip(lanes, free_ports(len(lanes)), strict=True))
     configuration = directory / "nginx.conf"
     text = render(tools, directory, upstream, ports, buckets, logged=logged)
     configuration.write_text(text, encoding="utf-8")
@@ -208,14 +209,6 @@ def front(
     finally:
         _end(process)
         shutil.rmtree(directory / "cache", ignore_errors=True)
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def _await(process: subprocess.Popen[bytes], ports: Mapping[Lane, int]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from typing import Any
 import urllib3
 
 from compactor.errors import TransientStoreError
+from compactor_dev.ports import free_ports
 from compactor_dev.trino.build import VERSION, TrinoHere
 
 _REGION = "us-east-1"
@@ -124,9 +124,9 @@ class Trino:
             page = self._page("GET", page["nextUri"])
 
     def is_ready(self) -> bool:
-        """It can be asked, and has a worker: itself."""
+        """It can be asked."""
         with contextlib.suppress(QueryFailed):
-            return self.ask("SELECT 1") == [[1]]
+            return self._asked("SELECT 1", time.monotonic() + _PAGE_SECONDS) == [[1]]
         return False
 
     def _page(self, method: str, url: str, body: str | None = None) -> Mapping[str, Any]:
@@ -210,13 +210,14 @@ def running(
     etc, data = directory / "etc", directory / "data"
     (etc / "catalog").mkdir(parents=True, exist_ok=True)
     data.mkdir(exist_ok=True)
-    port = _free_port()
-    for name, text in configuration(places, port, threads).items():
+    (port,) = free_ports(1)
+    written = configuration(places, port, threads)
+    for name, text in written.items():
         (etc / name).write_text(text, "utf-8")
     command = [str(here.java), *_JAVA, *(_QUICK if quick else ())]
     command += [f"-Dconfig={etc}/config.properties", f"-Dlog.levels-file={etc}/log.properties"]
     command += [f"-Dnode.data-dir={data}", f"-Dplugin.dir={here.plugins}"]
-    command += [f"-Dcatalog.config-dir={etc}/catalog", *_properties(etc / "node.properties")]
+    command += [f"-Dcatalog.config-dir={etc}/catalog", *_properties(written["node.properties"])]
     command += ["-cp", f"{here.home}/lib/*", "io.trino.server.TrinoServer"]
     log = directory / "server.log"
     with log.open("wb") as sink:
@@ -258,15 +259,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def _lines(properties: Mapping[str, object]) -> str:
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
-def _properties(path: Path) -> list[str]:
-    return [f"-D{line}" for line in path.read_text("utf-8").splitlines()]
+def _properties(text: str) -> list[str]:
+    return [f"-D{line}" for line in text.splitlines()]

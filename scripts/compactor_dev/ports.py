@@ -1,0 +1,15 @@
+"""Ports of the loopback interface on which nobody listens."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+
+def free_ports(count: int) -> list[int]:
+    """So many different ones, free a moment ago."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
