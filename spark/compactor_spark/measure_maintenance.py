@@ -45,7 +45,6 @@ from compactor_spark.opening import table_name, table_session
 
 _PARTITIONS = 4
 _COMMITS = 10
-_TURNS = 3
 _PAUSE_SECONDS = 0.5
 _ROWS_APPENDED = 10
 
@@ -85,10 +84,15 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table, as its writers see it."""
+    """The table, as its writers see it.
+
+    Attributes:
+        turns: how often a scan is repeated.
+    """
 
     session: SparkSession
     address: TableAddress
+    turns: int
 
     @property
     def sql(self) -> str:
@@ -127,7 +131,7 @@ class Table:
     def scan(self) -> tuple[list[int], float]:
         """Count and sum of the rows, and the median of the seconds."""
         seconds, found = [], [0, 0]
-        for _ in range(_TURNS):
+        for _ in range(self.turns):
             began = time.monotonic()
             (row,) = self.session.table(self.sql).selectExpr("count(*)", "sum(id)").collect()
             found = [int(row[0]), int(row[1])]
@@ -143,16 +147,20 @@ def main() -> None:
     parser.add_argument("--go", required=True, type=Path)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=500, help="in each file")
+    parser.add_argument("--turns", type=int, default=3, help="of a scan; the median counts")
     args = parser.parse_args()
     address, state = parse_table(args.table), parse_location(args.state)
     session = _session(address)
     client = make_client()
-    table = Table(table_session(session, address, client, f"{state.uri}warehouse"), address)
+    opened = table_session(session, address, client, f"{state.uri}warehouse")
+    table = Table(opened, address, max(1, args.turns))
     table.make()
     rows, files = args.files * args.rows, args.files // _COMMITS
     for number in range(_COMMITS):
         table.append(number * rows // _COMMITS, rows // _COMMITS, number % _PARTITIONS, files)
+        _say(f"{(number + 1) * files:,} of {args.files:,} files written")
     table.session.sql(f"DELETE FROM {table.sql} WHERE id % 100 = 0")  # noqa: S608 - its own table
+    _say("a row of a hundred deleted; scanning")
     found, seconds = table.scan()
     _tell({"rows": found[0], "sum": found[1], "scan_seconds": seconds})
     while not args.go.exists():
@@ -208,7 +216,7 @@ def _maintain(session: SparkSession, table: Table, state: S3Uri, rows: int) -> d
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{time.strftime('%H:%M:%S', time.gmtime())} {line}\n")
 
 
 def _tell(document: dict[str, Any]) -> None:

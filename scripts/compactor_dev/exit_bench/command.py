@@ -6,6 +6,7 @@ import argparse
 import json
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=int, nargs="+", default=[2_000])
     parser.add_argument("--rows", type=int, default=500, help="in each file (%(default)s)")
     parser.add_argument(
-        "--turns", type=int, default=3, help="of the other reader; the median counts (%(default)s)"
+        "--turns", type=int, default=3, help="of each scan; the median counts (%(default)s)"
     )
     parser.add_argument("--format", nargs="+", default=["iceberg", "delta"])
     args = parser.parse_args(argv)
@@ -88,7 +89,7 @@ def _measured(
         address = f"delta:s3://{_BUCKET}/t/"
         read = _timed(lambda: _delta(server), args.turns)
     go = Path(directory, "go")
-    job = _started(server, address, go, (files, args.rows))
+    job = _started(server, address, go, (files, args.rows, args.turns))
     try:
         made = _next(job)
         before = read()
@@ -117,7 +118,7 @@ def _measured(
 
 
 def _started(
-    server: EmbeddedS3, address: str, go: Path, size: tuple[int, int]
+    server: EmbeddedS3, address: str, go: Path, size: tuple[int, int, int]
 ) -> subprocess.Popen[str]:
     spark = find_spark()
     environment = {name: value for name, value in server.environment.items() if value}
@@ -126,7 +127,7 @@ def _started(
     state = f"s3://{_BUCKET}/state/"
     words = ["spark-submit", "--conf", "spark.driver.memory=3g", script]
     words += ["--table", address, "--state", state, "--go", str(go)]
-    words += ["--files", str(size[0]), "--rows", str(size[1])]
+    words += ["--files", str(size[0]), "--rows", str(size[1]), "--turns", str(size[2])]
     return subprocess.Popen(
         local_command(words, spark, environment),
         env=local_environment(environment, spark),
@@ -136,12 +137,13 @@ def _started(
 
 
 def _next(job: subprocess.Popen[str]) -> dict[str, Any]:
-    """What the job tells next; all else that it prints is passed over."""
+    """What the job tells next; all else that it prints, its errors among it, is shown."""
     assert job.stdout is not None  # noqa: S101 - it was asked for
     for line in job.stdout:
         if line.startswith("{"):
             found: dict[str, Any] = json.loads(line)
             return found
+        sys.stderr.write(line)
     raise SystemExit("Spark has ended; what it printed is above")
 
 
