@@ -195,7 +195,11 @@ class ObjectStore(Protocol):
         ...
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
-        """A byte range of an output. Raises ObjectMissing."""
+        """A byte range of an output; at its end, what there is of it.
+
+        Raises:
+            ObjectMissing: there is no such object, or the range begins behind its end.
+        """
         ...
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from compactor.codecs.codecs import encoder
+from compactor.codecs.encoders import encoder
 from compactor.errors import InvalidInput
 from compactor.log.manifest import ManifestRow
 from compactor.model import Compression

@@ -29,9 +29,11 @@ def test_what_is_put_can_be_got_whole_in_part_and_in_pieces(bench: Bench) -> Non
 def test_what_is_missing_is_told(bench: Bench) -> None:
     store, bucket = bench.store, bench.bucket
     assert store.head(bucket, "k") is None
+    store.put(bucket, "there", b"bytes")
     for ask in (
         lambda: store.get(bucket, "k"),
         lambda: store.get_range(bucket, "k", 0, 1),
+        lambda: store.get_range(bucket, "there", 5, 1),
         lambda: list(store.open(bucket, "k")),
     ):
         with pytest.raises(ObjectMissing):

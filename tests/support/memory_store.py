@@ -21,6 +21,7 @@ from compactor.conditions import Condition
 from compactor.errors import (
     AlreadyExists,
     IntegrityError,
+    ObjectMissing,
     SourceChanged,
     TransientStoreError,
     UnreadableSource,
@@ -117,7 +118,10 @@ class MemoryStore(MemoryBase):
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
         with self._request("get_range", bucket, key) as there:
             self._require_restored(there.existing(key), bucket, key)
-            return self._sent(_range_of(there.existing(key).body, start, length))
+            body = there.existing(key).body
+            if start >= len(body):
+                raise ObjectMissing(f"get s3://{bucket}/{key}: InvalidRange")
+            return self._sent(_range_of(body, start, length))
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
         with self._request("open", bucket, key) as there:

@@ -19,13 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compactor.codecs.codecs import (
-    BLOCK_BYTES,
     Limits,
     decompress,
     decompress_stream,
     detect_compression,
-    encoder,
 )
+from compactor.codecs.encoders import BLOCK_BYTES, encoder
 from compactor.errors import UnreadableSource
 from compactor.model import Compression, QuarantineReason
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor.codecs.codecs import Limits, decompress, decompress_stream, encoder
+from compactor.codecs.codecs import Limits, decompress, decompress_stream
+from compactor.codecs.encoders import encoder
 from compactor.errors import InvalidInput, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.columns import ColumnsFramer

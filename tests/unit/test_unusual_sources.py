@@ -28,8 +28,10 @@ STAMP = b"10.0.0.1 - - [31/Jan/2026:12:00:00 +0000] "
 IN_CHUNKS = {"whole_bytes": 1_000, "chunk_bytes": 10_007, "min_part_bytes": 1}
 
 
-# Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB.
-STREAMING = WorkerLimits(whole_bytes=LIMIT, part_bytes=100_000, block_bytes=10_000)
+# Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB, with many points.
+STREAMING = WorkerLimits(
+    whole_bytes=LIMIT, part_bytes=100_000, block_bytes=10_000, point_bytes=1_000
+)
 
 
 def large_sources(ending: str = "") -> list[Made]:
@@ -59,7 +61,8 @@ def test_streamed_sources_are_compacted_and_given_back_like_others(
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 def test_streamed_sources_give_the_same_bytes_as_whole_ones(ending: str) -> None:
-    whole = Sources(large_sources(ending), {"whole_bytes": 10**9})
+    at_once = WorkerLimits(point_bytes=STREAMING.point_bytes)
+    whole = Sources(large_sources(ending), {"whole_bytes": 10**9}, limits=at_once)
     whole.run()
     streamed = Sources(large_sources(ending), IN_CHUNKS, limits=STREAMING)
     with mock.patch.object(plain.PlainContent, "whole", only_if_complete):

@@ -1,7 +1,8 @@
 """Encodings of whole objects, in bounded memory.
 
-codecs          none, gzip and zstd: names, suffixes, encoders
-decoders        gzip members and zstd frames one by one
+codecs          none, gzip and zstd: what a source is encoded in, and its plain bytes
+decoders        gzip members and zstd frames one by one, or from a point within
+encoders        the same for outputs, with points at which decoding can begin
 parquet_footer  what a Parquet object says of its rows and columns
 checksums       CRC32 of a whole from those of its parts
 """

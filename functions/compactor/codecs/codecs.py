@@ -1,23 +1,7 @@
-"""What encodings objects come and go in: none, gzip, zstd.
+"""What encodings objects come in: none, gzip, zstd.
 
 Decoding trusts the bytes, never the name, is bounded in memory whatever the source claims, and
-never returns short content: a source that ends too early is an error. Encoding is reproducible:
-the same plain bytes give the same encoded bytes however they are cut into writes.
-
-The encoders were chosen by measure, CPU milliseconds per MB of plain bytes and size out/in:
-
-| encoder       | JSON events | CloudTrail  | CSV          | VPC flow     |
-|---------------|-------------|-------------|--------------|--------------|
-| isal level 2  | 1.7 / 0.192 | 0.9 / 0.117 | 2.1 / 0.283  | 2.0 / 0.240  |
-| isal level 3  | 4.0 / 0.187 | 2.7 / 0.122 | 4.1 / 0.277  | 3.6 / 0.232  |
-| zlib-ng -4    | 6.0 / 0.165 | 2.7 / 0.102 | 8.0 / 0.260  | 7.8 / 0.215  |
-| zlib-ng -6    | 8.2 / 0.158 | 5.1 / 0.092 | 12.3 / 0.255 | 13.9 / 0.207 |
-| stdlib -6     | 12.5 / 0.161| 7.9 / 0.096 | 20.6 / 0.258 | 28.1 / 0.204 |
-| zstd level 3  | 2.4 / 0.129 | 1.6 / 0.079 | 3.1 / 0.174  | 3.7 / 0.202  |
-
-zlib-ng -6 costs 7 vCPU seconds a GB more than isal -2 (USD 0.0002 on Lambda) and saves 34 MB of
-it, which S3 Standard charges USD 0.0008 a month: it pays for itself in a week. And with isal the
-outputs can be larger than the sources they replace, which were mostly written at level 6.
+never returns short content: a source that ends too early is an error.
 """
 
 from __future__ import annotations
@@ -26,11 +10,9 @@ import io
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import zstandard
 from isal import isal_zlib
-from zlib_ng import zlib_ng
 
 from compactor.codecs.decoders import (
     GZIP_MAGIC,
@@ -45,9 +27,6 @@ from compactor.codecs.decoders import (
 from compactor.errors import UnreadableSource
 from compactor.model import Compression, QuarantineReason
 
-GZIP_LEVEL = 6
-ZSTD_LEVEL = 3
-BLOCK_BYTES = 256 << 10
 UNQUESTIONED_BYTES = 16 << 20
 
 # Deflate expands at most 1,032 times, so this little cannot exceed UNQUESTIONED_BYTES.
@@ -81,18 +60,6 @@ class Limits:
         if plain_bytes > self.max_expansion * encoded_bytes:
             detail = f"expands more than {self.max_expansion} times"
             raise UnreadableSource(QuarantineReason.BOMB, detail)
-
-
-class Encoder(Protocol):
-    """Encodes one output; not reusable after :meth:`finish`."""
-
-    def write(self, data: bytes | memoryview) -> bytes:
-        """Take plain bytes; return the encoded bytes that are ready, often none."""
-        ...
-
-    def finish(self) -> bytes:
-        """The last encoded bytes."""
-        ...
 
 
 def detect_compression(head: bytes) -> Compression:
@@ -192,60 +159,3 @@ _DECODERS: dict[Compression, Callable[[Input], Iterator[bytes]]] = {
     Compression.GZIP: gunzip,
     Compression.ZSTD: unzstd,
 }
-
-
-def encoder(compression: Compression) -> Encoder:
-    """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
-
-    The bytes depend on the plain bytes and on the version of the library, on nothing else.
-    """
-    if compression is Compression.GZIP:
-        return _Blocks(zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, 31))
-    if compression is Compression.ZSTD:
-        context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
-        return _Blocks(context.compressobj())
-    return _Identity()
-
-
-class _Identity:
-    def write(self, data: bytes | memoryview) -> bytes:
-        return bytes(data)
-
-    def finish(self) -> bytes:
-        return b""
-
-
-class _Compressor(Protocol):
-    def compress(self, data: bytes | bytearray | memoryview, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-class _Blocks:
-    """Hands the compressor blocks of one size, whatever the writes were.
-
-    An encoder's bytes may depend on where its input is cut (isal's do); and one call for
-    256 KiB, which runs without the interpreter lock, costs less than many for a few KiB each.
-    """
-
-    def __init__(self, compressor: _Compressor) -> None:
-        self._compressor = compressor
-        self._held = bytearray()
-
-    def write(self, data: bytes | memoryview) -> bytes:
-        if len(self._held) + len(data) < BLOCK_BYTES:
-            self._held += data
-            return b""
-        view = memoryview(data)
-        at = BLOCK_BYTES - len(self._held)
-        self._held += view[:at]
-        encoded = [self._compressor.compress(self._held)]
-        while len(view) - at >= BLOCK_BYTES:
-            encoded.append(self._compressor.compress(view[at : at + BLOCK_BYTES]))
-            at += BLOCK_BYTES
-        self._held = bytearray(view[at:])
-        return b"".join(encoded)
-
-    def finish(self) -> bytes:
-        encoded = self._compressor.compress(self._held) if self._held else b""
-        return encoded + self._compressor.flush()

@@ -27,6 +27,7 @@ PIECE_BYTES = 1 << 20
 ISAL_ERROR = cast("type[Exception]", isal_zlib.error)
 
 _GZIP = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer, both checked
+_RAW = -15  # the same window, and neither header nor trailer
 _FIRST_WINDOW = 16 << 10
 _LAST_WINDOW = 256 << 10
 _MAX_GZIP_HEADER = 256 << 10
@@ -118,6 +119,29 @@ def gunzip(source: Input) -> Iterator[bytes]:
             raise truncated("the source ends within the header of a gzip member")
         _require_padding(source)
         return
+
+
+def inflate_from_point(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Plain pieces from a point within a gzip member up to where the bytes or the member end.
+
+    Args:
+        pieces: encoded bytes, from a point of an encoder of ours on.
+
+    Raises:
+        UnreadableSource: CORRUPT.
+    """
+    blocks = isal_zlib.decompressobj(_RAW)
+    for piece in pieces:
+        data = piece
+        while not blocks.eof:
+            try:
+                plain = blocks.decompress(data, PIECE_BYTES)
+            except ISAL_ERROR as error:
+                raise corrupt(f"gzip: {error}") from error
+            if not plain:
+                break
+            yield plain
+            data = blocks.unconsumed_tail
 
 
 def _member(source: Input) -> Iterator[bytes]:

@@ -38,7 +38,8 @@ class Output:
     ``size`` is the stored size and ``plain_bytes`` the decompressed size, in bytes. ``records``
     leaves out those of copied slices; None when all of the output is one copied source.
     ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
-    sources cannot be restored from it.
+    sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
+    can begin, beside the first, each with the plain bytes before it, in order.
     """
 
     bucket: str
@@ -53,6 +54,7 @@ class Output:
     compression: Compression
     copied: bool = False
     columnar: Columnar | None = None
+    points: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,5 +10,5 @@ reading_time  how long it is read for
 group       what is done with one group before its commit
 verify      what went in came out
 publish     the verb: a committed output is made readable; confirm: and is what was hashed
-restore     the verb: a source is given back; slices: read from its output
+restore     the verb: a source is given back; slices, ranges: from its output, or a part of it
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from compactor.codecs.codecs import encoder
+from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for

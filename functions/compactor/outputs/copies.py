@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from compactor.codecs.codecs import detect_compression, encoder
+from compactor.codecs.codecs import detect_compression
+from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS

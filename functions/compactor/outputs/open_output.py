@@ -151,6 +151,7 @@ class OpenOutput:
             records=sum(row.facts.records or 0 for row in self._rows if row.facts is not None),
             format=self.signature.format,
             compression=output_compression(self._settings, self.signature.compression),
+            points=tuple(writer.points),
         )
 
     def tally(self) -> Tally:
@@ -169,6 +170,7 @@ class OpenOutput:
             self._write_frame(self._framer.opening())
         if self._unended is not None:
             self._end_copied()
+        self._writer.begin_source()
         self._start = self._writer.plain_bytes
 
     def _place_stream(

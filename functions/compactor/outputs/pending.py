@@ -12,7 +12,7 @@ from typing import Any
 
 from isal import isal_zlib
 
-from compactor.codecs.codecs import Encoder
+from compactor.codecs.encoders import Encoder
 from compactor.errors import CopyRefused, UnreadableSource
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.contents import overwritten
@@ -23,6 +23,8 @@ from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
 
 _BLOCKS_AHEAD = 4
+# So much plain content, in bytes that are encoded between two points, is looked at once.
+_PLAIN_TO_POINT = 2
 _PARTS_IN_FLIGHT = 3
 # They hold no bytes here.
 _COPIES_IN_FLIGHT = 16
@@ -90,8 +92,8 @@ class OutputWriter:
 
     One thread encodes, so that compression has a processor of its own while the caller frames
     and the reader threads read. At most ``_BLOCKS_AHEAD`` blocks wait for it, and at most
-    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size`` and ``crc32`` are complete
-    after :meth:`finish`.
+    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32`` and ``points`` are
+    complete after :meth:`finish`.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class OutputWriter:
         self.newlines = 0
         self.size = 0
         self.crc32: int | None = 0
+        self.points: list[tuple[int, int]] = []
         self._encoder = encoder
         self._limits = limits
         self._block_bytes = limits.block_bytes
@@ -120,6 +123,7 @@ class OutputWriter:
         self._parts = Parts(store, bucket, key, begin)
         self._plain: list[bytes | memoryview] = []
         self._plain_waiting = 0
+        self._source_at = 0
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -138,6 +142,17 @@ class OutputWriter:
         self._plain_waiting += len(data)
         if self._plain_waiting >= self._block_bytes:
             self._pass_on()
+
+    def begin_source(self) -> None:
+        """What is written from here on is of another source: perhaps decoding can begin here.
+
+        Only where enough was encoded since it could last: behind a point nothing can refer to what
+        is before it, which costs about 1 KiB each.
+        """
+        apart = self.plain_bytes - self._source_at
+        if self._encoder.has_points and apart >= _PLAIN_TO_POINT * self._limits.point_bytes:
+            self._source_at = self.plain_bytes
+            self._pass_on(self._source_at)
 
     def copy(self, source: SourceObject) -> None:
         """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
@@ -179,12 +194,12 @@ class OutputWriter:
             self._plain.append(data[at : at + self._block_bytes])
             self._pass_on()
 
-    def _pass_on(self) -> None:
-        """Hand the waiting plain bytes to the encoding thread."""
+    def _pass_on(self, source_at: int | None = None) -> None:
+        """Hand the waiting plain bytes to the encoding thread; a source may begin behind them."""
         pieces, self._plain, self._plain_waiting = self._plain, [], 0
         while len(self._blocks) >= _BLOCKS_AHEAD:
             self._blocks.popleft().result()
-        self._blocks.append(self._thread.submit(self._encode, pieces))
+        self._blocks.append(self._thread.submit(self._encode, pieces, source_at))
 
     def _drain(self) -> None:
         """Wait until everything written so far is encoded."""
@@ -192,10 +207,14 @@ class OutputWriter:
         while self._blocks:
             self._blocks.popleft().result()
 
-    def _encode(self, pieces: list[bytes | memoryview]) -> None:
+    def _encode(self, pieces: list[bytes | memoryview], source_at: int | None) -> None:
         block = b"".join(pieces)
         self.newlines += block.count(b"\n")
         self._take_encoded(self._encoder.write(block))
+        last = self.points[-1][0] if self.points else 0
+        if source_at is not None and self.size - last >= self._limits.point_bytes:
+            self._take_encoded(self._encoder.point())
+            self.points.append((self.size, source_at))
 
     def _take_encoded(self, data: bytes) -> None:
         if not data:

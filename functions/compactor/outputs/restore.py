@@ -9,7 +9,7 @@ from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
 from compactor.model import SourceObject
-from compactor.outputs import slices
+from compactor.outputs import ranges, slices
 from compactor.ports import ObjectStore
 
 
@@ -94,6 +94,8 @@ def require_bytes(found: Found) -> None:
 def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
     """The found rows with the plain bytes their sources had, in pieces, in manifest order.
 
+    A few of many are read by ranges of the output, where decoding can begin within it.
+
     Of a server-side copy they are the bytes as they were stored. The pieces of one row must
     be consumed before the next row is asked for; after the last piece they have been checked
     against the size and the checksum in the manifest.
@@ -105,17 +107,30 @@ def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Ite
     """
     require_bytes(found)
     output = found.commit.output
-    left = {id(row) for row in found.rows}
     try:
-        stored = iter(()) if output is None else store.open(output.bucket, output.key)
-        for row, pieces in slices.restored(found.commit, stored):
-            if id(row) in left:
-                left.remove(id(row))
-                yield row, slices.checked(row, pieces, found.commit)
-            else:
-                for _ in pieces:
-                    continue
-            if not left:
-                return
+        parts = None if output is None else ranges.stretches(output, found.rows)
+        if output is None or parts is None:
+            yield from _from_whole(found, store)
+            return
+        for part in parts:
+            pieces = ranges.decoded(output, part, store)
+            for row, own in slices.restored_from(part.rows, pieces, part.plain_at):
+                yield row, slices.checked(row, own, found.commit)
     except ObjectMissing as error:
         raise IntegrityError(f"the output of commit {found.commit.sequence} is gone") from error
+
+
+def _from_whole(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+    """By reading the output from its start to the last of them."""
+    output = found.commit.output
+    left = {id(row) for row in found.rows}
+    stored = iter(()) if output is None else store.open(output.bucket, output.key)
+    for row, pieces in slices.restored(found.commit, stored):
+        if id(row) in left:
+            left.remove(id(row))
+            yield row, slices.checked(row, pieces, found.commit)
+        else:
+            for _ in pieces:
+                continue
+        if not left:
+            return

@@ -40,10 +40,28 @@ def restored(
         for row in commit.rows:
             yield row, _undone(row, iter(()))
         return
-    reader = _SliceReader(plain_pieces(commit.output, stored))
-    for row in commit.rows:
+    pieces = plain_pieces(commit.output, stored)
+    yield from restored_from(commit.rows, pieces, 0)
+    for _ in pieces:
+        continue
+
+
+def restored_from(
+    rows: Iterable[ManifestRow], pieces: Iterator[bytes], at: int
+) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+    """The same of some sources, in order.
+
+    Args:
+        rows: of these sources.
+        pieces: plain bytes of the output.
+        at: how many of these are before the first piece.
+
+    Raises:
+        IntegrityError: the pieces end before a slice does.
+    """
+    reader = _SliceReader(pieces, at)
+    for row in rows:
         yield row, _undone(row, reader.slice(row.offset, row.length))
-    reader.drain()
 
 
 def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterator[bytes]:
@@ -122,9 +140,9 @@ def _without_tail(pieces: Iterable[bytes], appended: int) -> Iterator[bytes]:
 class _SliceReader:
     """Consecutive slices of a stream of pieces."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[bytes], position: int) -> None:
         self._pieces = pieces
-        self._position = 0
+        self._position = position
         self._held = memoryview(b"")
 
     def slice(self, offset: int, length: int) -> Iterator[bytes]:
@@ -133,10 +151,6 @@ class _SliceReader:
         for _ in self._take(offset - self._position):
             continue
         yield from self._take(length)
-
-    def drain(self) -> None:
-        for _ in self._pieces:
-            continue
 
     def _take(self, length: int) -> Iterator[bytes]:
         while length > 0:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from os.path import commonprefix
 
 from compactor import layout
-from compactor.codecs.codecs import encoder
+from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import (
     AlreadyExists,

@@ -139,6 +139,8 @@ _BY_CODE: Mapping[str, _Make] = {
     "NoSuchUpload": _missing,
     "NotFound": _missing,
     "404": _missing,
+    "InvalidRange": _missing,
+    "416": _missing,
     "NoSuchBucket": _no_bucket,
     "PreconditionFailed": _taken,
     "412": _taken,

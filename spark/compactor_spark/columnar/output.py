@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from compactor.codecs.codecs import encoder
+from compactor.codecs.encoders import encoder
 from compactor.errors import IntegrityError
 from compactor.formats import content_type
 from compactor.log.columnar import Columnar, Rejects

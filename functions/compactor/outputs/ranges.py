@@ -1,0 +1,115 @@
+"""A few sources of a large output, by ranges of it: from where decoding can begin to their end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from compactor.codecs.codecs import Limits, decompress_stream
+from compactor.codecs.decoders import inflate_from_point
+from compactor.errors import IntegrityError, ObjectMissing
+from compactor.log.entries import Output
+from compactor.log.manifest import ManifestRow
+from compactor.model import Compression
+from compactor.ports import ObjectStore
+from compactor.sizes import MIB
+
+# Of one GET: what is wanted of a large source is not held whole.
+_RANGE_BYTES = 8 * MIB
+# Beyond that one GET of the whole output is cheaper, or not much slower.
+_MOST_SHARE = 0.5
+_MOST_RANGES = 64
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Stored bytes that are read together.
+
+    Attributes:
+        start, end: where they lie in the output as stored, bytes.
+        plain_at: plain bytes before them.
+        rows: of the sources in them, in order.
+    """
+
+    start: int
+    end: int
+    plain_at: int
+    rows: list[ManifestRow] = field(default_factory=list)
+
+
+def stretches(output: Output, rows: Sequence[ManifestRow]) -> list[Stretch] | None:
+    """What to read for these sources; None where the output is to be read from its start.
+
+    Args:
+        output: that holds them, their bytes and not their rows.
+        rows: of these sources, in the order of its manifest.
+
+    Raises:
+        IntegrityError: its points do not lie in it one behind the other.
+    """
+    is_plain = output.copied or output.compression is Compression.NONE
+    if not is_plain and not output.points:
+        return None
+    found: list[Stretch] = []
+    points = _points(output)
+    for row in rows:
+        one = _exact(row) if is_plain else _around(row, points, output)
+        last = found[-1] if found else None
+        if last is not None and one.start <= last.end:
+            last.end = max(last.end, one.end)
+        else:
+            found.append(one)
+        found[-1].rows.append(row)
+    read = sum(one.end - one.start for one in found)
+    return found if len(found) <= _MOST_RANGES and read <= _MOST_SHARE * output.size else None
+
+
+def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[bytes]:
+    """The plain bytes of a stretch, in pieces.
+
+    Raises:
+        IntegrityError: while iterating, when the output is gone, or ends before them.
+        UnreadableSource: likewise, when they do not decompress.
+    """
+    stored = _stored(output, stretch, store)
+    if output.copied or output.compression is Compression.NONE:
+        return stored
+    if stretch.start and output.compression is Compression.GZIP:
+        return inflate_from_point(stored)
+    return decompress_stream(stored, output.compression, limits=Limits(None, None))
+
+
+def _stored(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[bytes]:
+    for at in range(stretch.start, stretch.end, _RANGE_BYTES):
+        length = min(_RANGE_BYTES, stretch.end - at)
+        try:
+            yield store.get_range(output.bucket, output.key, at, length)
+        except ObjectMissing as error:
+            raise IntegrityError(f"the output is gone, or cut: {error}") from error
+
+
+def _exact(row: ManifestRow) -> Stretch:
+    return Stretch(row.offset, row.offset + row.length, row.offset)
+
+
+def _around(row: ManifestRow, points: Sequence[tuple[int, int]], output: Output) -> Stretch:
+    at = bisect_right(points, row.offset, key=_plain_of) - 1
+    behind = bisect_left(points, row.offset + row.length, lo=at, key=_plain_of)
+    end = points[behind][0] if behind < len(points) else output.size
+    start, plain_at = points[at]
+    return Stretch(start, end, plain_at)
+
+
+def _points(output: Output) -> list[tuple[int, int]]:
+    """Where decoding can begin, the start among it."""
+    points = [(0, 0), *output.points]
+    for (stored, plain), point in pairwise(points):
+        if not (stored < point[0] <= output.size and plain < point[1]):
+            raise IntegrityError(f"{output.key}: {point} is no point behind {(stored, plain)}")
+    return points
+
+
+def _plain_of(point: tuple[int, int]) -> int:
+    return point[1]
