@@ -42,8 +42,13 @@ def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredL
     """The logs of the partitions a source key may belong to, the longest path first.
 
     A partition's path is made of successive segments of its sources' keys, so that only a few
-    prefixes have to be looked at, however many partitions there are.
+    prefixes have to be looked at, however many partitions there are; of few, one LIST tells all.
     """
+    few = stored_logs.few_logs(state, store)
+    if few is not None:
+        fitting = [log for log in few if log.entries and _fits(log.path, key)]
+        yield from sorted(fitting, key=lambda log: len(log.path), reverse=True)
+        return
     found = [*_fitting("", key, state, store)]
     for path in sorted(found, key=len, reverse=True):
         log = stored_logs.one_log(state, path, store)
@@ -58,8 +63,12 @@ def _fitting(path: str, key: str, state: S3Uri, store: ObjectStore) -> Iterator[
             if prefix == f"{at}commits/":
                 yield path
             below = prefix.removeprefix(_root(state))
-            if f"/{below}" in f"/{key}":
+            if _fits(below, key):
                 yield from _fitting(below, key, state, store)
+
+
+def _fits(path: str, key: str) -> bool:
+    return f"/{path}" in f"/{key}"
 
 
 def _root(state: S3Uri) -> str:

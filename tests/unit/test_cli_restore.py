@@ -57,6 +57,20 @@ def put_logs(world) -> dict[str, bytes]:
     return {f"a.log{suffix}": content for suffix, content in plain.items()}
 
 
+def test_one_source_of_a_small_state_costs_a_list_its_entry_and_a_range(world, capfdbinary):
+    for number in range(50):
+        world.put(f"{number:03d}.json", LINE * (number + 1))
+    world.run()
+    before = len(world.store.calls)
+    assert main(["restore", DEST, f"{KEY}030.json"]) == 0
+    assert capfdbinary.readouterr().out == LINE * 31
+    assert [call.name for call in world.store.calls[before:]] == [
+        "list_objects",
+        "get",
+        "get_range",
+    ]
+
+
 def test_a_source_and_its_compressed_namesakes_become_three_files(world, command, tmp_path):
     logs = put_logs(world)
     keys = [KEY + name for name in logs]

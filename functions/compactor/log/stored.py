@@ -115,6 +115,19 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
     return [logs[path] for path in sorted(logs)]
 
 
+def few_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog] | None:
+    """Every log, where a page of a listing holds them all; None where it does not.
+
+    Raises:
+        InvalidInput: as :func:`all_logs`.
+    """
+    pages = store.list_objects(state.bucket, state.prefix + layout.PARTITIONS)
+    first = next(pages, ())
+    if next(pages, None) is not None:
+        return None
+    return [*_collect(state, [first]).values()]
+
+
 def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
     """Every log, as soon as all of it is listed; few are held at a time.
 
