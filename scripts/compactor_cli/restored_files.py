@@ -120,7 +120,7 @@ class Targets:
             accepted = "a key that is a path, or a single KEY to standard output"
             raise InvalidInput("KEY", key, accepted)
         name, path = segments[-1], self._directory / key
-        if is_as_stored(row):
+        if is_as_stored(row) or row.stored_at is not None:
             return Target(path, Form.STORED)
         compression = _suffix_of(name)
         if compression is None:

@@ -41,7 +41,13 @@ _COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_
 #: What runs are asked to do; a schedule takes one of them.
 SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
-    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
+    settings(
+        **_COMMON,
+        settle_seconds=0,
+        open_partition_seconds=0,
+        compression="gzip",
+        gzip_output="members",
+    ),
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
     settings(**_COMMON),
 )

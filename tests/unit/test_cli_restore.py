@@ -20,6 +20,7 @@ from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 
 LINE = b'{"id": 1}\n'
+LOG_LINE = b"2026-01-02T03:04:05Z line %d\n"
 DEST = "s3://lake/compacted/"
 KEY = PARTITION.prefix
 
@@ -69,6 +70,18 @@ def test_one_source_of_a_small_state_costs_a_list_its_entry_and_a_range(world, c
         "get",
         "get_range",
     ]
+
+
+def test_from_an_output_of_members_the_very_file_comes_back(monkeypatch, command, tmp_path):
+    world = World(gzip_output="members")
+    monkeypatch.setattr(restore_command, "open_store", lambda *_: world.store)
+    stored = {f"{n}.log.gz": gzip.compress(LOG_LINE % n, n + 1, mtime=n) for n in range(9)}
+    for name, body in stored.items():
+        world.put(name, body)
+    world.run()
+    code, out, _ = command("restore", DEST, "--prefix", KEY, "-o", str(tmp_path), "--json")
+    assert (code, {one["form"] for one in json.loads(out)}) == (0, {"as_stored"})
+    assert files_below(tmp_path) == {KEY + name: body for name, body in stored.items()}
 
 
 def test_a_source_and_its_compressed_namesakes_become_three_files(world, command, tmp_path):

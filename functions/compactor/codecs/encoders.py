@@ -21,7 +21,7 @@ outputs can be larger than the sources they replace, which were mostly written a
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import zstandard
 from zlib_ng import zlib_ng
@@ -58,8 +58,10 @@ class Encoder(Protocol):
         ...
 
 
-def encoder(compression: Compression) -> Encoder:
+def encoder(compression: Compression, *, members: bool = False) -> Encoder:
     """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
+
+    With ``members``, gzip outputs have one more from each point on.
 
     The bytes depend on the plain bytes, the points in them and the version of the library, on
     nothing else. A point of gzip is a full flush (RFC 1951 calls what it leaves an empty stored
@@ -67,7 +69,7 @@ def encoder(compression: Compression) -> Encoder:
     frame.
     """
     if compression is Compression.GZIP:
-        return _Gzip()
+        return _Members() if members else _Gzip()
     if compression is Compression.ZSTD:
         context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
         return _Blocks(context.compressobj())
@@ -135,8 +137,40 @@ class _Gzip(_Blocks):
     has_points = True
 
     def __init__(self) -> None:
-        self._member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+        self._member = _member()
         super().__init__(self._member)
 
     def point(self) -> bytes:
         return self._rest() + self._member.flush(zlib_ng.Z_FULL_FLUSH)
+
+
+class _Members:
+    """Members behind each other, a new one after each point; others may be put between them.
+
+    Attributes:
+        is_open: whether anything was written since the last point: it ends with the next one.
+    """
+
+    has_points = True
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._blocks = _Blocks(_member())
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        self.is_open = self.is_open or len(data) > 0
+        return self._blocks.write(data)
+
+    def point(self) -> bytes:
+        if not self.is_open:
+            return b""
+        ended, self._blocks = self._blocks.finish(), _Blocks(_member())
+        self.is_open = False
+        return ended
+
+    def finish(self) -> bytes:
+        return self.point()
+
+
+def _member() -> Any:
+    return zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)

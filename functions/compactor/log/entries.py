@@ -39,7 +39,8 @@ class Output:
     leaves out those of copied slices; None when all of the output is one copied source.
     ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
     sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
-    can begin, beside the first, each with the plain bytes before it, in order.
+    can begin, beside the first, each with the plain bytes before it, in order. With ``members``
+    each of them is the begin of a gzip member.
     """
 
     bucket: str
@@ -55,6 +56,7 @@ class Output:
     copied: bool = False
     columnar: Columnar | None = None
     points: tuple[tuple[int, int], ...] = ()
+    members: bool = False
 
 
 @dataclass(frozen=True, slots=True)

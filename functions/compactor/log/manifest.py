@@ -29,6 +29,8 @@ class ManifestRow(NamedTuple):
         plain_bytes: size of the source once decompressed, bytes; None for a copied output.
         crc32: of those bytes; None where S3 copied them and nobody read them.
         facts: how to undo the framing; None for a copied output, which is the source itself.
+        stored_at: where the source itself, a gzip member, begins in the output as stored; None
+            where it was encoded anew.
     """
 
     source: SourceObject
@@ -37,6 +39,7 @@ class ManifestRow(NamedTuple):
     plain_bytes: int | None
     crc32: int | None
     facts: SliceFacts | None
+    stored_at: int | None = None
 
 
 class _Table:
@@ -79,6 +82,8 @@ def to_json(rows: Sequence[ManifestRow]) -> Json:
         },
     }
     document["bytes"] = table.to_json()
+    if any(row.stored_at is not None for row in rows):
+        document["stored_at"] = [row.stored_at for row in rows]
     return document
 
 
@@ -102,6 +107,11 @@ class Columns(msgspec.Struct):
     newlines: list[_Count | None]
     edits: dict[str, list[tuple[_Count, _Count, _Count]]]
     table: list[bytes] = msgspec.field(name="bytes")
+    # Only where sources are in their output as they were stored.
+    stored_at: list[_Count | None] | None = None
+
+
+_OF_EACH = Columns.__struct_fields__[: Columns.__struct_fields__.index("edits")]
 
 
 def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
@@ -110,8 +120,9 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
     Raises:
         ValueError, IndexError: the columns do not belong together.
     """
-    lengths = {len(getattr(columns, name)) for name in Columns.__struct_fields__[:-2]}
-    if len(lengths) > 1:
+    lengths = {len(getattr(columns, name)) for name in _OF_EACH}
+    stored_at = columns.stored_at or [None] * len(columns.key)
+    if len({*lengths, len(stored_at)}) > 1:
         raise ValueError("the columns of the manifest differ in length")
     return tuple(
         ManifestRow(
@@ -121,6 +132,7 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
             columns.plain_bytes[n],
             columns.crc32[n],
             _facts(columns, n),
+            stored_at[n],
         )
         for n, key in enumerate(columns.key)
     )

@@ -29,6 +29,7 @@ from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
 from compactor.outputs.headers import HeaderCase
+from compactor.outputs.members import writes_members
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
@@ -303,7 +304,7 @@ class _Pass:
             store,
             destination.bucket,
             destination.key(group, f".{extension_for(signature.format, compression)}"),
-            encoder(compression),
+            encoder(compression, members=writes_members(settings, signature)),
             content_type=content_type(signature.format, compression),
             metadata=destination.metadata(group),
             limits=settings.limits,

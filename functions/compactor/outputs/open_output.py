@@ -11,6 +11,7 @@ from compactor.log.slices import Kept, SliceFacts
 from compactor.model import Signature, SourceObject
 from compactor.outputs import plain
 from compactor.outputs.detection import passing_check
+from compactor.outputs.members import is_member_of, writes_members
 from compactor.outputs.pending import OutputWriter, Tally
 from compactor.planning.packing import output_compression
 from compactor.second_reading import Sample
@@ -63,6 +64,9 @@ class OpenOutput:
         self._kept = kept
         self._rows = rows
         self._settings = settings
+        self._members = writes_members(settings, signature)
+        # Those that are in it as they are stored; where, is known at the end.
+        self._member_sources: list[bytes] = []
         self._begun = False
         # Bytes written where the last source begins, and where the last whole one ends.
         self._start = self._settled = 0
@@ -101,10 +105,15 @@ class OpenOutput:
         facts = self._kept.known(framed)
         if facts is None and not self._kept.has_room(framed):
             raise ManifestFull
+        facts = facts or self._kept.take(framed)
+        if self._members and raw is not None and is_member_of(framed, facts, content, raw):
+            self._begin(is_member=True)
+            self._place_member(source, content, framed, facts, raw)
+            return
         self._begin()
         if framed.separator:
             self._writer.write(framed.separator)
-        self._place_slice(source, content, framed, facts or self._kept.take(framed), raw)
+        self._place_slice(source, content, framed, facts, raw)
 
     def copy(self, source: SourceObject, *, ended: bool) -> None:
         """Let S3 copy one source; ``ended`` says whether its last byte is a newline."""
@@ -140,6 +149,7 @@ class OpenOutput:
         self._write_frame(self._framer.closing())
         writer = self._writer
         upload_id, parts = writer.finish()
+        self._tell_members()
         return Output(
             bucket=writer.bucket,
             key=writer.key,
@@ -152,7 +162,16 @@ class OpenOutput:
             format=self.signature.format,
             compression=output_compression(self._settings, self.signature.compression),
             points=tuple(writer.points),
+            members=self._members,
         )
+
+    def _tell_members(self) -> None:
+        """Add to the rows of sources that are in it as they are stored where they are."""
+        found = dict(zip(self._member_sources, self._writer.members, strict=True))
+        if found:
+            self._rows[:] = [
+                row._replace(stored_at=found.get(row.source.identity)) for row in self._rows
+            ]
 
     def tally(self) -> Tally:
         """What was counted while it was written; complete once it is finished."""
@@ -163,14 +182,15 @@ class OpenOutput:
         """Drop what was stored of it."""
         self._writer.abort()
 
-    def _begin(self) -> None:
+    def _begin(self, *, is_member: bool = False) -> None:
         """Write what stands before the next source."""
         if not self._begun:
             self._begun = True
             self._write_frame(self._framer.opening())
         if self._unended is not None:
             self._end_copied()
-        self._writer.begin_source()
+        if not is_member:
+            self._writer.begin_source()
         self._start = self._writer.plain_bytes
 
     def _place_stream(
@@ -204,6 +224,26 @@ class OpenOutput:
         self._rows.append(row)
         if self.sample is not None:
             self.sample.place(source.key, source.identity, raw, separator, pieces)
+
+    def _place_member(
+        self,
+        source: SourceObject,
+        content: plain.PlainContent,
+        framed: Framed,
+        facts: SliceFacts,
+        raw: bytes,
+    ) -> None:
+        """Take a source as it is stored, and behind it the newline that it lacks."""
+        writer = self._writer
+        writer.write_member(raw, content.head)
+        writer.write(b"".join(framed.slice)[content.size :])
+        self._settled = end = writer.plain_bytes
+        self._member_sources.append(source.identity)
+        length = end - self._start
+        row = ManifestRow(source, self._start, length, content.size, content.crc32, facts)
+        self._rows.append(row)
+        if self.sample is not None:
+            self.sample.place(source.key, source.identity, raw, b"", framed.slice)
 
     def _write_frame(self, data: bytes) -> None:
         self._writer.write(data)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from isal import isal_zlib
 
@@ -87,13 +87,31 @@ class PendingOutput:
         )
 
 
+class _Begin(NamedTuple):
+    """A source begins behind so many plain bytes; whatever is before it, here is a point."""
+
+    at: int
+    is_point: bool
+
+
+class _Member(NamedTuple):
+    """A source that goes into its output as it is stored."""
+
+    stored: bytes
+    plain: bytes
+
+
+_Piece = bytes | memoryview | _Begin | _Member
+
+
 class OutputWriter:
     """Streams encoded bytes into a multipart upload, a few parts in flight.
 
     One thread encodes, so that compression has a processor of its own while the caller frames
     and the reader threads read. At most ``_BLOCKS_AHEAD`` blocks wait for it, and at most
-    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32`` and ``points`` are
-    complete after :meth:`finish`.
+    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32``,
+    ``points``, and ``members``, which is where each of these begins, are complete after
+    :meth:`finish`.
     """
 
     def __init__(
@@ -114,6 +132,7 @@ class OutputWriter:
         self.size = 0
         self.crc32: int | None = 0
         self.points: list[tuple[int, int]] = []
+        self.members: list[int] = []
         self._encoder = encoder
         self._limits = limits
         self._block_bytes = limits.block_bytes
@@ -121,9 +140,10 @@ class OutputWriter:
             store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
         )
         self._parts = Parts(store, bucket, key, begin)
-        self._plain: list[bytes | memoryview] = []
+        self._plain: list[_Piece] = []
         self._plain_waiting = 0
         self._source_at = 0
+        self._after_member = False
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -146,13 +166,30 @@ class OutputWriter:
     def begin_source(self) -> None:
         """What is written from here on is of another source: perhaps decoding can begin here.
 
-        Only where enough was encoded since it could last: behind a point nothing can refer to what
-        is before it, which costs about 1 KiB each.
+        Only where enough was encoded since it could last, or behind a source's own member: behind a
+        point nothing can refer to what is before it, which costs about 1 KiB each.
         """
+        if not self._encoder.has_points:
+            return
         apart = self.plain_bytes - self._source_at
-        if self._encoder.has_points and apart >= _PLAIN_TO_POINT * self._limits.point_bytes:
+        if apart >= _PLAIN_TO_POINT * self._limits.point_bytes or self._after_member:
             self._source_at = self.plain_bytes
-            self._pass_on(self._source_at)
+            self._plain.append(_Begin(self._source_at, self._after_member))
+            self._after_member = False
+
+    def write_member(self, member: bytes, plain: bytes) -> None:
+        """Take a source as it is stored, a gzip member, into an output of members.
+
+        Args:
+            member: its bytes; where they lie comes to ``members``.
+            plain: what they decompress to.
+        """
+        self.plain_bytes += len(plain)
+        self._plain.append(_Member(member, plain))
+        self._plain_waiting += len(plain)
+        self._after_member = True
+        if self._plain_waiting >= self._block_bytes:
+            self._pass_on()
 
     def copy(self, source: SourceObject) -> None:
         """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
@@ -194,12 +231,12 @@ class OutputWriter:
             self._plain.append(data[at : at + self._block_bytes])
             self._pass_on()
 
-    def _pass_on(self, source_at: int | None = None) -> None:
-        """Hand the waiting plain bytes to the encoding thread; a source may begin behind them."""
+    def _pass_on(self) -> None:
+        """Hand what waits to the encoding thread."""
         pieces, self._plain, self._plain_waiting = self._plain, [], 0
         while len(self._blocks) >= _BLOCKS_AHEAD:
             self._blocks.popleft().result()
-        self._blocks.append(self._thread.submit(self._encode, pieces, source_at))
+        self._blocks.append(self._thread.submit(self._encode, pieces))
 
     def _drain(self) -> None:
         """Wait until everything written so far is encoded."""
@@ -207,14 +244,37 @@ class OutputWriter:
         while self._blocks:
             self._blocks.popleft().result()
 
-    def _encode(self, pieces: list[bytes | memoryview], source_at: int | None) -> None:
+    def _encode(self, pieces: list[_Piece]) -> None:
+        plain: list[bytes | memoryview] = []
+        for piece in pieces:
+            if isinstance(piece, bytes | memoryview):
+                plain.append(piece)
+                continue
+            self._encode_plain(plain)
+            plain = []
+            if isinstance(piece, _Begin):
+                self._begin(piece)
+            else:
+                self._take_member(piece)
+        self._encode_plain(plain)
+
+    def _encode_plain(self, pieces: list[bytes | memoryview]) -> None:
         block = b"".join(pieces)
         self.newlines += block.count(b"\n")
         self._take_encoded(self._encoder.write(block))
+
+    def _begin(self, source: _Begin) -> None:
+        """Make the begin of a source a point, if it is worth one."""
         last = self.points[-1][0] if self.points else 0
-        if source_at is not None and self.size - last >= self._limits.point_bytes:
+        if source.is_point or self.size - last >= self._limits.point_bytes:
             self._take_encoded(self._encoder.point())
-            self.points.append((self.size, source_at))
+            self.points.append((self.size, source.at))
+
+    def _take_member(self, one: _Member) -> None:
+        self._take_encoded(self._encoder.point())
+        self.members.append(self.size)
+        self.newlines += one.plain.count(b"\n")
+        self._take_encoded(one.stored)
 
     def _take_encoded(self, data: bytes) -> None:
         if not data:

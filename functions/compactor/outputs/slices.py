@@ -59,7 +59,7 @@ def restored_from(
     Raises:
         IntegrityError: the pieces end before a slice does.
     """
-    reader = _SliceReader(pieces, at)
+    reader = SliceReader(pieces, at)
     for row in rows:
         yield row, _undone(row, reader.slice(row.offset, row.length))
 
@@ -137,8 +137,13 @@ def _without_tail(pieces: Iterable[bytes], appended: int) -> Iterator[bytes]:
             held = joined
 
 
-class _SliceReader:
-    """Consecutive slices of a stream of pieces."""
+class SliceReader:
+    """Consecutive slices of a stream of pieces.
+
+    Args:
+        pieces: of bytes.
+        position: how many bytes are before the first.
+    """
 
     def __init__(self, pieces: Iterator[bytes], position: int) -> None:
         self._pieces = pieces
@@ -146,6 +151,11 @@ class _SliceReader:
         self._held = memoryview(b"")
 
     def slice(self, offset: int, length: int) -> Iterator[bytes]:
+        """Some bytes, behind all that were asked for before; to be consumed before the next.
+
+        Raises:
+            IntegrityError: the pieces end before.
+        """
         if not length:
             return
         for _ in self._take(offset - self._position):

@@ -258,7 +258,7 @@ def _to_stdout(commits: _Commits, store: ObjectStore) -> None:
 
 def _to_directory(commits: _Commits, targets: Targets, store: ObjectStore) -> Iterator[Restored]:
     for found in commits():
-        for row, pieces in restore(found, store):
+        for row, pieces in restore(found, store, as_stored=True):
             target, size = targets.write(row, pieces)
             source = row.source
             yield Restored(source.key, source.etag, str(target.path), size, target.form)
