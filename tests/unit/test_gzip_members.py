@@ -6,7 +6,7 @@ import gzip
 import random
 import subprocess
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from shutil import which
 
@@ -112,7 +112,9 @@ def with_a_mark(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("store", [several_members, padded, with_a_mark])
-def test_what_readers_might_not_take_is_encoded_anew_among_the_others(store) -> None:
+def test_what_readers_might_not_take_is_encoded_anew_among_the_others(
+    store: Callable[[bytes], bytes],
+) -> None:
     contents = [lines(seed) for seed in range(9)]
     stored = [store(one) if n % 3 == 1 else packed(one) for n, one in enumerate(contents)]
     world = compacted(stored)
@@ -209,7 +211,7 @@ def replace_at(row, at):
     return row._replace(stored_at=at)
 
 
-KINDS = {
+KINDS: dict[str, Callable[[bytes], bytes]] = {
     "member": packed,
     "plain": bytes,
     "several": several_members,

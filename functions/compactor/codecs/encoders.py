@@ -21,7 +21,7 @@ outputs can be larger than the sources they replace, which were mostly written a
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import zstandard
 from zlib_ng import zlib_ng
@@ -93,6 +93,10 @@ class _Compressor(Protocol):
     def compress(self, data: bytes | bytearray | memoryview, /) -> bytes: ...
 
     def flush(self) -> bytes: ...
+
+
+class _Deflate(_Compressor, Protocol):
+    def flush(self, mode: int = ..., /) -> bytes: ...
 
 
 class _Blocks:
@@ -172,5 +176,5 @@ class _Members:
         return self.point()
 
 
-def _member() -> Any:
+def _member() -> _Deflate:
     return zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
