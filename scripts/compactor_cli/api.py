@@ -283,7 +283,8 @@ def verify(
     Args:
         source: as for :func:`plan`.
         destination: likewise.
-        sources: also read every source that is still what was compacted, and compare it.
+        sources: also ask for every source, and compare those that are still there;
+            ``checked.current`` counts what became of them.
         deep: also compare the records, as readers of the destination see them.
         endpoint_url: likewise.
         on_progress: likewise.
