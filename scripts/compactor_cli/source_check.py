@@ -195,12 +195,15 @@ class Sources:
         output = commit.output
         if output is None or not (output.copied or output.compression is Compression.NONE):
             raise IntegrityError(f"commit {commit.sequence} tells no place of its copy")
-        crc32, end = 0, row.offset + row.length
+        # Among others a copy may stand without its header, or with a newline behind it.
+        facts = row.facts
+        crc32 = 0 if facts is None else zlib.crc32(facts.dropped_prefix)
+        end = row.offset + row.length - (0 if facts is None else facts.appended)
         for start in range(row.offset, end, _RANGE_BYTES):
             length = min(_RANGE_BYTES, end - start)
             piece = self._store.get_range(output.bucket, output.key, start, length)
             crc32 = zlib.crc32(piece, crc32)
-        return crc32
+        return crc32 if facts is None else zlib.crc32(facts.dropped_suffix, crc32)
 
     def _tell_gone(
         self, result: SourceCheck, gone: list[str], commit: Commit, log: StoredLog
