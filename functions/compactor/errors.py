@@ -18,13 +18,21 @@ class TransientStoreError(CompactorError):
 
 
 class SourceChanged(CompactorError):
-    """A source is gone or no longer has the ETag that was listed: list and plan again."""
+    """A source is gone or no longer has the ETag that was listed: list and plan again.
 
-    def __init__(self, key: str, etag: str, found: str) -> None:
+    Args:
+        key: of the source.
+        etag: as it was listed.
+        found: what is there now, in words.
+        gone: the store said that nothing is.
+    """
+
+    def __init__(self, key: str, etag: str, found: str, *, gone: bool = False) -> None:
         super().__init__(f"source {key!r} was listed with ETag {etag}, now: {found}")
         self.key = key
         self.etag = etag
         self.found = found
+        self.gone = gone
 
 
 class IntegrityError(CompactorError):

@@ -19,11 +19,12 @@ RUNS = "runs/"
 TABLE = "table/"
 RECONCILE = "reconcile/"
 READERS = "readers/"
+SCHEMES = "schemes/"
 #: Before the name of a stream, in :func:`round_id`.
 ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
 # What every state has, also one of a version before it had an identity.
-FIRST_SCHEME_NAME = f"schemes/{1:020d}.json"
+FIRST_SCHEME_NAME = f"{SCHEMES}{1:020d}.json"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _MAX_KEY_BYTES = 1024
 # What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
@@ -87,12 +88,12 @@ def identity_key(settings: Settings) -> tuple[str, str]:
 
 def schemes_prefix(settings: Settings) -> tuple[str, str]:
     """Where :mod:`compactor.log.schemes` keeps how sources were divided into partitions."""
-    return _state(settings, "schemes/")
+    return _state(settings, SCHEMES)
 
 
 def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
     """One entry there."""
-    return _state(settings, f"schemes/{sequence:020d}.json")
+    return _state(settings, f"{SCHEMES}{sequence:020d}.json")
 
 
 def scheme_copy_key(settings: Settings, sequence: int) -> tuple[str, str]:

@@ -24,13 +24,14 @@ from compactor.report.report import RunReport
 from compactor.report.shown import Shown
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
+from compactor_cli.chosen import Wish, search
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, skips
-from compactor_cli.commands.restore import Restored, Wish, restore_files, search
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, counted, heard_by
 from compactor_cli.restored_files import Targets
+from compactor_cli.restoring import Restored, restore_all
 from compactor_cli.runs import new_run_id
 from compactor_cli.whole import Machine, default_workers, require_time_limit, run_here
 
@@ -283,7 +284,8 @@ def verify(
     Args:
         source: as for :func:`plan`.
         destination: likewise.
-        sources: also read every source that is still what was compacted, and compare it.
+        sources: also ask for every source, and compare those that are still there;
+            ``checked.current`` counts what became of them.
         deep: also compare the records, as readers of the destination see them.
         endpoint_url: likewise.
         on_progress: likewise.
@@ -342,7 +344,7 @@ def restore(
             accepted = "sources whose bytes are in outputs; the output of this one holds its rows"
             raise InvalidInput("prefix", found.rows_only[0], accepted)
         targets = Targets(Path(to), compress=compress, overwrite=overwrite)
-        return restore_files(found, targets, store)
+        return list(restore_all(found, targets, store))
 
 
 def clean_up(

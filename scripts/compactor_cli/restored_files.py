@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from compactor.codecs.encoders import encoder
 from compactor.errors import InvalidInput
 from compactor.log.manifest import ManifestRow
 from compactor.model import Compression
 from compactor.outputs.slices import is_as_stored
+from compactor_cli.restored_names import escaped, fault_of
 
 CONTENT_SUFFIX = ".content"
 _COMPRESSED: Mapping[str, Compression] = {
@@ -24,8 +26,7 @@ _COMPRESSED: Mapping[str, Compression] = {
     ".zstd": Compression.ZSTD,
 }
 _SHOWN_FAULTS = 10
-# POSIX has no longer names on any file system in use; a smaller limit is asked for.
-_LONGEST_NAME_BYTES = 255
+_ESCAPE = "--escape-names gives it another name, a single KEY goes to standard output"
 
 
 class Form(StrEnum):
@@ -42,118 +43,184 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where one source goes, and in which form."""
+class Shape:
+    """What the last segment of a source's name becomes, and what its bytes are."""
 
-    path: Path
+    name: str
     form: Form
     compression: Compression = Compression.NONE
+
+    @classmethod
+    def of(cls, row: ManifestRow, name: str, *, compress: bool) -> Shape:
+        """The shape of a source: its name stays true of its bytes.
+
+        Args:
+            row: of the source.
+            name: what follows the last slash of its key.
+            compress: compress content again whose name ends in a suffix of gzip or zstd.
+        """
+        if is_as_stored(row) or row.stored_at is not None:
+            return cls(name, Form.STORED)
+        compression = _suffix_of(name)
+        if compression is None:
+            return cls(name, Form.CONTENT)
+        if compress:
+            return cls(name, Form.COMPRESSED, compression)
+        return cls(name + CONTENT_SUFFIX, Form.CONTENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a source is now, of how many bytes, and in which form."""
+
+    where: str
+    bytes: int
+    form: Form
+
+
+class Places(Protocol):
+    """Where sources are written to: all are taken in, then checked, then written one by one."""
+
+    def add(self, row: ManifestRow) -> None:
+        """Take a source in; what is wrong with its place is told by :meth:`check`."""
+        ...
+
+    def check(self) -> None:
+        """Do nothing when every source can be written; nothing has been until now.
+
+        Raises:
+            InvalidInput: sources would be written over each other or over what is there, or
+                cannot have their names.
+        """
+        ...
+
+    def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> Written:
+        """Write a source, whole or not at all.
+
+        Raises:
+            InvalidInput: somebody else took its place meanwhile.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Return when everything is written.
+
+        Raises:
+            InvalidInput: as :meth:`write`.
+        """
+        ...
 
 
 class Targets:
     """Everything that is to be restored below one directory.
 
     Args:
-        directory: where to.
+        directory: where to. Nothing is written anywhere else, also not through symbolic links.
         compress: compress content again whose key ends in a suffix of gzip or zstd; otherwise
             ``.content`` is added to such a name.
         overwrite: replace files that are there already.
+        escape: give another name to what cannot have its own; otherwise that is an error.
     """
 
-    def __init__(self, directory: Path, *, compress: bool = False, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        compress: bool = False,
+        overwrite: bool = False,
+        escape: bool = False,
+    ) -> None:
         self._directory = directory
         self._compress = compress
         self._overwrite = overwrite
+        self._escape = escape
         self._keys: dict[Path, str] = {}
         self._faults: list[str] = []
         self._replaceable: set[tuple[int, int]] = set()
+        # Files beside which a directory is to have the same name, and what they are called.
+        self._aside: dict[Path, Path] = {}
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its path is told by :meth:`check`.
-
-        Raises:
-            InvalidInput: its key is no path.
-        """
-        key, path = row.source.key, self.target(row).path
-        before = len(self._keys)
-        other = self._keys.setdefault(path, key)
-        if len(self._keys) == before:
-            self._faults.append(f"{other!r} and {key!r} would both be {str(path)!r}")
+        """Take a source in; what is wrong with its path is told by :meth:`check`."""
+        key = row.source.key
+        path, faults = self._place(row)
+        if faults and not self._escape:
+            self._faults += [f"{key!r} {fault} ({_ESCAPE})" for fault in faults]
+            return
+        self._take(path, key)
 
     def check(self) -> None:
         """Do nothing when every source can be written; nothing has been until now.
 
         Raises:
-            InvalidInput: sources would be written over each other or over what is there, or a
-                name is longer than the file system takes.
+            InvalidInput: sources would be written over each other, over what is there, or
+                elsewhere, or have keys that cannot be names here.
         """
+        if self._escape:
+            self._step_aside()
         directories: dict[Path, bool] = {}
         for path in self._keys:
             self._check_parents(path, directories)
-            self._check_name(path)
             self._check_existing(path)
-        if self._faults:
-            more = len(self._faults) - _SHOWN_FAULTS
-            shown = "; ".join(self._faults[:_SHOWN_FAULTS]) + (f"; {more} more" * (more > 0))
-            accepted = "a directory in which every source has a file of its own"
-            raise InvalidInput("--output", str(self._directory), f"{accepted}, but {shown}")
+        refuse("--output", str(self._directory), "a directory", "a file", self._faults)
 
-    def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> tuple[Target, int]:
-        """Write a source, whole or not at all; returns where, and how many bytes.
+    def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> Written:
+        """Write a source under another name first, and rename it once all of it was checked.
 
         Raises:
             InvalidInput: somebody else wrote a file at its path meanwhile.
         """
-        target = self.target(row)
-        encoded = _encoded(pieces, target.compression)
-        return target, _write(target.path, encoded, self._replaceable)
+        shape = self._shape(row)
+        path, _ = self._place(row)
+        path = self._aside.get(path, path)
+        self._require_inside(path)
+        size = _write(path, encoded(pieces, shape.compression), self._replaceable)
+        return Written(str(path), size, shape.form)
 
-    def target(self, row: ManifestRow) -> Target:
-        """Where a source goes.
+    def finish(self) -> None:
+        """Return: everything is written."""
 
-        Raises:
-            InvalidInput: its key is no path.
-        """
-        key = row.source.key
-        segments = key.split("/")
-        if any(segment in ("", ".", "..") for segment in segments) or "\0" in key:
-            accepted = "a key that is a path, or a single KEY to standard output"
-            raise InvalidInput("KEY", key, accepted)
-        name, path = segments[-1], self._directory / key
-        if is_as_stored(row) or row.stored_at is not None:
-            return Target(path, Form.STORED)
-        compression = _suffix_of(name)
-        if compression is None:
-            return Target(path, Form.CONTENT)
-        if self._compress:
-            return Target(path, Form.COMPRESSED, compression)
-        return Target(path.with_name(name + CONTENT_SUFFIX), Form.CONTENT)
+    def _shape(self, row: ManifestRow) -> Shape:
+        return Shape.of(row, row.source.key.rpartition("/")[2], compress=self._compress)
+
+    def _place(self, row: ManifestRow) -> tuple[Path, list[str]]:
+        """The path of a source, and what is wrong with the names that its key has for it."""
+        segments = [*row.source.key.split("/")[:-1], self._shape(row).name]
+        faults = [fault_of(segment, self._directory) for segment in segments]
+        names = (escaped(one, self._directory) if self._escape else one for one in segments)
+        found = [fault for fault in faults if fault]
+        # Never joined while a name may lead elsewhere.
+        path = self._directory if found and not self._escape else self._directory.joinpath(*names)
+        return path, found
+
+    def _take(self, path: Path, key: str) -> None:
+        before = len(self._keys)
+        other = self._keys.setdefault(path, key)
+        if len(self._keys) == before:
+            self._faults.append(f"{other!r} and {key!r} would both be {str(path)!r}")
+
+    def _step_aside(self) -> None:
+        """Give a file another name where other sources lie below its key."""
+        above = {parent for path in self._keys for parent in path.parents}
+        for path in [path for path in self._keys if path in above]:
+            self._aside[path] = path.with_name(path.name + "%")
+            self._take(self._aside[path], self._keys.pop(path))
 
     def _check_parents(self, path: Path, directories: dict[Path, bool]) -> None:
         for parent in path.parents:
             if parent in self._keys:
                 key, below = self._keys[parent], self._keys[path]
-                self._faults.append(f"{key!r} would be a file, and {below!r} lie below it")
+                fault = f"{key!r} would be a file, and {below!r} lie below it (--escape-names)"
+                self._faults.append(fault)
             if parent in directories:
                 return
-            directories[parent] = parent.is_dir() or not os.path.lexists(parent)
+            inside = parent != self._directory
+            link = inside and parent.is_symlink()
+            directories[parent] = (parent.is_dir() and not link) or not os.path.lexists(parent)
             if not directories[parent]:
-                self._faults.append(f"{str(parent)!r} is no directory")
-            if parent == self._directory:
+                self._faults.append(f"{str(parent)!r} is {'a link' if link else 'no directory'}")
+            if not inside:
                 return
-
-    def _check_name(self, path: Path) -> None:
-        for segment in path.relative_to(self._directory).parts:
-            try:
-                size = len(os.fsencode(segment))
-            except UnicodeEncodeError:
-                self._faults.append(f"{segment!r} cannot be a name in this locale")
-                continue
-            if size > _LONGEST_NAME_BYTES:
-                self._faults.append(
-                    f"a name of {self._keys[path]!r} would have {size} bytes, the most are"
-                    f" {_LONGEST_NAME_BYTES} (restore it to standard output)"
-                )
 
     def _check_existing(self, path: Path) -> None:
         try:
@@ -166,6 +233,40 @@ class Targets:
             self._faults.append(f"{str(path)!r} is there already (--overwrite replaces it)")
         else:
             self._replaceable.add((there.st_dev, there.st_ino))
+
+    def _require_inside(self, path: Path) -> None:
+        """A directory may have become a link since everything was checked."""
+        if not path.parent.resolve().is_relative_to(self._directory.resolve()):
+            accepted = "a path that leads nowhere else; a directory above it is a link now"
+            raise InvalidInput("--output", str(path), accepted)
+
+
+def refuse(field: str, value: str, place: str, thing: str, faults: Sequence[str]) -> None:
+    """Do nothing without faults.
+
+    Args:
+        field: that names where to write.
+        value: what was given there.
+        place: what it is, such as ``a directory``.
+        thing: what every source has in it, such as ``a file``.
+        faults: why that cannot be, each in a few words; the first ten are told.
+
+    Raises:
+        InvalidInput: there is one.
+    """
+    if not faults:
+        return
+    more = len(faults) - _SHOWN_FAULTS
+    shown = "; ".join(faults[:_SHOWN_FAULTS]) + (f"; {more:,} more" * (more > 0))
+    accepted = f"{place} in which every source has {thing} of its own, but {shown}"
+    raise InvalidInput(field, value, accepted)
+
+
+def row_bytes(row: ManifestRow) -> int:
+    """Bytes that a source comes back as, before they are compressed again."""
+    if row.plain_bytes is None or row.stored_at is not None:
+        return row.source.size
+    return row.plain_bytes
 
 
 def write_new(path: Path, pieces: Iterable[bytes]) -> int:
@@ -225,7 +326,8 @@ def _suffix_of(name: str) -> Compression | None:
     return None
 
 
-def _encoded(pieces: Iterable[bytes], compression: Compression) -> Iterator[bytes]:
+def encoded(pieces: Iterable[bytes], compression: Compression) -> Iterator[bytes]:
+    """The pieces, compressed."""
     into = encoder(compression)
     for piece in pieces:
         yield into.write(piece)

@@ -51,7 +51,7 @@ def test_a_source_that_changed_or_went_is_told_in_its_place(
     assert [body.content for body in bodies] == [b"content", None, b"content"]
     error = bodies[1].error
     assert isinstance(error, SourceChanged)
-    assert (error.key, error.etag) == ("b", second.etag)
+    assert (error.key, error.etag, error.gone) == ("b", second.etag, new is None)
     assert bodies[0].error is bodies[2].error is None
 
 
@@ -63,8 +63,9 @@ def test_a_large_source_that_changed_or_went_gives_no_byte(bench: Bench, gone: b
     else:
         bench.seed("large", b"x" + LARGE[1:])
     (body,) = bench.store.read_sources([large])
-    with pytest.raises(SourceChanged):
+    with pytest.raises(SourceChanged) as error:
         content_of(body)
+    assert error.value.gone is gone
 
 
 def test_a_range_of_a_source_is_read_only_while_it_is_what_was_listed(bench: Bench) -> None:

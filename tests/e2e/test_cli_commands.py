@@ -242,7 +242,7 @@ def test_verify_counts_sources_that_changed_since_as_such(compacted, command):
     compacted.write("logs/p0/0.json", b'{"id":"new"}')
     code, out, _ = command("verify", *compacted.uris, *compacted.endpoint, "--sources")
     assert code == 0
-    assert "1 changed or gone since" in out
+    assert "1 changed, 0 deleted by clean-up, 0 missing" in out
 
 
 # restore

@@ -140,7 +140,8 @@ class Bucket:
         """The source as it was listed, as If-Match makes sure."""
         one = self.objects.get(source.key)
         if one is None or one.etag != source.etag:
-            raise SourceChanged(source.key, source.etag, one.etag if one else "gone")
+            found = one.etag if one else "gone"
+            raise SourceChanged(source.key, source.etag, found, gone=one is None)
         readable = one.storage_class not in ARCHIVED or one.restored_until
         assert readable, f"InvalidObjectState: {source.key}"
         return one

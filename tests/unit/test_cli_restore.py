@@ -206,7 +206,7 @@ def test_a_longer_name_is_refused_by_name_before_anything_is_written(world, comm
     world.run()
     code, _, err = command("restore", DEST, "--prefix", "logs/", "-o", str(tmp_path))
     assert code == 2
-    assert "would have 256 bytes, the most are 255" in err
+    assert "would have a name of 256 bytes, the most are 255" in err
     assert not [*tmp_path.iterdir()]
 
 

@@ -127,7 +127,7 @@ def test_sources_that_cannot_be_read_are_told_by_name(world: World, command: Com
     world.store.unreadable["source", keys[1]] = QuarantineReason.ENCRYPTED
     code, out, _ = command("--sources")
     assert code == 0
-    assert "2 equal, 0 changed or gone since, 1 archived, 1 denied" in out
+    assert "2 equal, 0 changed, 0 deleted by clean-up, 0 missing, 1 archived, 1 denied\n" in out
     assert all(f"source {key}: not read" in out for key in keys)
 
 

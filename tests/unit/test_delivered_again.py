@@ -18,12 +18,13 @@ from compactor.log.encoding import (
 )
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.log.stored import one_log
 from compactor.model import PASSING_REASONS, QuarantineReason
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
 from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
-from compactor_cli.source_check import check_sources
+from compactor_cli.source_check import Sources
 from tests.support.cleaning import DAY, rewrite
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
@@ -431,8 +432,9 @@ def test_sources_that_came_again_are_compared_as_well() -> None:
     made = world()
     deliver(made, 1, etag=ETAG)
     made.run()
-    checked = check_sources(commits(made)[0], made.settings, made.store)
-    assert (checked.equal, checked.changed) == (1, 0)
+    log = one_log(made.settings.state, PARTITION.path, made.store)
+    checked = Sources(made.settings, made.store).check(commits(made)[0], log)
+    assert (checked.equal, checked.changed, checked.missing) == (1, 0, 0)
 
 
 def test_entries_and_checkpoints_keep_what_is_known_of_contents() -> None:

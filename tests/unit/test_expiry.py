@@ -17,9 +17,10 @@ from compactor.discovery.discover import discover
 from compactor.log.log import CommitLog
 from compactor.settings.settings import Settings
 from compactor.whole.begin import begin
-from compactor_cli.commands.restore import Wish, restore_files, search
+from compactor_cli.chosen import Wish, search
 from compactor_cli.commands.verify import check
 from compactor_cli.restored_files import Targets
+from compactor_cli.restoring import restore_all
 from tests.support.cleaning import DAY, LINE, left
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of
@@ -390,7 +391,7 @@ def test_a_log_whose_checkpoints_expired_is_the_same_to_every_reader(tmp_path: P
 
 def restored(world: World, sources: Mapping[str, bytes], directory: Path) -> None:
     found = search(Wish(prefix=PARTITION.prefix), world.settings.state, world.store)
-    restore_files(found, Targets(directory), world.store)
+    assert list(restore_all(found, Targets(directory), world.store))
     there = {path.name: path.read_bytes() for path in directory.rglob("*.*") if path.is_file()}
     for key, body in sources.items():
         assert there[key.rpartition("/")[2]] == body

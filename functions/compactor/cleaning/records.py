@@ -51,9 +51,19 @@ def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> N
     Raises:
         IntegrityError: it is about another one, damaged, or of a later version.
     """
+    read_record(store, bucket, key, commit_id)
+
+
+def read_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> CleanUpRecord:
+    """The record about this commit.
+
+    Raises:
+        IntegrityError: it is about another one, damaged, or of a later version.
+    """
     record = read_document(store, (bucket, key), _decode, RECORD_VERSION)
     if record.commit_id != commit_id:
         raise IntegrityError(
             f"s3://{bucket}/{key} is about commit {record.commit_id},"
             f" but the log has {commit_id} there: it was changed by hand"
         )
+    return record

@@ -21,7 +21,7 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
-from compactor.layout import scheme_copy_key, scheme_key, schemes_prefix
+from compactor.layout import SCHEMES, scheme_copy_key, scheme_key, schemes_prefix
 from compactor.log.identity import WAY_OUT
 from compactor.log.stored import some_entries
 from compactor.ports import ObjectStore
@@ -135,6 +135,18 @@ def remember_scheme(
             return
     prefix = schemes_prefix(settings)[1]
     raise TransientStoreError(f"{_MOST_RACES} other schemes came first below {prefix}")
+
+
+def source_roots(state: S3Uri, store: ObjectStore) -> tuple[S3Uri, ...]:
+    """Roots of the sources that are compacted to the destination of a state, each once.
+
+    Raises:
+        IntegrityError: a scheme is damaged.
+    """
+    prefix = f"{state.prefix}{SCHEMES}"
+    keys = [one.key for page in store.list_objects(state.bucket, prefix) for one in page]
+    places = ((f"s3://{state.bucket}/{key}", store.get(state.bucket, key)) for key in keys)
+    return tuple(dict.fromkeys(_decode(where, body).root for where, body in places))
 
 
 def _add(settings: Settings, store: ObjectStore, number: int, scheme: Scheme) -> Scheme | None:

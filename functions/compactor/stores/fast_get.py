@@ -86,7 +86,7 @@ class FastGet:
         except PreconditionError:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except (NotFoundError, FileNotFoundError):
-            raise SourceChanged(source.key, source.etag, "no object") from None
+            raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
         except (BaseError, PermissionError) as error:
             raise _judged(error, source) from error
 

@@ -199,7 +199,7 @@ class SourceReader:
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
-            raise SourceChanged(source.key, source.etag, "no object") from None
+            raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
 
 
 def _is_as_listed(source: SourceObject, body: bytes) -> bool:

@@ -129,7 +129,7 @@ class S3Uploads(S3Base):
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
-            raise SourceChanged(source.key, source.etag, "no object") from None
+            raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
         # S3 tells it where the upload was begun with a checksum algorithm.
         crc32 = decoded_crc32(made.get("ChecksumCRC32"))
         return StoredPart(number, made["ETag"].strip('"'), length, crc32)

@@ -147,6 +147,8 @@ COMMANDS: Mapping[str, Command] = {
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
   compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
+  compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
+  compactor restore s3://my-lake/compacted/ --all --compress -o s3://my-logs/
 """,
     ),
     "query": Command(

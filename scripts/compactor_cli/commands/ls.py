@@ -13,20 +13,16 @@ from datetime import UTC, datetime
 from fnmatch import translate
 from typing import Any
 
-from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
 from compactor.log.stored import StoredLog, newest_first
 from compactor.outputs.restore import keeps_bytes
 from compactor.ports import ObjectStore
-from compactor.settings.windows import parse_moment, window_start
 from compactor.shown import visible
+from compactor_cli import moments
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-
-_AGO = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the beginning of keys, or, with * ? or [ in it, a glob for whole keys, in which"
         " * also stands for / (by default all keys)",
     )
-    parser.add_argument(
-        "--since",
-        metavar="TIME",
-        help="only what was committed since then: an ISO date or date and time (UTC), or so long"
-        " ago: 90m, 12h, 7d",
-    )
+    parser.add_argument("--since", metavar="TIME", help=moments.SINCE_HELP)
     options.add_common(parser)
     options.add_state(parser)
 
@@ -106,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         IntegrityError: an entry of a log is damaged; what could be listed was.
     """
     wanted = _pattern(args.pattern)
-    since = _since(args.since, time.time())
+    since = moments.since(args.since, time.time())
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
     found = _listed(all_logs(state, store), wanted, since, store)
@@ -144,25 +135,6 @@ def _pattern(text: str) -> re.Pattern[str]:
     if re.search(r"[*?\[]", text):
         return re.compile(translate(text))
     return re.compile(re.escape(text))
-
-
-def _since(text: str | None, now: float) -> float:
-    """UNIX seconds.
-
-    Raises:
-        InvalidInput: not a time.
-    """
-    if text is None:
-        return 0.0
-    ago = _AGO.fullmatch(text)
-    if ago:
-        return now - int(ago[1]) * _SECONDS[ago[2]]
-    try:
-        moment = window_start(parse_moment(text))
-    except ValueError as error:
-        accepted = f"{error}, or a time ago such as 90m, 12h or 7d"
-        raise InvalidInput("--since", text, accepted) from None
-    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
 
 
 def _instant(seconds: float) -> str:

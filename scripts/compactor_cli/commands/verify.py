@@ -25,13 +25,14 @@ from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.console import Bar, counted, print_error, print_line, progress
-from compactor_cli.source_check import SourceCheck, check_sources
+from compactor_cli.source_check import SourceCheck, Sources
 
 # What a store says of one object that may not be read, or not so; the rest goes on.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
 # Commits held at a time: the manifest of one may take tens of megabytes.
 _AT_ONCE = 4
 _SHOWN_KEYS = 3
+_ALWAYS_TOLD = 4
 
 
 @dataclass(slots=True)
@@ -54,11 +55,11 @@ class TableCheck:
 
 
 class _One(NamedTuple):
-    """A commit, how it is called, and the path of its partition."""
+    """A commit, how it is called, and the log that it is an entry of."""
 
     name: str
     commit: Commit
-    path: str
+    log: StoredLog
 
 
 @dataclass(slots=True)
@@ -93,7 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sources",
         action="store_true",
-        help="also read every source that is still what was compacted, and compare it",
+        help="also ask for every source, compare those that are still there, and tell what clean-up"
+        " deleted from what is missing",
     )
     parser.add_argument(
         "--deep",
@@ -166,6 +168,7 @@ class _Check:
         self._table: TableProof | None = None
         self._settings = settings
         self._store = store
+        self._sources = Sources(settings, store)
         self._seen: dict[bytes, str] = {}
         self._named: set[str] = set()
         self._all_read = True
@@ -206,7 +209,7 @@ class _Check:
                 for commit in log.newest_first(self._store):
                     origins.pop(commit.sequence, None)
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
-                    yield _One(f"{name} commit {commit.sequence}", commit, log.path)
+                    yield _One(f"{name} commit {commit.sequence}", commit, log)
                 self.checked.findings += [
                     f"{told}: sources came again with the content of commit {of}, which is"
                     " gone or void"
@@ -242,7 +245,7 @@ class _Check:
             IntegrityError: the table has fewer rows than it was given.
         """
         table, output = self._table, one.commit.output
-        if table is None or output is None or not table.has(one.path, one.commit.sequence):
+        if table is None or output is None or not table.has(one.log.path, one.commit.sequence):
             return False
         if self._store.head(output.bucket, output.key) is not None:
             return False
@@ -255,7 +258,7 @@ class _Check:
         told, table = self.checked.table, self._table
         if told is None or table is None or one.commit.output is None:
             return
-        is_in = table.has(one.path, one.commit.sequence)
+        is_in = table.has(one.log.path, one.commit.sequence)
         told.outputs += is_in
         told.waiting += not is_in
         told.by_rows += found.by_rows if found is not None else 0
@@ -268,7 +271,7 @@ class _Check:
             found.findings.append(_with_output(name, commit, _line_of(error)))
 
     def _read_sources(self, one: _One) -> SourceCheck:
-        return check_sources(one.commit, self._settings, self._store)
+        return self._sources.check(one.commit, one.log)
 
     def _count(self, one: _One) -> None:
         name, commit, _ = one
@@ -350,14 +353,26 @@ def _show(checked: Checked) -> None:
     )
     if checked.table is not None:
         _show_table(checked.table)
-    current = checked.current
-    if current is not None:
-        for line in current.not_read:
-            print_line(" ".join(line.split()))
-        print_line(
-            f"sources now: {current.equal:,} equal, {current.changed:,} changed or gone since,"
-            f" {current.archived:,} archived, {current.denied:,} denied"
-        )
+    if checked.current is not None:
+        _show_sources(checked.current)
+
+
+def _show_sources(current: SourceCheck) -> None:
+    for line in (*current.not_read, *current.missing_in):
+        print_line(" ".join(line.split()))
+    counts = {
+        "equal": current.equal,
+        "changed": current.changed,
+        "deleted by clean-up": current.deleted_by_clean_up,
+        "missing": current.missing,
+        "archived": current.archived,
+        "denied": current.denied,
+        "not compared": current.not_compared,
+        "with other bytes": current.differs,
+    }
+    # The first four are always told: that nothing is missing is what is asked for.
+    told = [f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS_TOLD]
+    print_line(f"sources now: {', '.join(told)}")
 
 
 def _show_table(table: TableCheck) -> None:

@@ -1,0 +1,64 @@
+"""Which sources clean-up has deleted, as its records and receipts tell; reads only."""
+
+from __future__ import annotations
+
+from compactor import layout
+from compactor.cleaning import receipts
+from compactor.cleaning.records import read_record
+from compactor.layout import partition_at
+from compactor.log.entries import Commit
+from compactor.log.stored import StoredLog
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+
+class Deletions:
+    """What clean-up has told of its deletes below one state.
+
+    Args:
+        settings: whose state it is.
+        store: where it is.
+    """
+
+    def __init__(self, settings: Settings, store: ObjectStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._refused: dict[str, frozenset[str]] = {}
+        self._run_ids: list[str] | None = None
+
+    def of(self, log: StoredLog, commit: Commit) -> int:
+        """How many sources of a commit, at most, are gone by clean-up.
+
+        A record counts them. Before there is one, clean-up has asked for all of them wherever a
+        receipt says that one was refused. Of a clean-up that was killed between its deletes and
+        its record nothing is left until the next one, which writes the record.
+
+        Raises:
+            IntegrityError: the record is about another commit, or damaged.
+        """
+        if commit.sequence in log.cleaned:
+            key = log.record_key_of(commit.sequence)
+            return read_record(self._store, log.state.bucket, key, commit.commit_id).deleted
+        refused = self._refused_in(log.path)
+        return len(commit.sources) if any(one.key in refused for one in commit.sources) else 0
+
+    def _refused_in(self, path: str) -> frozenset[str]:
+        """Keys of a partition that receipts name as refused; each shows the first 100."""
+        if path not in self._refused:
+            partition = partition_at(self._settings, path)
+            told = (
+                receipts.earlier(self._settings, run_id, partition, self._store).refusals
+                for run_id in self._runs()
+            )
+            self._refused[path] = frozenset(one.key for refusals in told for one in refusals)
+        return self._refused[path]
+
+    def _runs(self) -> list[str]:
+        if self._run_ids is None:
+            bucket, root = layout.runs_prefix(self._settings)
+            prefixes = (
+                prefix for page in self._store.list_level(bucket, root) for prefix in page.prefixes
+            )
+            found = (prefix[len(root) : -1] for prefix in prefixes)
+            self._run_ids = [run_id for run_id in found if layout.is_run_id(run_id)]
+        return self._run_ids

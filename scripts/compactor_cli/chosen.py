@@ -1,0 +1,199 @@
+"""Which sources are to be given back: by key, prefix, glob, time and run, from the commit logs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from fnmatch import translate
+from functools import cached_property
+from typing import NamedTuple
+
+from compactor.errors import InvalidInput
+from compactor.log.entries import Commit
+from compactor.log.manifest import ManifestRow
+from compactor.log.stored import StoredLog, every_entry, read_entry
+from compactor.model import SourceObject
+from compactor.outputs.restore import Found, Wanted, find, keeps_bytes
+from compactor.ports import ObjectStore
+from compactor.settings.uris import S3Uri
+from compactor_cli.commit_logs import all_logs, logs_for_key
+from compactor_cli.console import progress
+
+#: The same commits, each output once, read anew each time: all of them would not fit in memory.
+Commits = Callable[[], Iterable[Found]]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which sources: these keys, or all that everything else here fits, in their newest version.
+
+    Attributes:
+        keys: whole keys.
+        prefix: the beginning of keys; empty for all.
+        glob: for whole keys; ``*`` stands for ``/``, too.
+        since, until: committed at or after, and before; UNIX seconds of the store's clock.
+        run_id: committed by this run.
+        etag: of keys, the version with this ETag instead of the newest.
+        source_bucket: without it, any.
+    """
+
+    keys: Sequence[str] = ()
+    prefix: str | None = None
+    glob: str | None = None
+    since: float = 0.0
+    until: float = math.inf
+    run_id: str | None = None
+    etag: str | None = None
+    source_bucket: str | None = None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        return None if self.glob is None else re.compile(translate(self.glob))
+
+    def fits(self, source: SourceObject) -> bool:
+        """True for a source that is wanted, whenever it was committed."""
+        same_bucket = self.source_bucket in (None, source.bucket)
+        below = source.key.startswith(self.prefix or "")
+        return same_bucket and below and (self._pattern is None or self._fits_glob(source.key))
+
+    def _fits_glob(self, key: str) -> bool:
+        return self._pattern is not None and self._pattern.match(key) is not None
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What was asked for beside keys: the first option, and all that follows it."""
+        given = {"--prefix": self.prefix, "--glob": self.glob, "--run-id": self.run_id}
+        texts = [f"{name} {value}" for name, value in given.items() if value is not None]
+        texts += [f"--since {_instant(self.since)}"] if self.since else []
+        texts += [f"--until {_instant(self.until)}"] if self.until != math.inf else []
+        option, _, rest = " ".join(texts).partition(" ")
+        return option or "--all", rest
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was found.
+
+    Attributes:
+        commits: with the rows that are wanted, and no others; each output is in one of them.
+        rows_only: keys whose outputs hold only their rows.
+    """
+
+    commits: Commits
+    rows_only: list[str] = field(default_factory=list)
+
+
+def search(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
+    """Find the commits that name the sources.
+
+    Raises:
+        InvalidInput: no commit names a key, or none that is wanted.
+        IntegrityError: an entry of a log is damaged.
+    """
+    with progress("searching the commit logs"):
+        return (_named if wish.keys else _fitting)(wish, state, store)
+
+
+def _named(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
+    """Keys of one prefix are in the same partition and so are looked for together."""
+    by_prefix: dict[str, list[str]] = {}
+    for key in dict.fromkeys(wish.keys):
+        by_prefix.setdefault(key.rpartition("/")[0], []).append(key)
+    # Prefixes may share a partition, and so an output, which is to be read once for all of them.
+    together: dict[str, Found] = {}
+    for keys in by_prefix.values():
+        for found in _find(Wanted(frozenset(keys), wish.etag, wish.source_bucket), state, store):
+            before = together.get(found.commit.commit_id)
+            rows = found.rows if before is None else (*before.rows, *found.rows)
+            together[found.commit.commit_id] = _only(found.commit, rows)
+    return Search(together.values)
+
+
+def _find(wanted: Wanted, state: S3Uri, store: ObjectStore) -> Iterator[Found]:
+    left = wanted
+    for log in logs_for_key(min(wanted.keys), state, store):
+        for found in find(log.newest_first(store), left):
+            yield found
+            left = replace(left, keys=left.keys - {row.source.key for row in found.rows})
+        if not left.keys:
+            return
+    accepted = f"the key of a source that a commit in {state.uri} names"
+    raise InvalidInput("KEY", min(left.keys), accepted)
+
+
+class _Newest(NamedTuple):
+    """The newest version of a key, and where it is; compared by when it was committed."""
+
+    at: float
+    log: int
+    sequence: int
+    identity: bytes
+    kept: bool
+
+
+def _fitting(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
+    """The newest version of every key; about 400 bytes are held of each, whatever the commits."""
+    logs = all_logs(state, store)
+    newest: dict[tuple[str, str], _Newest] = {}
+    for number, log in enumerate(logs):
+        for commit, row, at in _versions(log, wish, store):
+            source = row.source
+            one = _Newest(at, number, commit.sequence, source.identity, keeps_bytes(commit))
+            name = (source.bucket, source.key)
+            newest[name] = max(newest.get(name, one), one)
+    if not newest:
+        accepted = f"what commits in {state.uri} name; compactor ls shows their keys and times"
+        raise InvalidInput(*wish.told, accepted)
+    chosen: dict[tuple[int, int], set[bytes]] = {}
+    for one in newest.values():
+        if one.kept:
+            chosen.setdefault((one.log, one.sequence), set()).add(one.identity)
+
+    def commits() -> Iterator[Found]:
+        for (number, sequence), identities in sorted(chosen.items()):
+            log = logs[number]
+            commit = read_entry(store, log.state.bucket, log.key_of(sequence), sequence)
+            yield _only(commit, (row for row in commit.rows if row.source.identity in identities))
+
+    return Search(commits, [key for (_, key), one in newest.items() if not one.kept])
+
+
+def _versions(
+    log: StoredLog, wish: Wish, store: ObjectStore
+) -> Iterator[tuple[Commit, ManifestRow, float]]:
+    """Every version in one log that is wanted, and when it was committed; the newest first.
+
+    What came again is in the commit that its own commit points to, which may be older than all
+    that is wanted of the log.
+    """
+    within = {n for n, written in log.entries.items() if wish.since <= written < wish.until}
+    oldest = min(within, default=math.inf)
+    pointed: dict[tuple[int, str, str], float] = {}
+    # What came later says whether an entry is valid, so all later ones are read.
+    entries = every_entry(store, log.state.bucket, log.keys) if within else ()
+    for commit, valid in entries:
+        wanted = commit.sequence in within and wish.run_id in (None, commit.run_id)
+        for row in commit.rows if valid else ():
+            place = (commit.sequence, row.source.bucket, row.source.key)
+            at = pointed.pop(place, commit.created_at if wanted else None)
+            if at is not None and wish.fits(row.source):
+                yield commit, row, at
+        for one in commit.again if valid and wanted else ():
+            if wish.fits(one.source):
+                place = (one.of, one.source.bucket, one.source.key)
+                pointed.setdefault(place, commit.created_at)
+        if commit.sequence <= oldest and not pointed:
+            return
+
+
+def _only(commit: Commit, rows: Iterable[ManifestRow]) -> Found:
+    """A commit without its other rows, which may be many; those that are left in their order."""
+    wanted = tuple(sorted(rows, key=lambda row: row.offset))
+    return Found(replace(commit, rows=wanted), wanted)
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,199 @@
+"""Restored sources as objects: created if absent, and never where they would be new sources."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
+from compactor.log.manifest import ManifestRow
+from compactor.model import StoredPart
+from compactor.ports import ObjectStore
+from compactor.settings.uris import S3Uri
+from compactor.sizes import MIB
+from compactor_cli.restored_files import CONTENT_SUFFIX, Shape, Written, encoded, refuse, row_bytes
+
+_PART_BYTES = 8 * MIB
+_MOST_PARTS = 9_000
+# Each holds a part at most.
+_PUTS_AT_ONCE = 8
+# A completed upload cannot replace what is there under a condition, so such a one is put whole.
+_MOST_REPLACED_BYTES = 64 * MIB
+_LONGEST_KEY_BYTES = 1_024
+_TAKEN = "a place that nobody else takes meanwhile"
+
+
+class Objects:
+    """Everything that is to be restored below one prefix; keys stay as they are behind it.
+
+    Args:
+        target: where to.
+        store: that writes there.
+        sources: roots of the sources that are compacted to where these come from. What lies below
+            one is taken for a source, so only the very keys may be restored there.
+        compress: as :class:`compactor_cli.restored_files.Targets` has it.
+        overwrite: replace objects that are there already, each only while it is what was seen.
+    """
+
+    def __init__(
+        self,
+        target: S3Uri,
+        store: ObjectStore,
+        *,
+        sources: Sequence[S3Uri] = (),
+        compress: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        self._target = target
+        self._store = store
+        self._sources = sources
+        self._compress = compress
+        self._overwrite = overwrite
+        self._keys: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
+        self._etags: dict[str, str] = {}
+        self._faults: list[str] = []
+        self._pool = ThreadPoolExecutor(_PUTS_AT_ONCE)
+        self._puts: deque[Future[None]] = deque()
+
+    def add(self, row: ManifestRow) -> None:
+        """Take a source in; what is wrong with its place is told by :meth:`check`."""
+        key, shape = self._place(row)
+        source = row.source
+        if len(key.encode("utf-8", "surrogatepass")) > _LONGEST_KEY_BYTES:
+            self._faults.append(f"{source.key!r} would have a key of over 1,024 bytes")
+        before = len(self._keys)
+        other = self._keys.setdefault(key, source.key)
+        if len(self._keys) == before:
+            self._faults.append(f"{other!r} and {source.key!r} would both be {key!r}")
+        same = (self._target.bucket, key) == (source.bucket, source.key)
+        root = None if same else self._source_around(key)
+        if root is not None:
+            way = " (--compress keeps its name)" if shape.name.endswith(CONTENT_SUFFIX) else ""
+            fault = f"{key!r} would be a new source in {root.uri}, and be compacted again{way}"
+            self._faults.append(fault)
+        self._sizes[key] = row_bytes(row)
+
+    def check(self) -> None:
+        """Do nothing when every source can be written; nothing has been until now.
+
+        Raises:
+            InvalidInput: sources would be one object, lie where runs take them for new ones, or be
+                written over what is there.
+        """
+        for page in self._store.list_objects(self._target.bucket, self._target.prefix):
+            for one in page:
+                if one.key in self._keys:
+                    self._check_existing(one.key, one.etag)
+        refuse("--output", self._target.uri, "a prefix", "an object", self._faults)
+        self._sizes.clear()
+
+    def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> Written:
+        """Write a source once all its pieces have been checked; small ones beside others.
+
+        Raises:
+            InvalidInput: somebody else took a place meanwhile, perhaps that of one before.
+        """
+        key, shape = self._place(row)
+        part_bytes = max(_PART_BYTES, row_bytes(row) // _MOST_PARTS)
+        parts = _parts(encoded(pieces, shape.compression), part_bytes)
+        first = next(parts, b"")
+        second = next(parts, None)
+        where = f"s3://{self._target.bucket}/{key}"
+        if second is None:
+            self._put(key, first)
+            return Written(where, len(first), shape.form)
+        size = self._write_large(key, _chain(first, second, parts))
+        return Written(where, size, shape.form)
+
+    def finish(self) -> None:
+        """Return when everything is written.
+
+        Raises:
+            InvalidInput: somebody else took a place meanwhile.
+        """
+        while self._puts:
+            self._puts.popleft().result()
+        self._pool.shutdown()
+
+    def _place(self, row: ManifestRow) -> tuple[str, Shape]:
+        above, slash, name = row.source.key.rpartition("/")
+        shape = Shape.of(row, name, compress=self._compress)
+        return f"{self._target.prefix}{above}{slash}{shape.name}", shape
+
+    def _source_around(self, key: str) -> S3Uri | None:
+        bucket = self._target.bucket
+        around = (one for one in self._sources if one.bucket == bucket)
+        return next((one for one in around if key.startswith(one.prefix)), None)
+
+    def _check_existing(self, key: str, etag: str) -> None:
+        where = f"s3://{self._target.bucket}/{key}"
+        if not self._overwrite:
+            self._faults.append(f"{where!r} is there already (--overwrite replaces it)")
+        elif self._sizes[key] > _MOST_REPLACED_BYTES:
+            self._faults.append(f"{where!r} is there already, and too large to be replaced")
+        else:
+            self._etags[key] = etag
+
+    def _put(self, key: str, body: bytes) -> None:
+        while len(self._puts) >= _PUTS_AT_ONCE:
+            self._puts.popleft().result()
+        self._puts.append(self._pool.submit(self._put_now, key, body))
+
+    def _put_now(self, key: str, body: bytes) -> None:
+        bucket, etag = self._target.bucket, self._etags.get(key)
+        try:
+            if etag is None:
+                self._store.create(bucket, key, body)
+            else:
+                self._store.replace(bucket, key, body, etag=etag)
+        except (AlreadyExists, ObjectMissing):
+            self._require_ours(key, len(body), zlib.crc32(body))
+
+    def _write_large(self, key: str, parts: Iterator[bytes]) -> int:
+        if key in self._etags:
+            body = b"".join(parts)
+            self._put_now(key, body)
+            return len(body)
+        bucket = self._target.bucket
+        upload_id = self._store.create_upload(bucket, key)
+        stored: list[StoredPart] = []
+        crc32 = 0
+        try:
+            for number, body in enumerate(parts, start=1):
+                crc32 = zlib.crc32(body, crc32)
+                stored.append(self._store.upload_part(bucket, key, upload_id, number, body))
+            # The last piece was checked before it came, so nobody can read what is wrong.
+            self._store.complete_upload(bucket, key, upload_id, stored, crc32=crc32)
+        except (AlreadyExists, ObjectMissing):
+            self._store.abort_upload(bucket, key, upload_id)
+            self._require_ours(key, sum(part.size for part in stored), crc32)
+        except BaseException:
+            self._store.abort_upload(bucket, key, upload_id)
+            raise
+        return sum(part.size for part in stored)
+
+    def _require_ours(self, key: str, size: int, crc32: int) -> None:
+        """The key is taken: by the first try of this very request, whose answer was lost?"""
+        head = self._store.head(self._target.bucket, key)
+        if head is None or (head.size, head.crc32) != (size, crc32):
+            raise InvalidInput("--output", f"s3://{self._target.bucket}/{key}", _TAKEN)
+
+
+def _parts(pieces: Iterable[bytes], part_bytes: int) -> Iterator[bytes]:
+    """The same bytes in parts of an upload: all but the last of one size."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        while len(held) > part_bytes:
+            yield bytes(held[:part_bytes])
+            del held[:part_bytes]
+    yield bytes(held)
+
+
+def _chain(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield second
+    yield from rest

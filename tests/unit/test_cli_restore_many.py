@@ -1,0 +1,488 @@
+"""`restore` of many sources: which, to where, and never anywhere else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compactor.errors import InvalidInput
+from compactor_cli import long_work, restored_files, restored_objects
+from compactor_cli.commands import main
+from compactor_cli.commands import restore as restore_command
+from tests.hostile.names import NAMES
+from tests.support.cleaning import DAY, old_world
+from tests.support.examples import NOW, PARTITION
+from tests.support.memory_store import Call
+from tests.support.world import World
+
+LINE = b'{"id": 1}\n'
+DEST = "s3://lake/compacted/"
+KEY = PARTITION.prefix
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return use(World(), monkeypatch)
+
+
+def use(made: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Let the command work with the store of this world."""
+    monkeypatch.setattr(restore_command, "open_store", lambda *_: made.store)
+    monkeypatch.setattr("time.time", lambda: made.clock.time)
+    made.store.add_bucket("other")
+    return made
+
+
+@pytest.fixture
+def restore(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(["restore", DEST, *map(str, words)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def files_below(directory: Path) -> dict[str, bytes]:
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found}
+
+
+def line(value: str) -> bytes:
+    """A source of one record."""
+    return b'{"v": "%b"}\n' % value.encode()
+
+
+def put(world: World, **values: str) -> None:
+    """Write sources of one record each and compact them, a day after the ones before."""
+    world.clock.time += DAY
+    for name, value in values.items():
+        world.put(name, line(value))
+    assert world.run().status == "done"
+
+
+# Which sources.
+
+
+@pytest.fixture
+def days(world: World) -> World:
+    """Three commits on three days: one key in two versions."""
+    put(world, a="a1", b="b1")
+    put(world, a="a2")
+    put(world, c="c3")
+    return world
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--all"], "a2 b1 c3"),
+        (["--prefix", KEY + "a"], "a2"),
+        (["--glob", "logs/*/[bc]"], "b1 c3"),
+        (["--glob", "*/[bc]", "--prefix", KEY + "c"], "c3"),
+        (["--since", "2027-01-17"], "a2 c3"),
+        (["--since", "23h"], "c3"),
+        (["--until", "2027-01-16"], "a1 b1"),
+        (["--until", "2027-01-17T00:00:00Z"], "a1 b1"),
+        (["--since", "2027-01-17", "--until", "2027-01-17"], "a2"),
+        (["--run-id", "run-1"], "a1 b1"),
+        (["--run-id", "run-2", "--glob", "*a"], "a2"),
+    ],
+)
+def test_what_is_wanted_comes_back_in_its_newest_version_of_that_time(
+    days: World, restore: Command, tmp_path: Path, words: list[str], found: str
+) -> None:
+    code, _, err = restore(*words, "-o", tmp_path)
+    assert (code, err) == (0, "")
+    values = [json.loads(body)["v"] for body in files_below(tmp_path).values()]
+    assert " ".join(sorted(values)) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--glob", "nothing*"], "--glob: 'nothing*'"),
+        (["--since", "2027-01-20"], "--since: '2027-01-20T00:00:00Z'"),
+        (["--run-id", "run-9"], "--run-id: 'run-9'"),
+        (["--all", "--prefix", "logs/"], "KEY: ['--prefix', '--all']"),
+        ([KEY + "a", "--all"], "KEY:"),
+        ([], "KEY: None"),
+        (["--all", "--etag", "x"], "--etag: 'x'"),
+        (["--until", "yesterday"], "--until: 'yesterday'"),
+    ],
+)
+def test_what_nothing_fits_and_what_contradicts_itself_is_told_in_one_line(
+    days: World, restore: Command, tmp_path: Path, words: list[str], told: str
+) -> None:
+    code, _, err = restore(*words, "-o", tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"InvalidInput: {told}" in err
+    assert not files_below(tmp_path)
+
+
+def came_again(world: World) -> None:
+    """A key in two versions, and then the first one once more."""
+    put(world, a="a1")
+    put(world, a="a2")
+    world.clock.time += DAY
+    world.store.seed("source", KEY + "a", line("a1"), etag="another", last_modified=NOW - DAY)
+    assert world.run().counts.delivered_again == 1
+
+
+@pytest.mark.parametrize("words", [["--all"], ["--since", "1h"]])
+def test_what_came_again_is_the_newest_version_wherever_its_bytes_are(
+    world: World, restore: Command, tmp_path: Path, words: list[str]
+) -> None:
+    came_again(world)
+    assert restore(*words, "-o", tmp_path)[0] == 0
+    assert files_below(tmp_path) == {KEY + "a": line("a1")}
+
+
+def test_each_output_is_read_once_for_all_keys_that_are_in_it(
+    world: World, restore: Command, tmp_path: Path
+) -> None:
+    put(world, **{f"{level}/{name}": f"{level}{name}" for level in "xyz" for name in "ab"})
+    keys = [f"{KEY}{level}/{name}" for level in "zxy" for name in "ba"]
+    before = world.store.count("open")
+    assert restore(*keys, "-o", tmp_path)[0] == 0
+    assert world.store.count("open") == before + 1
+    assert files_below(tmp_path) == {key: line(f"{key[-3]}{key[-1]}") for key in keys}
+
+
+def test_without_a_terminal_lines_tell_how_far_it_is(
+    days: World, restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "_SECONDS_BETWEEN_LINES", 0.0)
+    err = restore("--all", "-o", tmp_path, "--json")[2]
+    assert "restoring: 3 of 3, 36 B of 36 B\n" in err
+
+
+# Names that cannot be any.
+
+LEADING_ELSEWHERE = (
+    "../../../../../../../../../../tmp/escaped",
+    "../sibling",
+    "/etc/escaped",
+    "a/./b",
+    "a//b",
+    "..",
+    "below/",
+    "nul\0nul",
+    "n" * 300,
+    "ü" * 200 + ".gz",
+)
+
+
+def every_name(world: World) -> dict[str, bytes]:
+    """Keys that nobody expects, each with a content of its own."""
+    # Of "file" and "file/below" one cannot have its name.
+    names = dict.fromkeys((*LEADING_ELSEWHERE, *NAMES, "back\\..\\slash", "file", "file/below"))
+    contents = {name: b'{"id": %d}\n' % n for n, name in enumerate(names) if len(name) < 900}
+    for name, content in contents.items():
+        world.put(name, content)
+    assert world.run().status == "done"
+    return contents
+
+
+@pytest.mark.parametrize("name", LEADING_ELSEWHERE)
+def test_a_key_that_would_lead_elsewhere_is_named_before_anything_is_written(
+    world: World, restore: Command, tmp_path: Path, name: str
+) -> None:
+    put(world, **{"good": "good", name: "x"})
+    inside = tmp_path / "here" / "inside"
+    code, _, err = restore("--all", "-o", inside)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--escape-names gives it another name" in err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_with_escaped_names_every_source_is_a_file_of_its_own_below_the_directory(
+    world: World, restore: Command, tmp_path: Path
+) -> None:
+    contents = every_name(world)
+    inside = tmp_path / "here" / "inside"
+    code, out, err = restore("--all", "-o", inside, "--escape-names", "--json")
+    assert (code, err) == (0, "")
+    assert {(tmp_path / name).resolve() for name in files_below(tmp_path)} == {
+        Path(one["path"]).resolve() for one in json.loads(out)
+    }
+    told = {one["key"].removeprefix(KEY): Path(one["path"]) for one in json.loads(out)}
+    assert {name: path.read_bytes() for name, path in told.items()} == contents
+    assert all(path.resolve().is_relative_to(inside) for path in told.values())
+    assert told["../sibling"].relative_to(inside) == Path(KEY, "%2E%2E", "sibling")
+    assert told["file"].name == "file%"
+    assert told["back\\..\\slash"].name == "back\\..\\slash"
+
+
+def test_on_a_system_where_backslashes_part_names_they_are_no_names(
+    world: World, restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compactor_cli.restored_names._ENDS_NAMES", frozenset("\\:"))
+    put(world, **{"a\\..\\b": "x", "c:d": "y"})
+    code, _, err = restore("--all", "-o", tmp_path)
+    assert code == 2
+    assert err.count("no file can be called") == 2
+    assert restore("--all", "-o", tmp_path, "--escape-names")[0] == 0
+    assert files_below(tmp_path) == {KEY + "a%5C..%5Cb": line("x"), KEY + "c%3Ad": line("y")}
+
+
+def test_the_file_system_says_how_long_names_may_be(
+    world: World, restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "pathconf", lambda *_: 100)
+    put(world, **{"n" * 100: "x", "m" * 101: "y", "m" * 102: "z"})
+    code, _, err = restore("--all", "-o", tmp_path)
+    assert code == 2
+    assert "name of 101 bytes, the most are 100" in err
+    assert restore("--all", "-o", tmp_path, "--escape-names")[0] == 0
+    assert sorted(files_below(tmp_path).values()) == [line("x"), line("y"), line("z")]
+    assert max(len(name.rpartition("/")[2]) for name in files_below(tmp_path)) == 100
+
+
+def test_a_link_below_the_directory_leads_nowhere(
+    world: World, restore: Command, tmp_path: Path
+) -> None:
+    put(world, a="x")
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "logs").symlink_to(outside)
+    code, _, err = restore("--all", "-o", inside)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{str(inside / 'logs')!r} is a link" in err
+    assert not files_below(outside)
+
+
+def test_a_directory_that_becomes_a_link_meanwhile_leads_nowhere(
+    world: World, restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world, a="x")
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    honest = restored_files.Targets.check
+
+    def late(targets: restored_files.Targets) -> None:
+        honest(targets)
+        (inside / "logs").symlink_to(outside)
+
+    monkeypatch.setattr(restored_files.Targets, "check", late)
+    code, _, err = restore("--all", "-o", inside)
+    assert (code, "is a link now" in err) == (2, True)
+    assert not files_below(outside)
+
+
+def test_a_directory_that_is_a_link_itself_may_be_given(
+    world: World, restore: Command, tmp_path: Path
+) -> None:
+    put(world, a="x")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert restore("--all", "-o", tmp_path / "link")[0] == 0
+    assert files_below(tmp_path / "real") == {KEY + "a": line("x")}
+
+
+# To an S3 URI.
+
+BACK = "s3://other/back/"
+
+
+def objects(world: World, bucket: str = "other") -> dict[str, bytes]:
+    return dict(world.store.contents(bucket))
+
+
+def test_sources_become_objects_under_their_keys_whatever_these_are(
+    world: World, restore: Command
+) -> None:
+    contents = every_name(world)
+    world.put("packed.gz", gzip.compress(LINE, mtime=0))
+    world.run()
+    code, out, err = restore("--all", "-o", BACK, "--json")
+    assert (code, err) == (0, "")
+    expected = {f"back/{KEY}{name}": body for name, body in contents.items()}
+    # Its bytes came back decompressed, and its name says so.
+    gz = f"back/{KEY}{'ü' * 200}.gz"
+    expected[gz + ".content"] = expected.pop(gz)
+    named = {name for name in expected if name.endswith(".gz")}
+    for name in named:
+        expected[name + ".content"] = expected.pop(name)
+    assert objects(world) == expected | {f"back/{KEY}packed.gz.content": LINE}
+    assert {one["path"] for one in json.loads(out)} == {
+        f"s3://other/{key}" for key in objects(world)
+    }
+
+
+def test_objects_that_are_there_stay_unless_they_may_be_replaced(
+    days: World, restore: Command
+) -> None:
+    days.store.seed("other", f"back/{KEY}b", b"mine")
+    code, _, err = restore("--all", "-o", BACK)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"'s3://other/back/{KEY}b' is there already (--overwrite replaces it)" in err
+    assert objects(days) == {f"back/{KEY}b": b"mine"}
+    assert restore("--all", "-o", BACK, "--overwrite")[0] == 0
+    assert sorted(objects(days).values()) == [line("a2"), line("b1"), line("c3")]
+
+
+@pytest.mark.parametrize("before", [None, b"mine"])
+@pytest.mark.parametrize("part_bytes", [8, 8 << 20])
+def test_an_object_that_somebody_puts_meanwhile_stays(
+    world: World,
+    restore: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    before: bytes | None,
+    part_bytes: int,
+) -> None:
+    monkeypatch.setattr(restored_objects, "_PART_BYTES", part_bytes)
+    small_parts(world)
+    put(world, a="more than eight bytes")
+    place = f"back/{KEY}a"
+    if before is not None:
+        world.store.seed("other", place, before)
+
+    def late(call: Call) -> None:
+        if call.bucket == "other" and call.name in ("create", "replace", "create_upload"):
+            world.store.seed("other", place, b"theirs")
+
+    world.store.hooks.before.append(late)
+    code, _, err = restore("--all", "-o", BACK, "--overwrite")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a place that nobody else takes meanwhile" in err
+    assert objects(world) == {place: b"theirs"}
+    assert not [*world.store.list_uploads("other", "")]
+
+
+@pytest.mark.parametrize("part_bytes", [8, 8 << 20])
+def test_a_lost_answer_to_a_put_is_no_foreign_object(
+    world: World, restore: Command, monkeypatch: pytest.MonkeyPatch, part_bytes: int
+) -> None:
+    monkeypatch.setattr(restored_objects, "_PART_BYTES", part_bytes)
+    small_parts(world)
+    put(world, a="more than eight bytes")
+
+    def first_try(call: Call) -> None:
+        if call.bucket == "other" and call.name in ("create", "complete_upload"):
+            world.store.seed("other", f"back/{KEY}a", line("more than eight bytes"))
+
+    world.store.hooks.before.append(first_try)
+    assert restore("--all", "-o", BACK)[0] == 0
+    assert objects(world) == {f"back/{KEY}a": line("more than eight bytes")}
+
+
+def small_parts(world: World) -> None:
+    """The store takes parts of a few bytes."""
+    world.store._min_part_bytes = 1
+
+
+def test_a_large_source_is_uploaded_in_parts_and_seen_only_once_it_is_checked(
+    world: World, restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restored_objects, "_PART_BYTES", 8)
+    small_parts(world)
+    world.store._chunk_bytes = 5
+    put(world, a="0123456789" * 7)
+    puts = world.store.count("create")
+    assert restore("--all", "-o", BACK)[0] == 0
+    assert world.store.count("create") == puts
+    assert objects(world)[f"back/{KEY}a"] == line("0123456789" * 7)
+    damage(world)
+    before = objects(world)
+    assert restore("--all", "-o", "s3://other/again/")[0] == 1
+    assert objects(world) == before
+    assert not [*world.store.list_uploads("other", "")]
+
+
+def damage(world: World) -> None:
+    """One byte of the output is another one."""
+    ((key, body),) = world.store.contents("lake", "compacted/").items()
+    world.store.seed("lake", key, b"X" + body[1:])
+
+
+@pytest.mark.parametrize("place", [DEST, f"{DEST}deeper/", "s3://lake/_compactor/", "s3://lake/"])
+def test_nothing_is_restored_among_outputs_or_state(
+    days: World, restore: Command, place: str
+) -> None:
+    before = objects(days, "lake")
+    code, _, err = restore("--all", "-o", place)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a place apart from s3://lake/" in err
+    assert objects(days, "lake") == before
+
+
+def test_a_source_goes_back_to_where_it_was_and_is_not_compacted_again(
+    restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(old_world("abc"), monkeypatch)
+    before = objects(world, "source")
+    assert world.clean_up().counts.deleted == 3
+    assert restore("--all", "-o", "s3://source/")[0] == 0
+    assert objects(world, "source") == before
+    world.must_be_finished()
+
+
+def test_under_another_name_nothing_is_restored_into_the_source(
+    world: World, restore: Command
+) -> None:
+    world.put("a.gz", gzip.compress(LINE, mtime=0))
+    world.run()
+    world.store.remove("source", KEY + "a.gz")
+    for place in ("s3://source/", "s3://source/logs/2026/"):
+        code, _, err = restore("--all", "-o", place)
+        assert (code, "would be a new source in s3://source/logs/" in err) == (2, True)
+    assert not objects(world, "source")
+    assert restore("--all", "-o", "s3://source/", "--compress")[0] == 0
+    assert gzip.decompress(objects(world, "source")[KEY + "a.gz"]) == LINE
+    assert world.run().counts.objects_in == 0
+
+
+def test_a_key_that_gets_too_long_is_named_before_anything_is_written(
+    world: World, restore: Command
+) -> None:
+    put(world, **{"a": "x", "k" * (1_024 - len(KEY)): "y"})
+    code, _, err = restore("--all", "-o", BACK)
+    assert (code, "would have a key of over 1,024 bytes" in err) == (2, True)
+    assert not objects(world)
+
+
+def test_two_sources_that_would_be_one_object_are_both_named(
+    world: World, restore: Command
+) -> None:
+    world.put("a.gz", gzip.compress(LINE, mtime=0))
+    put(world, **{"a.gz.content": "x"})
+    code, _, err = restore("--all", "-o", BACK)
+    assert (code, f"'{KEY}a.gz' and '{KEY}a.gz.content' would both be" in err) == (2, True)
+    assert not objects(world)
+
+
+def test_what_is_too_large_to_be_replaced_under_a_condition_is_told_before_anything_is_written(
+    days: World, restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restored_objects, "_MOST_REPLACED_BYTES", 4)
+    days.store.seed("other", f"back/{KEY}b", b"mine")
+    code, _, err = restore("--all", "-o", BACK, "--overwrite")
+    assert (code, f"back/{KEY}b' is there already, and too large to be replaced" in err) == (
+        2,
+        True,
+    )
+    assert objects(days) == {f"back/{KEY}b": b"mine"}
+
+
+def test_names_are_not_escaped_where_all_are_taken(days: World, restore: Command) -> None:
+    code, _, err = restore("--all", "-o", BACK, "--escape-names")
+    assert (code, "InvalidInput: --escape-names" in err) == (2, True)
+
+
+def test_what_s3_refuses_ends_it(days: World, restore: Command) -> None:
+    def refuse(call: Call) -> None:
+        if (call.bucket, call.name) == ("other", "create"):
+            raise InvalidInput("permission", "put: AccessDenied", "a role that allows it")
+
+    days.store.hooks.before.append(refuse)
+    code, _, err = restore("--all", "-o", BACK)
+    assert (code, "AccessDenied" in err) == (2, True)
