@@ -6,15 +6,20 @@ that is not in the file at all it is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
 
+from compactor.errors import InvalidInput
+
 DEFAULT_REGION = "us-east-1"
+_VERSION = 1
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,8 +94,7 @@ class Prices:
 @cache
 def every_price() -> tuple[Price, ...]:
     """All that the file has."""
-    text = files("compactor").joinpath("prices.json").read_bytes()
-    return msgspec.json.decode(text, type=_File).prices
+    return _decoded(files("compactor").joinpath("prices.json").read_bytes()).prices
 
 
 @cache
@@ -100,8 +104,42 @@ def prices_for(region: str | None = None) -> Prices:
     Args:
         region: as AWS names it; None or empty where nobody knows, and for us-east-1.
     """
+    return _of(every_price(), region)
+
+
+def prices_from(path: Path, region: str | None = None) -> Prices:
+    """The prices of a region by a file that replaces the one that is shipped.
+
+    Args:
+        path: a file of the same form. What it has no price for is that of the file that is shipped.
+        region: as for :func:`prices_for`.
+
+    Raises:
+        InvalidInput: it cannot be read, is of another form or version, or has a price that is no
+            amount.
+    """
+    try:
+        given = _decoded(path.read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        accepted = f"a file like functions/compactor/prices.json ({error})"
+        raise InvalidInput("prices", str(path), accepted) from None
+    if given.version != _VERSION:
+        raise InvalidInput("prices", str(path), f"a file of version {_VERSION}")
+    for one in given.prices:
+        if not (0 <= one.dollars < math.inf and one.units > 0):
+            accepted = f"dollars of 0 or more for 1 unit or more ({one.region} {one.name})"
+            raise InvalidInput("prices", str(path), accepted)
+    # What comes later counts.
+    return _of((*every_price(), *given.prices), region)
+
+
+def _decoded(text: bytes) -> _File:
+    return msgspec.json.decode(text, type=_File)
+
+
+def _of(every: Sequence[Price], region: str | None) -> Prices:
     asked = region or DEFAULT_REGION
-    usual = {one.name: one for one in every_price() if one.region == DEFAULT_REGION}
-    own = {one.name: one for one in every_price() if one.region == asked}
+    usual = {one.name: one for one in every if one.region == DEFAULT_REGION}
+    own = {one.name: one for one in every if one.region == asked}
     found = asked if own else DEFAULT_REGION
     return Prices(asked, found, MappingProxyType(usual | own))

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compactor.model import SkipReason
-from compactor.report.html import human_bytes
 from compactor.scanning.advice import Advice, told
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.figures import BOUNDS, Quantiles
 from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
+from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
 
 _BAR_WIDTH = 30

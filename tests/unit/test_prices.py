@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections import Counter
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from compactor.errors import InvalidInput
 from compactor.maintenance import costs
 from compactor.maintenance.packing import Rewrite
-from compactor.prices import DEFAULT_REGION, Price, Prices, every_price, prices_for
+from compactor.prices import DEFAULT_REGION, Price, Prices, every_price, prices_for, prices_from
 
 _ROOT = Path(__file__).parents[2]
-# These stand for other things, too.
-_COMMON = {5.0, 0.3, 0.1, 0.025, 0.005}
+# These stand for other things, too, as any figure with one digit does.
+_COMMON = {0.025, 0.12}
 
 
 @pytest.mark.parametrize("one", every_price(), ids=lambda one: f"{one.region} {one.name}")
@@ -46,6 +49,68 @@ def test_a_region_that_is_not_there_is_told_and_us_east_1_is_taken() -> None:
     assert found.told == ("no prices of eu-nowhere-9 are known here: costs are those of us-east-1")
     assert found.of(costs.GET) == prices_for().of(costs.GET) == pytest.approx(4e-7)
     assert (prices_for("").region, prices_for(None).told) == (DEFAULT_REGION, "")
+
+
+REGIONS = ("us-east-1", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")
+
+
+def test_five_regions_have_every_price_of_a_run_and_of_storage() -> None:
+    names = {
+        region: {one.name for one in every_price() if one.region == region} for region in REGIONS
+    }
+    beside = ("athena.", "glue.", "s3.inventory", "s3.metadata.")
+    wanted = {name for name in names["us-east-1"] if not name.startswith(beside)}
+    assert len(wanted) >= 38
+    for region in REGIONS:
+        assert prices_for(region).told == ""
+        assert wanted <= names[region]
+
+
+def test_prices_of_regions_differ_where_aws_takes_more() -> None:
+    assert prices_for("eu-central-1").of("s3.storage.standard") == 0.0245
+    assert prices_for("ap-northeast-1").of("s3.put") == pytest.approx(4.7e-6)
+    assert prices_for("eu-west-1").of("s3.transition.deep_archive") == pytest.approx(5.5e-5)
+    assert prices_for("ap-northeast-1").of("emr_serverless.vcpu_hour") == 0.065728
+
+
+def _file(tmp_path: Path, **changed: object) -> Path:
+    usual = next(one for one in every_price() if one.name == "s3.get")
+    price = {**msgspec.to_builtins(usual), **changed}
+    version = price.pop("version", 1)
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"version": version, "currency": "USD", "prices": [price]}))
+    return path
+
+
+def test_a_file_of_prices_replaces_those_that_are_shipped(tmp_path: Path) -> None:
+    own = prices_from(_file(tmp_path, dollars=0.0003), "us-east-1")
+    assert own.of("s3.get") == pytest.approx(3e-7)
+    assert own.of("s3.put") == prices_for().of("s3.put")
+    far = prices_from(_file(tmp_path, region="eu-nowhere-9"), "eu-nowhere-9")
+    assert (far.region, far.told) == ("eu-nowhere-9", "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "accepted"),
+    [
+        ({"dollars": "much"}, "a file like functions/compactor/prices.json"),
+        ({"dollars": -1}, "dollars of 0 or more for 1 unit or more (us-east-1 s3.get)"),
+        ({"units": 0}, "dollars of 0 or more for 1 unit or more (us-east-1 s3.get)"),
+        ({"price": 1}, "a file like functions/compactor/prices.json"),
+        ({"version": 2}, "a file of version 1"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(changed, accepted, tmp_path: Path) -> None:
+    path = _file(tmp_path, **changed)
+    with pytest.raises(InvalidInput) as refused:
+        prices_from(path)
+    assert str(path) in str(refused.value)
+    assert accepted in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"prices: .*nowhere\.json"):
+        prices_from(tmp_path / "nowhere.json")
 
 
 def test_what_a_region_has_no_price_of_its_own_for_is_that_of_us_east_1() -> None:
@@ -83,8 +148,14 @@ def _twice(one: Price) -> Price:
     )
 
 
+def _is_round(number: float) -> bool:
+    return float(f"{number:.1g}") == number
+
+
 def test_no_price_stands_in_the_code() -> None:
-    known = {number for one in every_price() for number in (one.dollars, one.each)} - _COMMON
+    figures = {number for one in every_price() for number in (one.dollars, one.each)}
+    known = {number for number in figures - _COMMON if not _is_round(number)}
+    assert {0.023, 0.0125, 1.33334e-05} < known
     found = [
         f"{path.relative_to(_ROOT)}:{node.lineno}: {node.value}"
         for folder in ("functions", "scripts", "spark", "cdk")

@@ -7,6 +7,7 @@ from html import escape as html_escape
 from typing import Any
 
 from compactor.shown import visible
+from compactor.sizes import human_bytes
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; color: #1c2430 }
@@ -44,15 +45,6 @@ def render(report: Mapping[str, Any]) -> str:
         _clean_up(report["clean_up"]),
     ]
     return "".join(parts) + "</html>"
-
-
-def human_bytes(count: float) -> str:
-    """Bytes with a binary unit: 1,536 is 1.5 KiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024:
-            return f"{count:,.0f} B" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} TiB"
 
 
 def escape(text: str) -> str:

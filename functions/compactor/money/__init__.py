@@ -1,0 +1,40 @@
+"""Money: what a run costs, and what it saves. Pure; every figure can be followed.
+
+A verdict needs the sources and the outputs as numbers, what the run asks of AWS, and prices:
+
+    >>> from compactor.money import RunWork, Shape, verdict
+    >>> from compactor.prices import prices_for
+    >>> before = Shape.alike(10_000_000, 1_024)
+    >>> after = Shape.alike(80, 128_000_000)
+    >>> run = RunWork(requests={"GET": 10_000_000, "LIST": 20_000, "PUT": 2_000})
+    >>> found = verdict(before, after, run, prices_for("us-east-1"), scans_per_month=0)
+    >>> print(found.lines()[0])
+    the run costs $4.11 once (GET $4.00, LIST $0.10, PUT $0.01)
+
+``found.lines()`` are sentences for a person, ``found.rows()`` a table of four columns,
+``found.explain()`` every formula with its numbers and the source of its prices, and
+``found.to_dict()`` all of it for JSON. Objects that are not alike: ``Shape.of(sizes)``; of several
+storage classes: one shape plus another. ``retention_days=None`` says that nobody deletes the
+sources.
+"""
+
+from compactor.money.figures import Figure, shown, total
+from compactor.money.running import RunWork, cost_of
+from compactor.money.shapes import STANDARD, Holding, Shape
+from compactor.money.storage import CLASSES
+from compactor.money.verdict import USUAL_SCANS_PER_MONTH, Verdict, verdict
+
+__all__ = [
+    "CLASSES",
+    "STANDARD",
+    "USUAL_SCANS_PER_MONTH",
+    "Figure",
+    "Holding",
+    "RunWork",
+    "Shape",
+    "Verdict",
+    "cost_of",
+    "shown",
+    "total",
+    "verdict",
+]

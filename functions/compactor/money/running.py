@@ -1,0 +1,74 @@
+"""What a run costs, by what it did or is expected to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from compactor.money.figures import Figure, charged, price_of
+from compactor.prices import Prices
+
+#: Price of each kind of request, by the names under which a store counts them. HEAD is charged as
+#: GET is, and what is deleted or aborted is free.
+PRICE_OF_REQUEST = {"GET": "s3.get", "HEAD": "s3.get", "LIST": "s3.list", "PUT": "s3.put"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunWork:
+    """What a run asks of AWS.
+
+    Attributes:
+        requests: to S3, by the names under which a store counts them.
+        gb_seconds: of Lambda functions.
+        invocations: of them.
+        architecture: of them: ``arm64`` or ``x86_64``.
+        transitions: of Step Functions; each child execution of the Distributed Map is a Standard
+            one, and pays for its own.
+        vcpu_hours: of Spark on EMR Serverless.
+        gb_hours: likewise.
+    """
+
+    requests: Mapping[str, int] = field(default_factory=dict)
+    gb_seconds: float = 0.0
+    invocations: int = 0
+    architecture: str = "arm64"
+    transitions: int = 0
+    vcpu_hours: float = 0.0
+    gb_hours: float = 0.0
+
+    def __add__(self, other: RunWork) -> RunWork:
+        """Both together, on the architecture of the first."""
+        names = self.requests.keys() | other.requests.keys()
+        return RunWork(
+            {name: self.requests.get(name, 0) + other.requests.get(name, 0) for name in names},
+            self.gb_seconds + other.gb_seconds,
+            self.invocations + other.invocations,
+            self.architecture,
+            self.transitions + other.transitions,
+            self.vcpu_hours + other.vcpu_hours,
+            self.gb_hours + other.gb_hours,
+        )
+
+    @property
+    def priced(self) -> dict[str, int]:
+        """The requests that cost something, by name."""
+        return {name: self.requests.get(name, 0) for name in sorted(PRICE_OF_REQUEST)}
+
+
+def cost_of(work: RunWork, prices: Prices) -> tuple[Figure, ...]:
+    """What all of it costs, a figure for each kind; those of nothing are left out."""
+    return tuple(one for one in _figures(work, prices) if one.dollars)
+
+
+def _figures(work: RunWork, prices: Prices) -> Iterator[Figure]:
+    for name, count in work.priced.items():
+        yield charged(name, count, f"{name} requests", price_of(prices, PRICE_OF_REQUEST[name]))
+    compute = price_of(prices, f"lambda.gb_second.{work.architecture}")
+    yield charged("Lambda", work.gb_seconds, "GB-seconds", compute)
+    calls = price_of(prices, "lambda.request")
+    yield charged("Lambda, invocations", work.invocations, "invocations", calls)
+    transition = price_of(prices, "states.transition")
+    yield charged("Step Functions", work.transitions, "state transitions", transition)
+    vcpu, memory = (price_of(prices, f"emr_serverless.{one}") for one in ("vcpu_hour", "gb_hour"))
+    yield charged("Spark, processors", work.vcpu_hours, "vCPU-hours", vcpu)
+    yield charged("Spark, memory", work.gb_hours, "GB-hours", memory)

@@ -1,0 +1,113 @@
+"""What is stored, in the numbers that money hangs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from compactor.planning.seconds import Stored
+
+#: Of what is smaller, IA and Glacier IR bill so many bytes; Intelligent-Tiering lets it stay in its
+#: tier of frequent access, without its fee.
+SMALL_BYTES = 128 * 1024
+STANDARD = "STANDARD"
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The objects of one storage class.
+
+    Attributes:
+        storage_class: as S3 names it.
+        objects: how many.
+        bytes: as stored.
+        small_objects: those below 128 KB.
+        small_bytes: of these.
+    """
+
+    storage_class: str
+    objects: int = 0
+    bytes: int = 0
+    small_objects: int = 0
+    small_bytes: int = 0
+
+    def __add__(self, other: Holding) -> Holding:
+        """Both together, in the class of the first."""
+        return Holding(
+            self.storage_class,
+            self.objects + other.objects,
+            self.bytes + other.bytes,
+            self.small_objects + other.small_objects,
+            self.small_bytes + other.small_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Objects, before or after a run.
+
+    Attributes:
+        holdings: by storage class, in the order of their names.
+        parts: so many readers of a query can share them; a GET each at least.
+    """
+
+    holdings: tuple[Holding, ...] = ()
+    parts: int = 0
+
+    @classmethod
+    def of(
+        cls, sizes: Iterable[int], *, storage_class: str = STANDARD, parts: int | None = None
+    ) -> Shape:
+        """Objects of these sizes in bytes; by default each is one part."""
+        one = Holding(storage_class)
+        for size in sizes:
+            small = size < SMALL_BYTES
+            one += Holding(storage_class, 1, size, small, size * small)
+        return cls((one,) if one.objects else (), one.objects if parts is None else parts)
+
+    @classmethod
+    def alike(
+        cls, objects: int, size: int, *, storage_class: str = STANDARD, parts: int | None = None
+    ) -> Shape:
+        """So many objects of one size in bytes."""
+        small = size < SMALL_BYTES
+        every = objects * size
+        one = Holding(storage_class, objects, every, objects * small, every * small)
+        return cls((one,) if objects else (), objects if parts is None else parts)
+
+    @property
+    def objects(self) -> int:
+        """In all classes."""
+        return sum(one.objects for one in self.holdings)
+
+    @property
+    def bytes(self) -> int:
+        """In all classes."""
+        return sum(one.bytes for one in self.holdings)
+
+    @property
+    def stored(self) -> Stored:
+        """What they are to a reader."""
+        return Stored(self.objects, self.bytes, self.parts)
+
+    def moved(self, storage_class: str) -> Shape:
+        """The same objects, all in one class."""
+        if not self.holdings:
+            return self
+        whole = sum(
+            (replace(one, storage_class=storage_class) for one in self.holdings[1:]),
+            replace(self.holdings[0], storage_class=storage_class),
+        )
+        return Shape((whole,), self.parts)
+
+    def __add__(self, other: Shape) -> Shape:
+        """Both together."""
+        found = {one.storage_class: one for one in self.holdings}
+        for one in other.holdings:
+            before = found.get(one.storage_class)
+            found[one.storage_class] = one if before is None else before + one
+        holdings = tuple(found[name] for name in sorted(found))
+        return Shape(holdings, self.parts + other.parts)
+
+
+NOTHING = Shape()

@@ -1,0 +1,145 @@
+"""What it costs to keep objects for a month, to move them to another class, and to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compactor.money.figures import Figure, charged, price_of
+from compactor.money.shapes import SMALL_BYTES, STANDARD, Holding, Shape
+from compactor.prices import Price, Prices
+from compactor.sizes import GIB
+
+STANDARD_IA, ONEZONE_IA, GLACIER_IR = "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR"
+GLACIER, DEEP_ARCHIVE = "GLACIER", "DEEP_ARCHIVE"
+INTELLIGENT_TIERING = "INTELLIGENT_TIERING"
+#: All that have prices here.
+CLASSES = (
+    STANDARD,
+    STANDARD_IA,
+    ONEZONE_IA,
+    INTELLIGENT_TIERING,
+    GLACIER_IR,
+    GLACIER,
+    DEEP_ARCHIVE,
+)
+_LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
+_ARCHIVES = frozenset({GLACIER, DEEP_ARCHIVE})
+# Of each archived object: its name and the like in Standard, an index in its own class.
+_NAME_BYTES, _INDEX_BYTES = 8 * 1024, 32 * 1024
+_KEYS_PER_LIST = 1_000
+
+
+def a_month(shape: Shape, prices: Prices, scans_per_month: float = 1) -> tuple[Figure, ...]:
+    """What it costs to keep these objects for a month.
+
+    Args:
+        shape: what is kept. A class without prices here costs what Standard does.
+        prices: of the region.
+        scans_per_month: how often all is read, on which the tier of Intelligent-Tiering hangs.
+    """
+    return tuple(figure for one in shape.holdings for figure in _kept(one, prices, scans_per_month))
+
+
+def _kept(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
+    name, held = known(one.storage_class), f"storage, {one.storage_class}"
+    if name == INTELLIGENT_TIERING:
+        yield from _tiered(one, prices, scans)
+    elif name in _LEAST_BILLED:
+        billed = one.bytes - one.small_bytes + one.small_objects * SMALL_BYTES
+        what = "GB, of what is below 128 KB as many"
+        yield charged(held, billed / GIB, what, _storage(prices, name))
+    elif name in _ARCHIVES:
+        size = one.bytes + one.objects * _INDEX_BYTES
+        yield charged(held, size / GIB, "GB, with 32 KB an object", _storage(prices, name))
+        names = one.objects * _NAME_BYTES / GIB
+        yield charged(f"{held}, names", names, "8 KB an object, GB", _storage(prices, STANDARD))
+    else:
+        yield charged(held, one.bytes / GIB, "GB", _storage(prices, name))
+
+
+def _tiered(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
+    held = f"storage, {one.storage_class}"
+    large = (one.bytes - one.small_bytes) / GIB
+    tier = "intelligent_tiering" if scans >= 1 else "intelligent_tiering_infrequent"
+    price = price_of(prices, f"s3.storage.{tier}")
+    if large:
+        often = "read every month" if scans >= 1 else "not read for 30 days"
+        yield charged(held, large, f"GB of objects of 128 KB or more, {often}", price)
+        fee = price_of(prices, "s3.monitoring.intelligent_tiering")
+        watched = one.objects - one.small_objects
+        yield charged(f"monitoring, {one.storage_class}", watched, "objects of 128 KB or more", fee)
+    if one.small_objects:
+        price = price_of(prices, "s3.storage.intelligent_tiering")
+        size = one.small_bytes / GIB
+        yield charged(f"{held}, small", size, "GB of objects below 128 KB", price)
+
+
+def to_move(shape: Shape, to: str, prices: Prices) -> tuple[Figure, ...]:
+    """What lifecycle takes to bring objects into a class; nothing for those that are there.
+
+    Args:
+        shape: objects, in the classes they are in.
+        to: one of :data:`CLASSES`.
+        prices: of the region.
+    """
+    moved = sum(one.objects for one in shape.holdings if one.storage_class != to)
+    if to == STANDARD or not moved:
+        return ()
+    price = price_of(prices, f"s3.transition.{to.lower()}")
+    return (charged(f"transitions, {to}", moved, "objects", price),)
+
+
+def to_scan(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
+    """What S3 takes to have all of it listed and read once."""
+    if not shape.objects:
+        return ()
+    pages = -(-shape.objects // _KEYS_PER_LIST)
+    found = [charged("LIST", pages, "pages of 1,000 keys", price_of(prices, "s3.list"))]
+    for one in shape.holdings:
+        # Parts of an object are ranges of it, each a request of its own.
+        gets = max(one.objects, round(shape.parts * one.objects / shape.objects))
+        found.append(_gets(one, gets, prices))
+        found.extend(_retrieved(one, prices))
+    return tuple(found)
+
+
+def to_read_once(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
+    """What the sources of a run cost beyond the GETs of Standard: what other classes charge."""
+    found: list[Figure] = []
+    for one in shape.holdings:
+        if _get_name(one) != "s3.get":
+            dear, usual = price_of(prices, _get_name(one)), price_of(prices, "s3.get")
+            beyond = one.objects * (dear.each - usual.each)
+            numbers = f"{one.objects:,} x (${dear.each:g} - ${usual.each:g})"
+            name = f"GET, {one.storage_class}, beyond Standard"
+            found.append(Figure(name, beyond, "objects x difference", numbers, (dear, usual)))
+        found.extend(_retrieved(one, prices))
+    return tuple(found)
+
+
+def _gets(one: Holding, gets: int, prices: Prices) -> Figure:
+    return charged(f"GET, {one.storage_class}", gets, "GETs", price_of(prices, _get_name(one)))
+
+
+def _get_name(one: Holding) -> str:
+    name = known(one.storage_class)
+    return f"s3.get.{name.lower()}" if name in _LEAST_BILLED else "s3.get"
+
+
+def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
+    name = known(one.storage_class)
+    if name in _LEAST_BILLED | _ARCHIVES:
+        price = price_of(prices, f"s3.retrieval.{name.lower()}")
+        yield charged(f"retrieval, {one.storage_class}", one.bytes / GIB, "GB", price)
+    if name in _ARCHIVES:
+        price = price_of(prices, f"s3.restore.{name.lower()}")
+        yield charged(f"restores, {one.storage_class}", one.objects, "objects", price)
+
+
+def known(storage_class: str) -> str:
+    """The class whose prices count: Standard's for one that has none here."""
+    return storage_class if storage_class in CLASSES else STANDARD
+
+
+def _storage(prices: Prices, name: str) -> Price:
+    return price_of(prices, f"s3.storage.{name.lower()}")

@@ -1,0 +1,301 @@
+"""Whether a run pays: what it costs, what each scan and each month saves then, and since when.
+
+With compaction is compared the cheaper of what can be done without it: to leave the sources in
+their classes, or to have lifecycle move them as they are to the class the outputs go to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compactor.money.figures import Figure, shown, told_price, total
+from compactor.money.running import RunWork, cost_of
+from compactor.money.shapes import STANDARD, Shape
+from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
+from compactor.money.telling import lines_of, rows_of
+from compactor.planning.seconds import ATHENA, seconds
+from compactor.prices import Price, Prices
+
+DAYS_PER_MONTH = 365 / 12
+# What is done without compaction is chosen by the costs of so long.
+_COMPARED_MONTHS = 12
+# Whoever has to wait longer for storage alone to pay is told that it never will.
+_NEVER_DAYS = 3_650.0
+USUAL_SCANS_PER_MONTH = 30.0
+USUAL_RETENTION_DAYS = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One thing to do with the objects, as money.
+
+    Attributes:
+        once: dollars at its begin.
+        month: of storage.
+        scan: of one scan of all of it.
+    """
+
+    once: tuple[Figure, ...]
+    month: tuple[Figure, ...]
+    scan: tuple[Figure, ...]
+
+    def over(self, months: float, scans_per_month: float) -> float:
+        """Dollars in so many months."""
+        each = total(self.month) + scans_per_month * total(self.scan)
+        return total(self.once) + months * each
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run costs and saves; see :func:`verdict`.
+
+    Attributes:
+        before: the sources, in the class in which they would stay without compaction.
+        after: the outputs, in the class they go to.
+        left: without compaction.
+        compacted: with it; ``once`` is the run, what moves the outputs, and both copies.
+        run: of these, the run alone.
+        prices: of the region.
+        scans_per_month: how often all of it is read.
+        target_class: of the outputs.
+        retention_days: how long the sources stay beside the outputs; None for ever.
+        seconds: of a scan of the sources, and of the outputs; a model.
+    """
+
+    before: Shape
+    after: Shape
+    left: Way
+    compacted: Way
+    run: tuple[Figure, ...]
+    prices: Prices
+    scans_per_month: float
+    target_class: str
+    retention_days: float | None
+    seconds: tuple[float, float]
+
+    @property
+    def once(self) -> float:
+        """Dollars spent once, less what would be spent once without compaction."""
+        return total(self.compacted.once) - total(self.left.once)
+
+    @property
+    def saved_by_scan(self) -> float:
+        """Dollars that each scan saves."""
+        return total(self.left.scan) - total(self.compacted.scan)
+
+    @property
+    def saved_by_storage(self) -> float:
+        """Dollars that each month saves by storage, once retention is over."""
+        return total(self.left.month) - total(self.compacted.month)
+
+    @property
+    def saved_by_month(self) -> float:
+        """Dollars that each month saves by storage and scans together."""
+        return self.saved_by_storage + self.scans_per_month * self.saved_by_scan
+
+    @property
+    def payback_days(self) -> float | None:
+        """Days until what is saved is what was spent; None for never."""
+        return _days(self.once, self.saved_by_month)
+
+    @property
+    def payback_scans(self) -> int | None:
+        """Scans that save what was spent, storage left out; None for never."""
+        if self.once <= 0:
+            return 0
+        return math.ceil(self.once / self.saved_by_scan) if self.saved_by_scan > 0 else None
+
+    @property
+    def storage_days(self) -> float | None:
+        """Days until storage alone has saved what was spent; None for never, or ten years."""
+        found = _days(self.once, self.saved_by_storage)
+        return found if found is not None and found <= _NEVER_DAYS else None
+
+    def pays_within(self, days: float) -> bool:
+        """True where what was spent is saved by then."""
+        found = self.payback_days
+        return found is not None and found <= days
+
+    def lines(self) -> tuple[str, ...]:
+        """A few sentences for a person, the last of them the payback."""
+        return lines_of(self)
+
+    def rows(self) -> tuple[tuple[str, str, str, str], ...]:
+        """A table: what is paid for, the sources, the outputs, and what is saved (- is spent)."""
+        return rows_of(self)
+
+    def figures(self) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
+        """Every figure under its title."""
+        return (
+            ("once, with compaction", self.compacted.once),
+            ("once, without", self.left.once),
+            ("a scan of the sources", self.left.scan),
+            ("a scan of the outputs", self.compacted.scan),
+            ("a month, without compaction", self.left.month),
+            ("a month, with it", self.compacted.month),
+            ("and so", self._derived()),
+        )
+
+    def explain(self) -> tuple[str, ...]:
+        """Every figure with its formula and its numbers, and each price with its source."""
+        lines: list[str] = []
+        prices: dict[Price, None] = {}
+        for title, figures in self.figures():
+            lines += [f"{title}:"] if figures else []
+            for one in figures:
+                lines.append(f"  {one.explained}")
+                prices |= dict.fromkeys(one.prices)
+        return (*lines, "prices:", *(f"  {told_price(one)}" for one in prices))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: amounts in dollars, times in days and seconds."""
+        return {
+            "region": self.prices.asked,
+            "prices_of": self.prices.region,
+            "scans_per_month": self.scans_per_month,
+            "target_class": self.target_class,
+            "retention_days": self.retention_days,
+            "run_dollars": total(self.run),
+            "once_dollars": self.once,
+            "saved_by_scan_dollars": self.saved_by_scan,
+            "saved_by_storage_dollars_a_month": self.saved_by_storage,
+            "saved_dollars_a_month": self.saved_by_month,
+            "scan_seconds": {"before": self.seconds[0], "after": self.seconds[1]},
+            "payback_days": self.payback_days,
+            "payback_scans": self.payback_scans,
+            "storage_payback_days": self.storage_days,
+            "lines": list(self.lines()),
+            "figures": [
+                {"of": title, **asdict(one), "prices": [_named(price) for price in one.prices]}
+                for title, figures in self.figures()
+                for one in figures
+            ],
+        }
+
+    def _derived(self) -> tuple[Figure, ...]:
+        once, left = total(self.compacted.once), total(self.left.once)
+        scans = self.scans_per_month
+        return (
+            _difference("spent once", "once with compaction - once without", once, left),
+            _difference(
+                "saved by a scan",
+                "scan of the sources - scan of the outputs",
+                total(self.left.scan),
+                total(self.compacted.scan),
+            ),
+            _difference(
+                "saved by a month of storage",
+                "month without compaction - month with it",
+                total(self.left.month),
+                total(self.compacted.month),
+            ),
+            Figure(
+                "saved by a month",
+                self.saved_by_month,
+                "storage + scans a month x saved by a scan",
+                f"{shown(self.saved_by_storage)} + {scans:g} x {shown(self.saved_by_scan)}",
+            ),
+        )
+
+
+def verdict(
+    shape_before: Shape,
+    shape_after: Shape,
+    run: RunWork,
+    prices: Prices,
+    scans_per_month: float = USUAL_SCANS_PER_MONTH,
+    *,
+    target_class: str = STANDARD,
+    retention_days: float | None = USUAL_RETENTION_DAYS,
+) -> Verdict:
+    """What a run costs, what it saves, and after how long it has paid for itself.
+
+    Args:
+        shape_before: the sources, in the classes they are in.
+        shape_after: the outputs, as the run writes them.
+        run: what it asks of AWS.
+        prices: of the region.
+        scans_per_month: how often all of it is read.
+        target_class: to which lifecycle moves the outputs: one of
+            :data:`compactor.money.storage.CLASSES`.
+        retention_days: how long the sources stay beside the outputs; None where nobody deletes
+            them, so that both are paid for month by month.
+    """
+    as_read = (*cost_of(run, prices), *to_read_once(shape_before, prices))
+    after = shape_after.moved(target_class)
+    kept = a_month(shape_before, prices, scans_per_month)
+    month = a_month(after, prices, scans_per_month)
+    moved = to_move(shape_after, target_class, prices)
+    compacted = Way(
+        once=(*as_read, *moved, *_both_copies(kept, retention_days)),
+        month=(*month, *kept) if retention_days is None else month,
+        scan=to_scan(after, prices),
+    )
+    before, left = _without(shape_before, target_class, prices, scans_per_month)
+    return Verdict(
+        before=before,
+        after=after,
+        left=left,
+        compacted=compacted,
+        run=as_read,
+        prices=prices,
+        scans_per_month=scans_per_month,
+        target_class=target_class,
+        retention_days=retention_days,
+        seconds=(seconds(ATHENA, before.stored), seconds(ATHENA, after.stored)),
+    )
+
+
+def _without(sources: Shape, target_class: str, prices: Prices, scans: float) -> tuple[Shape, Way]:
+    """The cheaper of what can be done without compaction."""
+    stay = Way((), a_month(sources, prices, scans), to_scan(sources, prices))
+    if known(target_class) == STANDARD:
+        return sources, stay
+    there = sources.moved(target_class)
+    once = to_move(sources, target_class, prices)
+    move = Way(once, a_month(there, prices, scans), to_scan(there, prices))
+    if move.over(_COMPARED_MONTHS, scans) < stay.over(_COMPARED_MONTHS, scans):
+        return there, move
+    return sources, stay
+
+
+def _both_copies(kept: Sequence[Figure], retention_days: float | None) -> tuple[Figure, ...]:
+    """What the sources cost beside the outputs until retention ends."""
+    if not retention_days:
+        return ()
+    month = total(kept)
+    days = f"{retention_days:g} / {DAYS_PER_MONTH:.1f}"
+    return (
+        Figure(
+            f"both copies, {retention_days:g} days",
+            month * retention_days / DAYS_PER_MONTH,
+            "a month of the sources x days / days of a month",
+            f"{shown(month)} x {days}",
+            tuple(price for one in kept for price in one.prices),
+        ),
+    )
+
+
+def _difference(name: str, formula: str, more: float, less: float) -> Figure:
+    return Figure(name, more - less, formula, f"{shown(more)} - {shown(less)}")
+
+
+def _days(once: float, saved_by_month: float) -> float | None:
+    if once <= 0:
+        return 0.0 if saved_by_month >= 0 else None
+    return once / saved_by_month * DAYS_PER_MONTH if saved_by_month > 0 else None
+
+
+def _named(price: Price) -> dict[str, Any]:
+    return {
+        "region": price.region,
+        "name": price.name,
+        "dollars": price.dollars,
+        "units": price.units,
+        "source": price.source,
+        "date": price.date,
+        "sure": price.sure,
+    }
