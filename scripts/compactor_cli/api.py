@@ -23,8 +23,8 @@ from compactor.report.report import RunReport
 from compactor.report.shown import Shown
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
-from compactor_cli.chosen import Wish, search
 from compactor.sizes import human_bytes
+from compactor_cli.chosen import Wish, search
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, skips
 from compactor_cli.commands.store import open_store

@@ -119,13 +119,15 @@ def progress(what: str, total: int | None = None) -> Iterator[Bar]:
         yield Bar(shown, shown.add_task(what, total=total, text=""))
 
 
-def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on standard output: the first column to the left, numbers to the right."""
+def print_table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, texts: Sequence[int] = (0,)
+) -> None:
+    """A table on standard output: columns of texts to the left, numbers to the right."""
     # Above the table, not as its title: rich would fold that to the width of a narrow table.
     print_line(title, "bold")
     table = Table(header_style="bold")
     for number, head in enumerate(heads):
-        table.add_column(head, justify="right" if number else "left", overflow="fold")
+        table.add_column(head, justify="left" if number in texts else "right", overflow="fold")
     for row in rows:
         # As Text, because rich would read [brackets] in keys as markup.
         table.add_row(*(Text(visible(cell)) for cell in row))

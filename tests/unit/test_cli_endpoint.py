@@ -23,6 +23,7 @@ from tests.support.memory_store import MemoryStore
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")
 COMMANDS = {
+    "scan": PLACES[:1],
     "plan": PLACES,
     "run": PLACES,
     "verify": PLACES,

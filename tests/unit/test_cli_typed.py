@@ -26,6 +26,7 @@ PLACES = ("s3://source-bucket/logs/", "s3://lake-bucket/compacted/")
 WORDS = {
     "demo": (),
     "generate": ("s3://bucket/x", "-f", "1"),
+    "scan": PLACES,
     "plan": PLACES,
     "run": PLACES,
     "verify": PLACES,

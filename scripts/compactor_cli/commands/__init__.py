@@ -2,6 +2,7 @@
 
     demo       the whole workflow on an embedded S3         demo, ../audit.py
     generate   realistic logs to try it on                  ../generator/
+    scan       what lies below a prefix                     scan, ../scanned.py
     plan       what a run would do                          plan
     run        a run against any S3                         run, workflow, ../whole.py
     probe      what a store honours                         probe
@@ -92,6 +93,15 @@ COMMANDS: Mapping[str, Command] = {
   compactor generate /tmp/logs -f 1000 --format mixed
   compactor generate s3://my-logs/raw/ -f 5000 -r 50 --format alb --start today-7
   compactor generate -b my-logs --prefix raw -f 100 --endpoint-url http://127.0.0.1:9000
+""",
+    ),
+    "scan": Command(
+        "compactor_cli.commands.scan",
+        "show what lies below a prefix, and the plan and run for it; writes nothing",
+        """\
+  compactor scan s3://my-logs/raw/
+  compactor scan s3://my-logs/raw/ --inventory-manifest-uri s3://my-inventories/my-logs/daily/
+  compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
 """,
     ),
     "plan": Command(

@@ -1,0 +1,10 @@
+"""What lies below a prefix, for somebody who has a bucket and a suspicion: reads, decides nothing.
+
+figures    sizes, storage classes, arrivals: sums in constant memory
+dates      dates in the levels of a key, in the words of date_format
+layouts    what is counted of each way to read the keys
+choosing   which of these ways the keys fit, or the two best where that is not clear
+advice     settings that follow from how late objects arrive
+sample     a few objects looked at: formats and compressions
+scan       the verb: a listing -> all of that
+"""

@@ -1,0 +1,119 @@
+"""What follows from how late objects arrive: settle_seconds and open_partition_seconds. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import cast
+
+from compactor.scanning.choosing import Layout
+from compactor.scanning.figures import Quantiles
+from compactor.settings.fields import FIELDS
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_WEEK = 7 * _DAY
+# What the fields accept at most.
+_MOST_SECONDS = 366 * _DAY
+# What fewer objects say of one in a hundred is chance.
+_ENOUGH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One setting.
+
+    Attributes:
+        field: its name.
+        seconds: recommended.
+        reason: for a person.
+        measured: it follows from the objects; else it is the default.
+    """
+
+    field: str
+    seconds: int
+    reason: str
+    measured: bool
+
+    @property
+    def is_default(self) -> bool:
+        """It need not be given."""
+        return self.seconds == FIELDS[self.field].default
+
+
+def advise(layout: Layout | None, stamps: Quantiles, total: int) -> tuple[Advice, Advice]:
+    """The two settings that say what is left for a later run.
+
+    Args:
+        layout: that the keys have; None where that is not clear.
+        stamps: how long after the time in their name objects arrived.
+        total: all keys.
+    """
+    return _settle(stamps, total), _open(layout)
+
+
+def _settle(stamps: Quantiles, total: int) -> Advice:
+    half, most = stamps.at(0.5), stamps.at(0.99)
+    if half is None or most is None or stamps.count < max(_ENOUGH, 0.9 * total):
+        return _usual("settle_seconds", "the keys tell no time of day to count from")
+    if half > _WEEK:
+        return _usual("settle_seconds", _COPIED)
+    spread = most - half
+    seconds = max(_default("settle_seconds"), min(_rounded(spread), _DAY))
+    reason = (
+        f"of objects with the same time in their name the last 1 % arrives"
+        f" {told(spread)} after the middle one"
+    )
+    return Advice("settle_seconds", seconds, reason, measured=True)
+
+
+def _open(layout: Layout | None) -> Advice:
+    name = "open_partition_seconds"
+    if layout is None or layout.way is None:
+        return _usual(name, "the keys have no date to count from")
+    way = layout.way
+    half, most = way.after_end.at(0.5), way.after_end.at(0.99)
+    if half is None or most is None or way.objects < _ENOUGH:
+        return _usual(name, f"fewer than {_ENOUGH} objects tell too little")
+    if half > _WEEK:
+        return _usual(name, _COPIED)
+    seconds = max(_default(name), min(_rounded(most), _MOST_SECONDS))
+    if not way.late:
+        reason = "no object arrived after the period in its key was over"
+        return Advice(name, seconds, reason, measured=True)
+    within = f"within {told(most)} of its end" if most else "before its end"
+    reason = (
+        f"{way.late / way.objects:.2%} of the objects arrived after the period in their key was"
+        f" over, and 99 % of all {within}"
+    )
+    return Advice(name, seconds, reason, measured=True)
+
+
+_COPIED = (
+    "half of the objects were put there more than a week after the date in their key, as copies"
+    " are: their Last-Modified does not tell how late they come"
+)
+
+
+def _usual(name: str, reason: str) -> Advice:
+    return Advice(name, _default(name), reason, measured=False)
+
+
+def _default(name: str) -> int:
+    return cast(int, FIELDS[name].default)
+
+
+def _rounded(seconds: float) -> int:
+    """Up to what a person would write."""
+    found = 0
+    for unit, least in ((_MINUTE, 0), (_HOUR, 2 * _HOUR), (_DAY, 2 * _DAY)):
+        if seconds >= least:
+            found = ceil(seconds / unit) * unit
+    return found
+
+
+def told(seconds: float) -> str:
+    """``40 s``, ``3.5 h``."""
+    for name, unit in (("d", _DAY), ("h", _HOUR), ("min", _MINUTE)):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:,.1f} {name}"
+    return f"{max(0.0, seconds):,.0f} s"

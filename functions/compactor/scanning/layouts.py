@@ -1,0 +1,281 @@
+"""What is counted of each way to read keys, while they are listed in order. Pure.
+
+Memory hangs on how many ways there are, not on how many keys: a directory is looked at when its
+first key comes, and partitions are counted by where one ends and another begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from compactor.model import Compression, SourceObject
+from compactor.planning.packing import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES, packing_class
+from compactor.scanning.dates import Dated, is_unpadded, readings, stamped
+from compactor.scanning.figures import Quantiles
+from compactor.settings.windows import named_level
+
+#: Levels below the scanned prefix that may make partitions without dates.
+MOST_DEPTH = 12
+# Beyond so many ways to read keys, and names of one level, nobody looks at them.
+_MOST_WAYS, _MOST_NAMES = 256, 1_000
+_DAY = 86_400
+_ACCOUNT = re.compile(r"\d{12}")
+_REGION = re.compile(r"(?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe)(?:-[a-z]+)+-\d")
+# Segments that no URI of a source may have.
+_ODD = re.compile(r"[*\x00-\x1f\x7f]")
+
+
+@dataclass(slots=True)
+class Level:
+    """What one level before the date is called.
+
+    Attributes:
+        names: at most 1,000 of them.
+    """
+
+    names: set[str] = field(default_factory=set)
+
+    def add(self, name: str) -> None:
+        """One more."""
+        if len(self.names) < _MOST_NAMES:
+            self.names.add(name)
+
+    @property
+    def kind(self) -> str:
+        """``account`` or ``region`` where all are one, else empty."""
+        for kind, pattern in (("account", _ACCOUNT), ("region", _REGION)):
+            if all(pattern.fullmatch(name) for name in self.names):
+                return kind
+        return ""
+
+    @property
+    def segment(self) -> str:
+        """As a source's URI has it: the one name, or a wildcard.
+
+        An account and a region are always a wildcard: others follow, and a source that changes
+        later has another destination.
+        """
+        (first, *others) = sorted(self.names)
+        if not others and not self.kind and not _ODD.search(first):
+            return first
+        name, equals, _ = first.partition("=")
+        named = equals and all(one.startswith(f"{name}=") for one in others)
+        return f"{name}=*" if named and not _ODD.search(name) else "*"
+
+
+@dataclass(slots=True)
+class Packs:
+    """About how many outputs a run would make, at the default sizes."""
+
+    plain: int = 0
+    compressed: int = 0
+    large: int = 0
+
+    def add(self, one: SourceObject) -> None:
+        """A source."""
+        compressed = packing_class(one.key).compression is not Compression.NONE
+        target = COMPRESSED_TARGET_BYTES if compressed else PLAIN_TARGET_BYTES
+        if one.size >= target // 2:
+            self.large += 1
+        elif compressed:
+            self.compressed += one.size
+        else:
+            self.plain += one.size
+
+    def outputs(self, partitions: int) -> int:
+        """In so many partitions."""
+        full = self.compressed // COMPRESSED_TARGET_BYTES + self.plain // PLAIN_TARGET_BYTES
+        return (partitions if self.plain or self.compressed else 0) + full + self.large
+
+
+@dataclass(slots=True)
+class Way:
+    """The keys that can be read in one way as lying below a date.
+
+    Attributes:
+        format: as ``date_format`` has it.
+        levels: before the date.
+        named_below: how many lie in a level below the date that names a column.
+        begin, end: of the periods, UNIX seconds.
+        after_begin, after_end: when objects arrived, after the period began and after it ended.
+        late: how many arrived after their period was over.
+        prompt: how many arrived within it, or a day around it.
+    """
+
+    format: str
+    levels: tuple[Level, ...]
+    objects: int = 0
+    bytes: int = 0
+    partitions: int = 0
+    named_below: int = 0
+    begin: float = inf
+    end: float = -inf
+    late: int = 0
+    prompt: int = 0
+    example: str = ""
+    after_begin: Quantiles = field(default_factory=Quantiles)
+    after_end: Quantiles = field(default_factory=Quantiles)
+    packs: Packs = field(default_factory=Packs)
+    _partition: str = ""
+    _at: tuple[float, float] = (0.0, 0.0)
+    _named: bool = False
+
+    def enter(self, dated: Dated, partition: str, *, named: bool) -> None:
+        """A directory follows, of this partition."""
+        if partition != self._partition or not self.objects:
+            self.partitions += 1
+            self._partition = partition
+        for level, name in zip(self.levels, dated.lead, strict=True):
+            level.add(name)
+        self._at, self._named = (dated.begin, dated.end), named
+        self.begin, self.end = min(self.begin, dated.begin), max(self.end, dated.end)
+
+    def add(self, one: SourceObject) -> None:
+        """A key in that directory."""
+        begin, end = self._at
+        self.example = self.example or one.key
+        self.objects += 1
+        self.bytes += one.size
+        self.named_below += self._named
+        self.after_begin.add(one.last_modified - begin)
+        self.after_end.add(one.last_modified - end)
+        self.late += one.last_modified >= end
+        self.prompt += begin - _DAY <= one.last_modified < end + _DAY
+        self.packs.add(one)
+
+
+@dataclass(slots=True)
+class Depths:
+    """Keys by how many levels they have.
+
+    Attributes:
+        objects: by levels, and by how many of them have to be a partition's, for a name that makes
+            a column.
+        partitions: prefixes by depth.
+        common: the levels that all have.
+    """
+
+    objects: Counter[tuple[int, int]] = field(default_factory=Counter)
+    bytes: int = 0
+    partitions: list[int] = field(default_factory=lambda: [0] * (MOST_DEPTH + 1))
+    common: tuple[str, ...] | None = None
+    example: str = ""
+    packs: Packs = field(default_factory=Packs)
+    _levels: tuple[str, ...] | None = None
+    _kind: tuple[int, int] = (0, 0)
+
+    def enter(self, levels: tuple[str, ...]) -> None:
+        """A directory follows."""
+        before = self._levels
+        same = _shared(levels, before) if before is not None else -1
+        for depth in range(same + 1, min(len(levels), MOST_DEPTH) + 1):
+            self.partitions[depth] += 1
+        common = levels if self.common is None else self.common
+        self.common = common[: _shared(common, levels)]
+        self._levels = levels
+        self._kind = len(levels), _named(levels)
+
+    def add(self, one: SourceObject) -> None:
+        """A key in that directory."""
+        self.objects[self._kind] += 1
+        self.bytes += one.size
+        self.example = self.example or one.key
+        self.packs.add(one)
+
+    @property
+    def total(self) -> int:
+        """All keys."""
+        return self.objects.total()
+
+    def fitting(self, depth: int) -> int:
+        """How many keys lie at this depth or deeper, and lose no column there."""
+        return sum(
+            many
+            for (levels, named), many in self.objects.items()
+            if levels >= depth and named <= depth
+        )
+
+
+class Keys:
+    """All keys below a prefix, in order.
+
+    Attributes:
+        ways: to read them as dated, by the number of levels before the date, their names and the
+            format.
+        all: of all keys; undated: of those without a date.
+        unpadded: how many have a date without zeros in front.
+        odd: how many have a level that no URI can name.
+        stamps: how long after the time in their name objects arrived.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._directory: str | None = None
+        self._entered: tuple[Way | Depths, ...] = ()
+        self.ways: dict[tuple[tuple[str, ...], str], Way] = {}
+        self.all, self.undated = Depths(), Depths()
+        self.total = self.unpadded = self.odd = 0
+        self.stamps = Quantiles()
+        self._is_unpadded = self._is_odd = False
+
+    def add(self, one: SourceObject) -> None:
+        """One key behind those before."""
+        at = one.key.rfind("/") + 1
+        directory = one.key[:at]
+        if directory != self._directory:
+            self._directory = directory
+            self._enter(directory)
+        self.total += 1
+        self.unpadded += self._is_unpadded
+        self.odd += self._is_odd
+        for each in self._entered:
+            each.add(one)
+        stamp = stamped(one.key[at:])
+        if stamp is not None:
+            self.stamps.add(one.last_modified - stamp)
+
+    def _enter(self, directory: str) -> None:
+        levels = tuple(directory[len(self._prefix) :].split("/")[:-1])
+        self._is_unpadded = self._is_odd = False
+        if any(level in ("", ".", "..") for level in levels):
+            self._entered, self._is_odd = (), True
+            return
+        self._is_unpadded = is_unpadded(levels)
+        ways = [self._way(dated, levels) for dated in readings(levels)]
+        depths = [self.all] if ways else [self.all, self.undated]
+        for one in depths:
+            one.enter(levels)
+        self._entered = (*depths, *(way for way in ways if way is not None))
+
+    def _way(self, dated: Dated, levels: Sequence[str]) -> Way | None:
+        named = tuple(
+            f"{name}=" if (name := one.partition("=")[0]) != one else "" for one in dated.lead
+        )
+        way = self.ways.get((named, dated.format))
+        if way is None:
+            if len(self.ways) == _MOST_WAYS:
+                return None
+            way = self.ways[named, dated.format] = Way(
+                dated.format, tuple(Level() for _ in dated.lead)
+            )
+        partition = "/".join(levels[: dated.behind])
+        way.enter(dated, partition, named=_named(levels) > dated.behind)
+        return way
+
+
+def _named(levels: Sequence[str]) -> int:
+    """How many levels there are up to the last that names a column, as query engines have it."""
+    named = named_level("".join(f"{level}/" for level in levels), 0)
+    return named.count("/") + 1 if named else 0
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many levels both begin with."""
+    for number, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return number
+    return min(len(one), len(other))

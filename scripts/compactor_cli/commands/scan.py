@@ -1,0 +1,167 @@
+"""``compactor scan``: what lies below a prefix, and how to compact it. Reads only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from compactor.catalogs.opening import open_inventory
+from compactor.errors import InvalidInput
+from compactor.inventory.listing import InventoriedStore, InventoryListing
+from compactor.inventory.pages import DirectoryShelf
+from compactor.inventory.taking import take_inventory
+from compactor.model import Format
+from compactor.scanning.advice import advise
+from compactor.scanning.choosing import Choice, choose
+from compactor.scanning.proposals import propose
+from compactor.scanning.sample import Looked, look
+from compactor.scanning.scan import Lists, Seen, scan
+from compactor.settings.settings import Settings
+from compactor.settings.uris import S3Uri
+from compactor.stores.s3 import S3Store
+from compactor_cli.commands import options
+from compactor_cli.commands.failures import EXIT_USAGE, Failure
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import progress
+from compactor_cli.scanned import Scanned, document, show
+
+_MOST_OBJECTS = 1_000_000
+_MAX_OBJECTS = "--max-objects"
+_INVENTORIES = ("inventory_manifest_uri", "inventory_table")
+# A scan writes nowhere: no key is taken for an output because of where it lies.
+_NOWHERE = "s3://no-destination/none/"
+_SHOWN_PREFIXES = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE, and where outputs would go."""
+    parser.add_argument(
+        options.SOURCE, metavar="SOURCE", help="a prefix, such as s3://bucket/logs/"
+    )
+    parser.add_argument(
+        options.DESTINATION,
+        metavar="DEST",
+        nargs="?",
+        help="where outputs would go, for the commands at the end (by default beside SOURCE)",
+    )
+    parser.add_argument(
+        _MAX_OBJECTS,
+        metavar="N",
+        default=str(_MOST_OBJECTS),
+        help=f"list so many objects at most, and extrapolate (by default {_MOST_OBJECTS:,})",
+    )
+    options.add_named(parser, *_INVENTORIES)
+    options.add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, look at a sample, and show what is there.
+
+    Raises:
+        InvalidInput: the input is at fault.
+        Failure: there is nothing below the prefix.
+    """
+    most = _most(args.max_objects)
+    settings, destination = _settings(args)
+    store = open_store(args.endpoint_url, settings.source.root.bucket)
+    with TemporaryDirectory() as directory:
+        listing = _inventory(settings, store, Path(directory))
+        now = time.time() if listing is None else listing.as_of
+        seen = _scanned(settings, store, listing, now, most)
+    _require_any(seen, settings.source.root, store)
+    looked = _looked(settings, store, seen)
+    choice = _choice(seen, settings.source.root)
+    advice = advise(choice.layouts[0] if choice.clear else None, seen.keys.stamps, seen.keys.total)
+    proposals = propose(
+        choice, settings, advice, now, destination=destination, parquet=_all_parquet(looked)
+    )
+    found = Scanned(
+        settings.source.root.uri, now, seen, looked, choice, advice, proposals, args.endpoint_url
+    )
+    if args.json:
+        print(json.dumps(document(found), indent=2))
+    else:
+        show(found)
+    return 0
+
+
+def _most(text: str) -> int:
+    accepted = "a whole number of objects from 1 to 1,000,000,000"
+    try:
+        most = int(text)
+    except ValueError:
+        raise InvalidInput(_MAX_OBJECTS, text, accepted) from None
+    if not 1 <= most <= 1_000_000_000:
+        raise InvalidInput(_MAX_OBJECTS, text, accepted)
+    return most
+
+
+def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
+    """The input of a run over all that is scanned; and the destination that was given."""
+    given = options.fields_from(args)
+    destination = given.pop(options.DESTINATION, None)
+    if destination is not None:
+        S3Uri.parse(options.DESTINATION, destination)
+    source = given[options.SOURCE]
+    # It is the scan that finds wildcards.
+    S3Uri.parse(options.SOURCE, source)
+    if any(name in given for name in _INVENTORIES):
+        given["listing"] = "inventory"
+    return Settings.from_input({**given, options.DESTINATION: _NOWHERE}), destination
+
+
+def _inventory(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
+    if settings.listing != "inventory":
+        return None
+    with progress("reading the inventory"):
+        return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
+
+
+def _scanned(
+    settings: Settings, store: S3Store, listing: InventoryListing | None, now: float, most: int
+) -> Seen:
+    lists: Lists = store
+    known = None
+    if listing is not None:
+        lists, known = InventoriedStore(store, listing), listing.index.objects
+    total = most if known is None else min(most, known)
+    began = time.monotonic()
+    with progress("listing", total) as bar:
+
+        def on_objects(done: int) -> None:
+            rate = done / max(0.001, time.monotonic() - began)
+            bar.show(done, total, f"{done:,} objects, {rate:,.0f}/s")
+
+        return scan(settings, lists, now, most=most, on_objects=on_objects, known=known)
+
+
+def _require_any(seen: Seen, root: S3Uri, store: S3Store) -> None:
+    if seen.objects:
+        return
+    line = f"nothing below {root.uri}: is the prefix right?"
+    page = next(iter(store.list_level(root.bucket, "")), None)
+    there = [] if page is None else [*page.prefixes, *(one.key for one in page.objects)]
+    has = ", ".join(islice(sorted(there), _SHOWN_PREFIXES))
+    more = ", …" if len(there) > _SHOWN_PREFIXES else ""
+    raise Failure(f"{line} the bucket {f'has {has}{more}' if has else 'is empty'}", EXIT_USAGE)
+
+
+def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
+    chosen = seen.chances.chosen()
+    with progress("looking at a sample", len(chosen)) as bar:
+        return look(chosen, store, settings, bar.advance)
+
+
+def _choice(seen: Seen, root: S3Uri) -> Choice:
+    if not seen.keys.total:
+        why = "no object here is one that a run would take"
+        return Choice((), clear=False, why=why, total=0)
+    return choose(seen.keys, whole_bucket=not root.prefix)
+
+
+def _all_parquet(looked: list[Looked]) -> bool:
+    return bool(looked) and all(one.format is Format.PARQUET for one in looked)

@@ -1,0 +1,316 @@
+"""What a scan found, as a person wants it and as a script does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from compactor.model import SkipReason
+from compactor.scanning.advice import Advice, told
+from compactor.scanning.choosing import Choice, Layout, wildcards
+from compactor.scanning.figures import BOUNDS, Quantiles
+from compactor.scanning.proposals import Proposal
+from compactor.scanning.sample import Looked
+from compactor.scanning.scan import Seen
+from compactor.sizes import human_bytes
+from compactor_cli.console import counted, print_line, print_table
+
+_BAR_WIDTH = 30
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A scan and what follows from it.
+
+    Attributes:
+        uri: what was scanned.
+        at: UNIX seconds.
+        endpoint_url: that was given; the commands need it, too.
+    """
+
+    uri: str
+    at: float
+    seen: Seen
+    looked: Sequence[Looked]
+    choice: Choice
+    advice: Sequence[Advice]
+    proposals: Sequence[Proposal]
+    endpoint_url: str | None = None
+
+    @property
+    def endpoint(self) -> tuple[str, ...]:
+        """The option, as commands take it."""
+        return ("--endpoint-url", self.endpoint_url) if self.endpoint_url else ()
+
+
+def show(found: Scanned) -> None:
+    """All of it on standard output."""
+    _show_sizes(found.seen, found.uri)
+    _show_looked(found.looked)
+    _show_layout(found)
+    _show_arrivals(found)
+    _show_skipped(found)
+    _show_commands(found)
+
+
+def _show_sizes(seen: Seen, uri: str) -> None:
+    about = "" if seen.rest is None else "about "
+    average = human_bytes(seen.bytes / max(1, seen.objects))
+    print_line(
+        f"{uri}: {about}{counted(seen.total_objects, 'object')},"
+        f" {about}{human_bytes(seen.total_bytes)}, {average} on average"
+    )
+    if seen.rest is not None:
+        rest = seen.rest
+        listed = seen.objects - rest.looked_at
+        print_line(
+            f"extrapolated from the first {listed:,} objects in the order of keys, up to"
+            f" {rest.after}, and {rest.looked_at:,} here and there behind it; all that follows is"
+            " of these. --max-objects lists more"
+        )
+    sizes, most = seen.sizes, max(1, *seen.sizes.objects)
+    rows = [
+        (name, f"{many:,}", human_bytes(size), "█" * -(-many * _BAR_WIDTH // most))
+        for name, many, size in zip(_classes(), sizes.objects, sizes.bytes, strict=True)
+        if many
+    ]
+    if rows:
+        print_table("Sizes", ("Size", "Objects", "Bytes", ""), rows, texts=(0, 3))
+    objects, size = sizes.small
+    share, of_bytes = objects / max(1, sum(sizes.objects)), size / max(1, sum(sizes.bytes))
+    print_line(f"below 128 KiB: {share:.1%} of the objects, {of_bytes:.1%} of the bytes")
+    classes = sorted(seen.classes.items(), key=lambda one: -one[1][0])
+    told_classes = (
+        f"{name} {counted(many, 'object')}, {human_bytes(size)}" for name, (many, size) in classes
+    )
+    print_line(f"storage classes: {'; '.join(told_classes)}")
+
+
+def _classes() -> Iterator[str]:
+    for low, high in zip(BOUNDS, (*BOUNDS[1:], None), strict=True):
+        if not low:
+            yield "empty"
+        elif high is None:
+            yield f"{human_bytes(low)} and more"
+        else:
+            yield f"below {human_bytes(high)}"
+
+
+def _show_looked(looked: Sequence[Looked]) -> None:
+    if not looked:
+        print_line("formats: no object could be looked at")
+        return
+    counts = Counter(one.kind for one in looked)
+    examples = {one.kind: one for one in reversed(looked)}
+    rows = [
+        (kind, f"{many:,}", f"{examples[kind].source.key}{_detail(examples[kind])}")
+        for kind, many in counts.most_common()
+    ]
+    heads = ("Format", "Objects", "Such as")
+    title = f"Formats of {counted(len(looked), 'object')} that were looked at"
+    print_table(title, heads, rows, texts=(0, 2))
+    if counts.keys() & {"parquet"}:
+        print_line("Parquet is merged by Spark, with --format parquet, and by nothing else")
+
+
+def _detail(one: Looked) -> str:
+    return f" ({one.detail})" if one.detail else ""
+
+
+def _show_layout(found: Scanned) -> None:
+    choice = found.choice
+    if choice.clear:
+        (layout,) = choice.layouts
+        print_line(f"layout: {_layout(layout, choice.total)}")
+        if choice.why:
+            print_line(f"  {choice.why}")
+    elif choice.layouts:
+        best = "the two best" if len(choice.layouts) > 1 else "the best"
+        print_line(f"layout: not clear ({choice.why}); {best}:")
+        for layout in choice.layouts:
+            print_line(f"  {_layout(layout, choice.total)}")
+    else:
+        print_line(f"layout: {choice.why}")
+    if found.seen.keys.odd:
+        odd = counted(found.seen.keys.odd, "key")
+        print_line(f"  {odd} with an empty level, or one of dots: no source can name them")
+
+
+def _layout(one: Layout, total: int) -> str:
+    text = f"{one.shown}, {_fits(one, total)}"
+    if one.kinds:
+        text += f"; * stands for {wildcards(one.kinds)}"
+    if one.begin is not None and one.end is not None:
+        text += f"; dates from {_date(one.begin)} to {_date(one.end - 1)}"
+    elif one.date_format is None:
+        text += f"; depth {one.depth}, no dates"
+    outputs = f"about {counted(one.outputs, 'output')}"
+    return f"{text}; {counted(one.partitions, 'partition')}, {outputs}"
+
+
+def _fits(one: Layout, total: int) -> str:
+    return f"{one.objects:,} of {counted(total, 'key')} fit ({one.objects / max(1, total):.1%})"
+
+
+def _show_arrivals(found: Scanned) -> None:
+    arrivals, seen = found.seen.arrivals, found.seen
+    usual = arrivals.usual_day
+    span = arrivals.last - arrivals.first
+    if usual is not None:
+        objects, size, days = usual
+        text = f"{objects:,.0f} objects and {human_bytes(size)} a day (the median of {days:,} days)"
+    else:
+        text = f"{counted(seen.objects, 'object')} within {told(span)}"
+    print_line(f"arrivals: {text}, the last one {_moment(arrivals.last)}")
+    for name, quantiles in _latenesses(found):
+        half, most = quantiles.at(0.5), quantiles.at(0.99)
+        if half is not None and most is not None:
+            print_line(f"lateness, {name}: p50 {told(half)}, p99 {told(most)}")
+    for one in found.advice:
+        default = ", the default" if one.is_default else ""
+        print_line(f"{one.field} {one.seconds:,}{default}: {one.reason}")
+
+
+def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
+    """Last-Modified against what keys tell."""
+    way = found.choice.layouts[0].way if found.choice.clear else None
+    if way is not None:
+        yield "Last-Modified after the date in the key begins", way.after_begin
+        yield "Last-Modified after the date in the key is over", way.after_end
+    if found.seen.keys.stamps.count:
+        yield "Last-Modified after the time in the name", found.seen.keys.stamps
+
+
+def _show_skipped(found: Scanned) -> None:
+    for reason, one in sorted(_skipped(found).items()):
+        such = f", such as {one['examples'][0]}" if one["examples"] else ""
+        print_line(f"skipped: {counted(one['objects'], 'object')}, {reason}{such}")
+
+
+def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
+    """What a run would leave alone, by reason; also what lies outside of a clear layout."""
+    skipped = {reason.value: asdict(one) for reason, one in found.seen.skips.by_reason.items()}
+    if found.choice.clear:
+        (layout,) = found.choice.layouts
+        outside = found.choice.total - layout.objects
+        deeper = layout.way.named_below if layout.way is not None else 0
+        for reason, many in (
+            (SkipReason.UNPARTITIONED, outside),
+            (SkipReason.DEEPER_LEVEL, deeper),
+        ):
+            if many:
+                skipped[reason.value] = {"objects": many, "bytes": None, "examples": ()}
+    return skipped
+
+
+def _show_commands(found: Scanned) -> None:
+    several = len(found.proposals) > 1
+    if several and found.choice.either:
+        print_line("one of these, not both: they are two readings of the same keys")
+    for one in found.proposals:
+        if several:
+            print_line(f"for {one.layout.shown}", "bold")
+        for note in one.notes:
+            print_line(f"note: {note}")
+        if one.fault:
+            print_line(f"there is no input for that: {one.fault}")
+        else:
+            for verb in ("plan", "run"):
+                print_line(one.command(verb, *found.endpoint))
+
+
+def document(found: Scanned) -> dict[str, Any]:
+    """For JSON."""
+    seen = found.seen
+    small, small_bytes = seen.sizes.small
+    return {
+        "source": found.uri,
+        "at": found.at,
+        "objects": seen.total_objects,
+        "bytes": seen.total_bytes,
+        "listed": seen.objects,
+        "extrapolated": None if seen.rest is None else asdict(seen.rest),
+        "sizes": [
+            {"from": low, "objects": many, "bytes": size}
+            for low, many, size in zip(BOUNDS, seen.sizes.objects, seen.sizes.bytes, strict=True)
+        ],
+        "below_128_kib": {"objects": small, "bytes": small_bytes},
+        "storage_classes": {
+            name: {"objects": many, "bytes": size} for name, (many, size) in seen.classes.items()
+        },
+        "sample": [_one_looked(one) for one in found.looked],
+        "layout": {
+            "clear": found.choice.clear,
+            "why": found.choice.why,
+            "keys": found.choice.total,
+            "either": found.choice.either,
+            "candidates": [_one_layout(one) for one in found.choice.layouts],
+        },
+        "arrivals": _arrivals(found),
+        "recommended": [asdict(one) for one in found.advice],
+        "skipped": _skipped(found),
+        "inputs": [
+            {
+                "fields": dict(one.fields),
+                "notes": one.notes,
+                "fault": one.fault,
+                "plan": None if one.fault else one.command("plan", *found.endpoint),
+                "run": None if one.fault else one.command("run", *found.endpoint),
+            }
+            for one in found.proposals
+        ],
+    }
+
+
+def _one_looked(one: Looked) -> dict[str, Any]:
+    return {
+        "key": one.source.key,
+        "size": one.source.size,
+        "compression": one.compression,
+        "format": one.format,
+        "refused": one.refused,
+        "detail": one.detail,
+    }
+
+
+def _one_layout(one: Layout) -> dict[str, Any]:
+    return {
+        "levels": [*one.root, *one.pattern],
+        "date_format": one.date_format,
+        "depth": one.depth,
+        "objects": one.objects,
+        "bytes": one.bytes,
+        "partitions": one.partitions,
+        "outputs": one.outputs,
+        "first": None if one.begin is None else _date(one.begin),
+        "last": None if one.end is None else _date(one.end - 1),
+        "wildcards": [{"kind": kind, "names": many} for kind, many in one.kinds],
+        "example": one.example,
+    }
+
+
+def _arrivals(found: Scanned) -> dict[str, Any]:
+    arrivals = found.seen.arrivals
+    usual = arrivals.usual_day
+    return {
+        "first": arrivals.first,
+        "last": arrivals.last,
+        "objects_a_day": None if usual is None else usual[0],
+        "bytes_a_day": None if usual is None else usual[1],
+        "lateness": [
+            {"of": name, "p50_seconds": one.at(0.5), "p99_seconds": one.at(0.99)}
+            for name, one in _latenesses(found)
+        ],
+    }
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
