@@ -27,6 +27,7 @@ from compactor.planning.plan import Knowledge
 from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
 from compactor.report.html import human_bytes
+from compactor.report.nothing import nothing_to_do
 from compactor.runs.earlier import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
@@ -35,6 +36,7 @@ from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.idle import is_without_partitions, require_source, window_warning
 from compactor_cli.listing_prices import ListingPrices, prices_of
 
 _READERS = 8
@@ -47,11 +49,13 @@ class Forecast:
 
     Attributes:
         outputs: what they will be to readers.
+        waiting: of the objects that are left for their age; None where there are none.
     """
 
     item: WorkItem
     plan: CompactionPlan
     outputs: Stored
+    waiting: forecasts.Waiting | None = None
 
     @property
     def objects(self) -> int:
@@ -94,18 +98,41 @@ def run(args: argparse.Namespace) -> int:
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
+    require_source(settings, store)
     with TemporaryDirectory() as directory:
         listing = listing_of(settings, store, Path(directory))
         found = find(settings, store, listing)
         forecasts = forecast(found.items, settings, store, listing)
+    headline = headline_of(settings, found, forecasts)
+    warning = window_warning(settings, store, time.time()) if is_without_partitions(found) else ""
     if args.json:
-        print(json.dumps(_document(settings, found, forecasts), indent=2))
-    else:
-        # Of what events told, nobody lists the rest.
-        prices = None if settings.listing == "events" else _prices(settings, found)
-        _show(found, forecasts, prices)
-        _show_rules(settings, found, forecasts)
+        told = {"headline": headline, "warnings": [warning] if warning else []}
+        print(json.dumps(_document(settings, found, forecasts) | told, indent=2))
+        return 0
+    if headline:
+        print_line(headline, "bold")
+    if warning:
+        print_line(f"warning: {warning}")
+    # Of what events told, nobody lists the rest.
+    prices = None if settings.listing == "events" else _prices(settings, found)
+    _show(found, forecasts, prices)
+    _show_rules(settings, found, forecasts)
     return 0
+
+
+def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
+    """Why a run would do nothing now, and the way out; empty where it would do something."""
+    left = found.oversized if settings.spark_engine == "none" else ()
+    if any(one.plan.groups for one in planned) or len(found.oversized) > len(left):
+        return ""
+    skipped: dict[str, Skipped] = {}
+    for partition in _skipped(found, planned):
+        for reason, one in partition.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+    if found.unpartitioned.objects:
+        skipped[SkipReason.UNPARTITIONED.value] = found.unpartitioned
+    waiting = forecasts.Waiting.of(one.waiting for one in planned)
+    return nothing_to_do(settings, skipped, len(left), waiting=waiting, typed=True)
 
 
 def listing_of(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
@@ -147,7 +174,7 @@ def forecast(
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
         planned = expected.of(item.partition, now)
-        return Forecast(item, planned, outputs_of(planned.groups, settings))
+        return Forecast(item, planned, outputs_of(planned.groups, settings), expected.waiting)
 
     lists, now = store, time.time()
     if listing is not None:
@@ -193,9 +220,7 @@ def _prices(settings: Settings, found: Discovery) -> ListingPrices:
 
 
 def _show(found: Discovery, forecasts: Sequence[Forecast], prices: ListingPrices | None) -> None:
-    if not (forecasts or found.oversized or found.resting.partitions):
-        print_line("no partition holds an object")
-    else:
+    if not is_without_partitions(found):
         _show_partitions(found, forecasts)
         if prices is not None:
             print_line(prices.line)
