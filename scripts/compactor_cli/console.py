@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,8 @@ from compactor.shown import visible
 
 # Where the output is no terminal, rich would cut tables at 80 columns.
 _PLAIN_WIDTH = 160
+# Where no bar can be drawn, a line now and then says that a command is alive.
+_LINE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,38 @@ class _ToldBar(Bar):
             self._listener(self._step)
 
 
+class _Lines(_ToldBar):
+    """Progress for a log: a line on standard error every ten seconds, and none before."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__(self._note, step)
+        self._now = step
+        self._began = time.monotonic()
+        self._ended = threading.Event()
+        self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
+        self._teller.start()
+
+    def end(self) -> None:
+        """Tell no more."""
+        self._ended.set()
+        self._teller.join()
+
+    def _note(self, step: Step) -> None:
+        self._now = step
+
+    def _tell(self) -> None:
+        while not self._ended.wait(_LINE_SECONDS):
+            now = self._now
+            of = f" of {now.total:,}" if now.total else ""
+            count = f"{now.done:,}{of}" if now.done or now.total else ""
+            how_far = now.text or count
+            seconds = f"{time.monotonic() - self._began:.0f} s"
+            print_error(f"{now.what}{': ' if how_far else ''}{how_far} ({seconds})")
+
+
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Bar]:
-    """A progress bar on standard error, gone at the end; nothing where that is no terminal.
+    """A progress bar on standard error, gone at the end; a line now and then without a terminal.
 
     Where a program listens (:func:`heard_by`), it is told instead.
     """
@@ -105,7 +137,11 @@ def progress(what: str, total: int | None = None) -> Iterator[Bar]:
         yield _ToldBar(listener, begun)
         return
     if not sys.stderr.isatty():
-        yield Bar()
+        lines = _Lines(Step(what, 0, total))
+        try:
+            yield lines
+        finally:
+            lines.end()
         return
     columns = (
         SpinnerColumn(),

@@ -30,7 +30,7 @@ class Summary:
         skipped: objects left alone, by reason.
         quarantined: objects left alone for what they hold.
         left_alone: their number, an example and what was seen of it, by reason.
-        headline: says so where most sources were; else empty.
+        headline: says so where most sources were, or why nothing was compacted; else empty.
         oversized: partitions left for Spark.
         spark: partitions that went to Spark; they are in all other numbers.
         report_uri: where the whole report is.
@@ -110,6 +110,12 @@ class Summary:
         )
 
     @property
+    def is_idle(self) -> bool:
+        """True where a run succeeded, and found nothing that it could compact."""
+        done = self.objects_before or self.spark or self.left_alone or self.oversized
+        return self.status == "succeeded" and not done
+
+    @property
     def ratio(self) -> float:
         """Objects before for each object after; 0.0 when nothing was compacted."""
         return self.objects_before / self.objects_after if self.objects_after else 0.0
@@ -135,7 +141,9 @@ class Summary:
 
 
 def print_summary(summary: Summary) -> None:
-    """The table of a run, and a line for whatever it left alone."""
+    """The headline and the table of a run, and a line for whatever it left alone."""
+    if summary.headline:
+        print_line(summary.headline, "bold")
     rows = (
         ("Partitions", f"{summary.partitions:,}", ""),
         ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
@@ -174,8 +182,6 @@ def _print_what_followed(summary: Summary) -> None:
 
 
 def _print_left_alone(summary: Summary) -> None:
-    if summary.headline:
-        print_line(summary.headline)
     if summary.resting:
         print_line(Resting(summary.resting, summary.resting_objects).line)
     for reason, objects in sorted(summary.skipped.items()):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -256,6 +257,11 @@ def test_report_of_a_run_that_step_functions_has_forgotten_is_still_there(stack,
     code, out, _ = command("report", "old")
     assert code == 0
     assert "Run old: succeeded" in out
+    # Its time is that between its beginning and its report, not that of all workers together.
+    stored = stack.s3.get_object(Bucket=LAKE, Key="_compactor/compacted/runs/old/report.json")
+    began = datetime.fromisoformat(json.load(stored["Body"])["started_at"])
+    seconds = (stored["LastModified"] - began).total_seconds()
+    assert re.search(r"Seconds\D+([\d,.]+)", out)[1] == f"{seconds:,.1f}"
 
 
 def test_report_as_json_is_the_stored_document_and_html_is_saved(stack, command, tmp_path):

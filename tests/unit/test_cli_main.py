@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -8,8 +9,11 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.settings.fields import FIELDS
 from compactor_cli import commands as cli
 from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
+from compactor_cli.commands.tables import ACTIONS as TABLES_ACTIONS
 from compactor_cli.local.definition import UnsupportedDefinition
 from compactor_cli.local.model import EngineError
 
@@ -136,6 +140,47 @@ def test_the_help_of_every_command_shows_examples_and_exit_codes(capsys, name):
     out = capsys.readouterr().out
     assert f"  compactor {name} " in out
     assert "exit codes:" in out
+
+
+def helped(capsys, monkeypatch, *words: str) -> str:
+    """A help as one sees it in a terminal of 80 columns, which folds what is longer."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*words])
+    assert caught.value.code == 0
+    return "\n".join(
+        line[at : at + 80]
+        for line in capsys.readouterr().out.splitlines()
+        for at in range(0, max(1, len(line)), 80)
+    )
+
+
+ACTIONS = [("table", one) for one in TABLE_ACTIONS] + [("tables", one) for one in TABLES_ACTIONS]
+
+
+@pytest.mark.parametrize("words", [(), *((name,) for name in cli.COMMANDS), *ACTIONS])
+def test_the_help_of_every_command_fits_one_screen_and_the_rest_is_one_option_away(
+    capsys, monkeypatch, words
+):
+    brief = helped(capsys, monkeypatch, *words, "--help")
+    assert brief.count("\n") < 40
+    full = helped(capsys, monkeypatch, *words, "--help-all")
+    if brief != full:
+        way = " ".join(("compactor", *words, "--help-all"))
+        assert f"all options, and what each accepts: {way}" in brief
+        assert full.count("\n") >= 40
+    options = [set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) for text in (brief, full)]
+    assert options[0] <= options[1]
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "start"])
+def test_the_short_help_has_what_a_first_run_needs(capsys, monkeypatch, name):
+    brief = helped(capsys, monkeypatch, name, "--help")
+    for option in ("--date-format", "--duration", "--depth", "--settle-seconds", "--clean-up"):
+        assert f"  {option} " in brief
+    full = helped(capsys, monkeypatch, name, "--help-all")
+    for field in set(FIELDS) - {"s3_source_uri", "s3_destination_uri"}:
+        assert f"--{field.replace('_', '-')}" in full
 
 
 def test_help_answers_without_loading_s3_or_the_engine():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import inf
+from typing import Self
 
 from compactor.discovery.worth import Worth
 from compactor.log.identity import outputs_among
@@ -12,6 +14,39 @@ from compactor.planning.listing import Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+
+_BY_AGE = frozenset({SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION})
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Objects that are left for their age alone; all in UNIX seconds.
+
+    Attributes:
+        oldest: when the first of those that are younger than ``settle_seconds`` arrived; where
+            there is none, the first of all.
+        newest: when the last object of their partitions did.
+        ready_at: from then on a run takes them all, unless others arrive.
+        now: when that was seen.
+    """
+
+    oldest: float
+    newest: float
+    ready_at: float
+    now: float
+
+    @classmethod
+    def of(cls, given: Iterable[Self | None]) -> Self | None:
+        """Of several partitions together; None where no objects wait."""
+        found = [one for one in given if one is not None]
+        if not found:
+            return None
+        return cls(
+            min(one.oldest for one in found),
+            max(one.newest for one in found),
+            max(one.ready_at for one in found),
+            max(one.now for one in found),
+        )
 
 
 class Forecast:
@@ -22,6 +57,9 @@ class Forecast:
         store: where the partition is.
         known: what its log says of its sources.
         written_at: when the newest commit was written, by the store's clock; UNIX seconds.
+
+    Attributes:
+        waiting: of the partition planned last; None where nothing is left for its age.
     """
 
     def __init__(
@@ -34,6 +72,7 @@ class Forecast:
         self._no_outputs: set[bytes] = set()
         self._skipped: dict[SkipReason, Skipped] = {}
         self._worth = Worth(settings, store)
+        self.waiting: Waiting | None = None
 
     def of(self, partition: Partition, now: float) -> CompactionPlan:
         """The groups of all windows in order, and what is left alone.
@@ -42,7 +81,7 @@ class Forecast:
         cannot be read) divides some groups further when they are read.
         """
         groups: list[ObjectGroup] = []
-        self._skipped = {}
+        self._skipped, self.waiting = {}, None
         start_after, lists = "", Onward(self._store)
         # Ends: each window begins behind the one before.
         while True:
@@ -81,7 +120,16 @@ class Forecast:
         decision = self._worth.of(decision)
         for reason, one in decision.skipped.items():
             self._skip(reason, one)
+        if not decision.skipped.keys().isdisjoint(_BY_AGE):
+            self.waiting = Waiting.of((self.waiting, self._waiting(listing, now)))
         return decision.groups
+
+    def _waiting(self, listing: Listing, now: float) -> Waiting:
+        settings = self._settings
+        arrived = [one.last_modified for one in listing.objects]
+        young = [at for at in arrived if at > now - settings.settle_seconds]
+        longest = max(settings.settle_seconds, settings.open_partition_seconds)
+        return Waiting(min(young or arrived), listing.newest, listing.newest + longest, now)
 
     def _skip(self, reason: SkipReason, skipped: Skipped) -> None:
         self._skipped[reason] = self._skipped.get(reason, Skipped(0, 0)).plus(skipped)

@@ -47,14 +47,14 @@ class Search:
 
     def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
         """All that the source's wildcards, and these dates or the depth, make partitions."""
-        parents = self._parents()
+        parents = self.parents()
         if dates is None:
             prefixes: Iterable[str] = self._below(parents)
         else:
             prefixes = (parent + relative for parent in parents for relative in dates)
         return (partition_below(self._settings, prefix) for prefix in prefixes)
 
-    def _parents(self) -> list[str]:
+    def parents(self) -> list[str]:
         """The prefixes that the source's wildcards match."""
         parents = [self._source.root.prefix]
         for segment in self._source.pattern:

@@ -33,6 +33,7 @@ from compactor.report.left import (
     with_ending,
     work_items,
 )
+from compactor.report.nothing import nothing_to_do
 from compactor.report.shown import Shown
 from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
 from compactor.runs.receipts import Counts, Receipt
@@ -63,7 +64,7 @@ class RunReport:
         spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
         left_alone: sources left alone for what they hold, by reason, the most frequent first.
-        headline: says so where most of the sources were; else empty.
+        headline: says so where most of the sources were; or why nothing was compacted; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
         overwritten: objects that were compacted beside other content of the same key.
@@ -271,6 +272,8 @@ def report_on(
     result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
+    elif not (result.headline or result.totals.objects_in or result.spark):
+        result.headline = nothing_to_do(settings, result.skipped, len(result.oversized))
     _store_report(result, settings, store)
     return result
 

@@ -31,39 +31,32 @@ Only the module of the command asked for is imported, so that ``--help`` answers
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, NoReturn
 
 from compactor import __version__
 from compactor.errors import CompactorError, InvalidInput
 from compactor.shown import visible
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from compactor_cli.commands.parser import Parser, meant
 from compactor_cli.commands.streams import drop_output, require_streams, require_text
 
-_EPILOG = """\
+_EXIT_CODES = (
+    "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 the time limit is over,\n"
+    "  130 interrupted; errors are one line on standard error"
+)
+_EPILOG = f"""\
 a first look, then your own data:
   compactor demo
-  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
-  compactor run  s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
-a deployed stack:
-  compactor start --wait
+  compactor plan s3://logs/raw/ s3://lake/compacted/ --date-format %Y/%m/%d
+  compactor run  s3://logs/raw/ s3://lake/compacted/ --date-format %Y/%m/%d
 
-exit codes: 0 done; 1 failed (what was committed stands, run it again), also when AWS refuses
-something; 2 wrong usage or input, also a stack or run that does not exist; 3 the time limit
-is over (run it again for the rest); 130 interrupted.
-Errors are one line on standard error.
+{_EXIT_CODES}
 """
 # An error quotes what was typed, which may be a document of megabytes.
 _LONGEST_LINE = 4_000
-_EXIT_CODES = (
-    "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 the time limit is over,"
-    " 130 interrupted"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "generate": Command(
         "compactor_cli.generator.command",
-        "write realistic, reproducible log objects to S3 or a local directory",
+        "write log objects to try it on, realistic and reproducible, to S3 or a directory",
         """\
   compactor generate /tmp/logs -f 1000 --format mixed
   compactor generate s3://my-logs/raw/ -f 5000 -r 50 --format alb --start today-7
@@ -234,7 +227,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "clean-up": Command(
         "compactor_cli.commands.clean_up",
-        "delete sources whose commits are past retention and whose outputs are proven",
+        "delete sources past retention, whose outputs are proven",
         """\
   compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
   compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --retention-days 30
@@ -281,40 +274,9 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
-# As argparse tells of a word that is none of those it knows.
-_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$")
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells mistakes in one line, with the name that was probably meant."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it; here because what it does not know must be told by this parser.
-
-        A parser of a command hands that back to the one above it, which has none of its options.
-        """
-        found, unknown = super().parse_known_args(args, namespace)
-        for one in unknown:
-            option = one.partition("=")[0]
-            if option.startswith("--"):
-                self.error(f"unknown option {option}{_meant(option, self._option_string_actions)}")
-        return found, unknown
-
-    def error(self, message: str) -> NoReturn:
-        if choice := _CHOICE.search(message):
-            message += _meant(choice[1], choice[2].replace("'", "").split(", "))
-        self.exit(EXIT_USAGE, f"{self.prog}: {message} (try {self.prog} --help)\n")
-
-
-def _meant(word: str, known: Iterable[str]) -> str:
-    """The likeliest of known words, as the end of a sentence; empty where none is like it."""
-    found = get_close_matches(word, known, n=1)
-    return f"; did you mean {found[0]}?" if found else ""
-
-
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser; only the command that ``arguments`` name gets its options."""
-    parser = _Parser(
+    parser = Parser(
         prog="compactor",
         description="Rewrites many small S3 objects into a few large ones, without losing or"
         " doubling a record.",
@@ -325,7 +287,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     if wanted is not None and wanted not in COMMANDS:
-        parser.error(f"there is no command {wanted!r}{_meant(wanted, COMMANDS)}")
+        parser.error(f"there is no command {wanted!r}{meant(wanted, COMMANDS)}")
     for name, command in COMMANDS.items():
         one = commands.add_parser(
             name,

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from compactor import layout
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         seed = from_directory(args.source)
     given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
     settings = Settings.from_input(given)
-    with embedded_s3(port=args.port) as server, in_environment(server.environment):
+    with _served(args.port) as server, in_environment(server.environment):
         _sow(server, seed)
         store = open_store(server.endpoint_url, BUCKET)
         machine = Machine(args.workers, server.endpoint_url, args.log)
@@ -134,8 +135,17 @@ def _ingest(args: argparse.Namespace) -> int:
     require("lake", "a lake on this machine")
     from compactor_cli.commands import demo_ingest  # noqa: PLC0415 - its packages are an extra's
 
-    with embedded_s3(port=args.port, lake=True) as server, in_environment(server.environment):
+    with _served(args.port, lake=True) as server, in_environment(server.environment):
         return demo_ingest.run(args, server)
+
+
+@contextmanager
+def _served(port: int, *, lake: bool = False) -> Iterator[EmbeddedS3]:
+    """The embedded S3, which takes a second or more to start."""
+    with ExitStack() as ended:
+        with progress("starting the embedded S3"):
+            server = ended.enter_context(embedded_s3(port=port, lake=lake))
+        yield server
 
 
 def _check_port(port: int) -> None:

@@ -30,6 +30,7 @@ from compactor.planning.plan import Knowledge
 from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for, prices_from
+from compactor.report.nothing import nothing_to_do
 from compactor.runs.earlier import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
@@ -39,6 +40,7 @@ from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.idle import is_without_partitions, require_source, window_warning
 from compactor_cli.listing_prices import ListingPrices, prices_of
 from compactor_cli.plan_money import show_verdict, standing_of
 
@@ -53,12 +55,14 @@ class Forecast:
     Attributes:
         outputs: what they will be to readers.
         is_new: nothing was ever committed in it.
+        waiting: of the objects that are left for their age; None where there are none.
     """
 
     item: WorkItem
     plan: CompactionPlan
     outputs: Stored
     is_new: bool = False
+    waiting: forecasts.Waiting | None = None
 
     @property
     def objects(self) -> int:
@@ -114,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
     known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
+    require_source(settings, store)
     before = Counter(store.requests.snapshot())
     with TemporaryDirectory() as directory:
         listing = listing_of(settings, store, Path(directory))
@@ -121,15 +126,22 @@ def run(args: argparse.Namespace) -> int:
         forecasts = forecast(found.items, settings, store, listing)
     looked = Counter(store.requests.snapshot()) - before
     verdict = verdict_of(settings, found, forecasts, store, looked=looked, known=known)
+    headline = headline_of(settings, found, forecasts)
+    warning = window_warning(settings, store, time.time()) if is_without_partitions(found) else ""
     if args.json:
-        document = {**_document(settings, found, forecasts), "money": verdict.to_dict()}
+        told = {"headline": headline, "warnings": [warning] if warning else []}
+        document = _document(settings, found, forecasts) | told | {"money": verdict.to_dict()}
         print(json.dumps(document, indent=2))
-    else:
-        # Of what events told, nobody lists the rest.
-        prices = None if settings.listing == "events" else _prices(settings, found)
-        _show(found, forecasts, prices)
-        _show_rules(settings, found, forecasts)
-        show_verdict(verdict, explain=args.explain)
+        return 0
+    if headline:
+        print_line(headline, "bold")
+    if warning:
+        print_line(f"warning: {warning}")
+    # Of what events told, nobody lists the rest.
+    prices = None if settings.listing == "events" else _prices(settings, found)
+    _show(found, forecasts, prices)
+    _show_rules(settings, found, forecasts)
+    show_verdict(verdict, explain=args.explain)
     return 0
 
 
@@ -157,6 +169,21 @@ def verdict_of(
     standing = standing_of(settings, store, time.time(), new_logs)
     work = expected(plans, settings, looked, standing, found.oversized)
     return judged(plans, settings, work, known, found.oversized)
+
+
+def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
+    """Why a run would do nothing now, and the way out; empty where it would do something."""
+    left = found.oversized if settings.spark_engine == "none" else ()
+    if any(one.plan.groups for one in planned) or len(found.oversized) > len(left):
+        return ""
+    skipped: dict[str, Skipped] = {}
+    for partition in _skipped(found, planned):
+        for reason, one in partition.items():
+            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
+    if found.unpartitioned.objects:
+        skipped[SkipReason.UNPARTITIONED.value] = found.unpartitioned
+    waiting = forecasts.Waiting.of(one.waiting for one in planned)
+    return nothing_to_do(settings, skipped, len(left), waiting=waiting, typed=True)
 
 
 def listing_of(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
@@ -196,9 +223,10 @@ def forecast(
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
-        foretold = forecasts.Forecast(settings, lists, known, state.written_at)
-        planned = foretold.of(item.partition, now)
-        return Forecast(item, planned, outputs_of(planned.groups, settings), not state.last)
+        expected = forecasts.Forecast(settings, lists, known, state.written_at)
+        planned = expected.of(item.partition, now)
+        outputs = outputs_of(planned.groups, settings)
+        return Forecast(item, planned, outputs, not state.last, expected.waiting)
 
     lists, now = store, time.time()
     if listing is not None:
@@ -244,9 +272,7 @@ def _prices(settings: Settings, found: Discovery) -> ListingPrices:
 
 
 def _show(found: Discovery, forecasts: Sequence[Forecast], prices: ListingPrices | None) -> None:
-    if not (forecasts or found.oversized or found.resting.partitions):
-        print_line("no partition holds an object")
-    else:
+    if not is_without_partitions(found):
         _show_partitions(found, forecasts)
         if prices is not None:
             print_line(prices.line)

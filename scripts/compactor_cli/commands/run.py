@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.model import SkipReason
 from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
+from compactor_cli.commands.plan import find, forecast, headline_of
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import EndedRun, execute, execute_here
 from compactor_cli.console import print_line
-from compactor_cli.summary import print_summary
+from compactor_cli.idle import require_source, window_warning
+from compactor_cli.summary import Summary, print_summary
 from compactor_cli.whole import (
     Machine,
     RunInterrupted,
@@ -25,6 +31,7 @@ from compactor_cli.whole import (
 )
 
 PROCESSES, WORKFLOW = "processes", "workflow"
+_PLANNED_AGAIN = 50
 _INPUT_ACCEPTED = "a JSON document with the fields of a run"
 
 
@@ -84,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     given = input_from(args)
     settings = Settings.from_input(given)
     store = open_store(args.endpoint_url, settings.state.bucket)
+    require_source(settings, store)
     machine = Machine(
         args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
     )
@@ -91,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
         execution = execute(given, settings, store, machine)
     else:
         execution = _execute_here(settings, machine)
+    execution = _with_way_out(execution, settings, store)
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
     else:
@@ -104,6 +113,32 @@ def _execute_here(settings: Settings, machine: Machine) -> EndedRun:
         return execute_here(settings, machine)
     except RunInterrupted as interrupt:
         raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
+
+
+def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> EndedRun:
+    """Of a run that found nothing to do: when a run does, or which dates have objects."""
+    summary = execution.summary
+    if summary is None or not summary.is_idle:
+        return execution
+    if not summary.partitions:
+        warning = window_warning(settings, store, time.time())
+        if warning:
+            summary = replace(summary, warnings=(*summary.warnings, warning))
+    elif (
+        summary.partitions <= _PLANNED_AGAIN and not summary.resting and settings.listing == "list"
+    ):
+        # What was not found at rest is so few that looking again costs next to nothing.
+        found = find(settings, store)
+        headline = headline_of(settings, found, forecast(found.items, settings, store))
+        summary = replace(summary, headline=headline or summary.headline)
+    return replace(execution, summary=summary)
+
+
+def _waits(summary: Summary, settings: Settings) -> bool:
+    """True for a few partitions left for their age, which cost next to nothing to look at again."""
+    by_age = {SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION} & summary.skipped.keys()
+    few = summary.partitions <= _PLANNED_AGAIN and not summary.resting
+    return bool(by_age) and few and settings.listing == "list"
 
 
 def show(execution: EndedRun) -> None:

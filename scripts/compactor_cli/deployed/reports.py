@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from compactor import layout
@@ -27,13 +28,13 @@ class StoredReport:
 
     Attributes:
         document: report.json.
-        seconds: wall time of the run; None where Step Functions knows the run no more.
+        seconds: wall time of the run.
     """
 
     document: dict[str, Any]
     bucket: str
     key: str
-    seconds: float | None
+    seconds: float
 
     @property
     def uri(self) -> str:
@@ -47,11 +48,8 @@ class StoredReport:
 
     @property
     def summary(self) -> Summary:
-        """Its numbers; without a wall time, the seconds all workers worked stand for it."""
-        seconds = self.seconds
-        if seconds is None:
-            seconds = self.document["totals"]["seconds"]
-        return Summary.of(self.document, seconds, self.uri)
+        """Its numbers."""
+        return Summary.of(self.document, self.seconds, self.uri)
 
 
 def report_of(execution: Execution, store: ObjectStore) -> StoredReport | None:
@@ -114,4 +112,9 @@ def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> S
         return None
     require_version(f"s3://{bucket}/{key}", body, REPORT_VERSION)
     document = json.loads(body)
+    if seconds is None:
+        # Step Functions knows the run no more; the report is the last that it wrote.
+        head = store.head(bucket, key)
+        began = datetime.fromisoformat(document["started_at"]).timestamp()
+        seconds = max(0.0, head.last_modified - began) if head is not None else 0.0
     return StoredReport(document, bucket, key, seconds)

@@ -19,6 +19,7 @@ from rich.progress import (
 )
 
 from compactor.errors import InvalidInput
+from compactor_cli.console import progress
 from compactor_cli.generator.objects import generate
 from compactor_cli.generator.output import DEFAULT_WORKERS, Written, write
 from compactor_cli.generator.spec import (
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Generate and write what the parsed options ask for; returns the exit code.
 
     Standard output gets one summary line, or one JSON document with ``--json``; standard error
-    gets a progress bar if it is a terminal.
+    gets a progress bar, or now and then a line.
 
     Raises:
         InvalidInput: for a wrong option.
@@ -181,10 +182,11 @@ def _spec(args: argparse.Namespace) -> GeneratorSpec:
 
 
 @contextmanager
-def _progress(objects: int) -> Iterator[Callable[[Written], None] | None]:
-    """A progress bar on standard error, or nothing where that is no terminal."""
+def _progress(objects: int) -> Iterator[Callable[[Written], None]]:
+    """A progress bar on standard error; a line now and then where that is no terminal."""
     if not sys.stderr.isatty():
-        yield None
+        with progress("generating", objects) as lines:
+            yield lambda done: lines.show(done.objects, objects)
         return
     columns = (
         TextColumn("generating"),

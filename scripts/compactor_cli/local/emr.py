@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from compactor.errors import InvalidInput
 from compactor_cli.local.bridges import BridgeError
 from compactor_cli.local.child import Child
-from compactor_cli.local.spark_job import END_SECONDS, follow
+from compactor_cli.local.spark_job import END_SECONDS, STARTING, follow
 from compactor_cli.local.spark_submit import (
     SparkMissing,
     find_spark,
@@ -166,6 +166,7 @@ def _run_job(
     job = Child("compactor_cli.local.spark_process")
     try:
         on_start(job)
+        _reporter.on_line(STARTING)
         job.send({"command": command, "environment": local_environment(os.environ, spark)})
         code = follow(job, _reporter.on_line)
     finally:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import IO, Self
 
 from compactor_cli.local.child import Child
-from compactor_cli.local.spark_job import END_SECONDS, follow, job_arguments
+from compactor_cli.local.spark_job import END_SECONDS, STARTING, follow, job_arguments
 from compactor_cli.local.spark_submit import (
     SparkMissing,
     find_spark,
@@ -53,6 +53,7 @@ class KeptSpark:
     def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
         """Run the job to its end; returns why it failed, empty when it did not."""
         with self._working:
+            on_line(STARTING)
             try:
                 host = self._started()
                 host.send({"arguments": ["--run", run_uri]})

@@ -19,6 +19,8 @@ from compactor_cli.local.spark_submit import (
 
 # For the job's processes to be killed, and its scratch data to go.
 END_SECONDS = 10.0
+#: What is told of a job that has not told anything itself yet, which takes it several seconds.
+STARTING = "starting"
 
 
 def job_arguments(run_id: str, run_uri: str) -> Sequence[str]:
@@ -74,6 +76,7 @@ class LocalSpark:
         job = self._begin()
         if job is None:
             return "the run was stopped"
+        on_line(STARTING)
         try:
             job.send(
                 {

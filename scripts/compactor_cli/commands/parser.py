@@ -1,0 +1,212 @@
+"""The parser of every command: mistakes told in one line, and a help that fits one screen."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from compactor.settings.fields import FIELDS
+from compactor_cli.commands.failures import EXIT_USAGE
+
+#: Lines of a help that still fit one screen of 80 columns.
+SCREEN_LINES = 40
+_COLUMNS = 80
+_HELP_AT = 30
+_SHOWN_EXAMPLES = 2
+# As argparse tells of a word that is none of those it knows.
+_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$")
+_FIRST_CLAUSE = re.compile(r"(?s)(.+?)(?:\.\s|; |: | \(|$)")
+_FEWEST_WORDS = re.compile(r"(?s)(.+?)(?:[,;:] |$)")
+# What many people need, in a few words, by the name of a run's field or of an argument.
+_FIELDS: Mapping[str, str] = {
+    "s3_source_uri": "where the small objects are",
+    "s3_destination_uri": "where the outputs go, under the same paths",
+    "date_format": "partitions are dates: %Y/%m/%d or dt=%Y-%m-%d",
+    "duration": "so many whole days before today",
+    "start": "first day instead, such as 2026-01-31",
+    "end": "last day",
+    "depth": "without dates: levels that name a partition",
+    "include": "only keys below the source that match",
+    "exclude": "no keys that match",
+    "settle_seconds": "leave what is younger",
+    "open_partition_seconds": "only full outputs while it is younger",
+    "target_bytes": "size of an output, such as 128MiB",
+    "output_format": "same, or parquet",
+    "clean_up": "keep sources, or delete them after retention",
+    "retention_days": "days until a source may be deleted",
+    "registry": "table and stream of a deployment with events",
+    "reader_table": "for query engines: glue:DATABASE.TABLE",
+    "reader_mode": "exact, or compacted: outputs alone",
+}
+_ARGUMENTS: Mapping[str, str] = {
+    "input": "the whole input as JSON; - reads standard input",
+    "workers": "how many at once",
+    "time_limit": "stop in time, and end with exit code 3",
+}
+_PARTITIONS = frozenset({"date_format", "duration", "start", "end", "depth"})
+_OF_READERS = _PARTITIONS | {"reader_table", "reader_mode"}
+_OF_RUNS = frozenset(_FIELDS) - {"registry", "reader_table", "reader_mode"}
+_PLACES = frozenset({"s3_source_uri", "s3_destination_uri"})
+_SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
+    "plan": _OF_RUNS,
+    "run": _OF_RUNS,
+    "start": _OF_RUNS - {"open_partition_seconds"},
+    "reconcile": _PARTITIONS | {"registry"},
+    "table": _OF_READERS,
+    "clean-up": frozenset({"retention_days"}),
+    "repair": frozenset(),
+    "restore": frozenset(),
+}
+# Options of commands that few people need.
+_SELDOM: Mapping[str, frozenset[str]] = {
+    # Of the program itself; the help says how to see them.
+    "": frozenset({"help", "help_all"}),
+    "run": frozenset({"engine", "log"}),
+    "start": frozenset({"name", "region"}),
+    "restore": frozenset({"etag", "source_bucket"}),
+    "tables": frozenset({"log", "name", "region"}),
+    "generate": frozenset(
+        {"accounts", "bucket", "empty_rate", "late_rate", "missing_newline_rate", "prefix"}
+        | {"regions", "seed", "size_sigma", "workers"}
+    ),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells mistakes in one line, with the name that was probably meant; ``--help`` is short.
+
+    ``--help-all`` prints what argparse would: every option, with what it accepts.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option, in full")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it; here because what it does not know must be told by this parser.
+
+        A parser of a command hands that back to the one above it, which has none of its options.
+        """
+        found, unknown = super().parse_known_args(args, namespace)
+        for one in unknown:
+            option = one.partition("=")[0]
+            if option.startswith("--"):
+                self.error(f"unknown option {option}{meant(option, self._option_string_actions)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """End with one line and the exit code of wrong usage."""
+        if choice := _CHOICE.search(message):
+            message += meant(choice[1], choice[2].replace("'", "").split(", "))
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (try {self.prog} --help)\n")
+
+    def format_help(self) -> str:
+        """The common options, where all of them would not fit one screen."""
+        full = self.format_full_help()
+        if full.count("\n") <= SCREEN_LINES:
+            return full
+        return _Brief(self).text()
+
+    def format_full_help(self) -> str:
+        """Every option, with all that is known of it."""
+        return super().format_help()
+
+
+class _HelpAll(argparse.Action):
+    """Prints every option, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        if isinstance(parser, Parser):
+            parser._print_message(parser.format_full_help(), sys.stdout)
+        parser.exit()
+
+
+class _Brief:
+    """The help of a command that has many options: the common ones, a line or two each."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        command = (*parser.prog.split(), "")[1]
+        self._fields = _SHOWN_FIELDS.get(command, _PARTITIONS)
+        self._seldom = _SELDOM.get(command, frozenset())
+
+    def text(self) -> str:
+        parser = self._parser
+        actions = [_brief(one) for one in parser._actions if self._is_shown(one)]
+        places = [one for one in actions if not one.option_strings]
+        options = [one for one in actions if one.option_strings]
+        told = [one for place in places for one in _commands_of(place)]
+        width = min(_COLUMNS, shutil.get_terminal_size().columns) - 2
+        formatter = argparse.RawDescriptionHelpFormatter(parser.prog, 2, _HELP_AT, width)
+        words = " ".join(formatter._format_args(one, one.dest) for one in places)
+        formatter.add_usage(f"{parser.prog} [options] {words}", [], [])
+        formatter.add_text(textwrap.fill(parser.description or "", width))
+        for title, some in ((None, told), ("common options", options)):
+            formatter.start_section(title)
+            formatter.add_arguments(some)
+            formatter.end_section()
+        formatter.add_text(f"all options, and what each accepts: {parser.prog} --help-all")
+        formatter.add_text(_fewer_examples(parser.epilog or ""))
+        return formatter.format_help()
+
+    def _is_shown(self, action: argparse.Action) -> bool:
+        if _is_field(action):
+            return action.dest in self._fields | _PLACES
+        return action.dest not in self._seldom and action.help is not argparse.SUPPRESS
+
+
+def _is_field(action: argparse.Action) -> bool:
+    """True for a field of a run; commands have arguments of the same names."""
+    spec = FIELDS.get(action.dest)
+    return spec is not None and (action.help or "").startswith(spec.meaning.replace("%", "%%"))
+
+
+def _brief(action: argparse.Action) -> argparse.Action:
+    """The same in a few words, with its default, and with one name of each kind."""
+    shown = copy.copy(action)
+    clause = _FIRST_CLAUSE.match(action.help or "")
+    words = (_FIELDS if _is_field(action) else _ARGUMENTS).get(action.dest, "")
+    shown.help = words.replace("%", "%%") or (clause[1] if clause else "")
+    spec = FIELDS[action.dest] if _is_field(action) else None
+    if spec is not None and isinstance(spec.default, int | float):
+        shown.help += f" ({spec.default_text})"
+    shown.option_strings = sorted(action.option_strings, key=len)[:2]
+    return shown
+
+
+def _commands_of(place: argparse.Action) -> list[argparse.Action]:
+    """The commands, where a place is for one of them, in the fewest words; else the place."""
+    if not isinstance(place, argparse._SubParsersAction):
+        return [place]
+    found = [copy.copy(one) for one in place._choices_actions]
+    for one in found:
+        fewest = _FEWEST_WORDS.match(one.help or "")
+        one.help = fewest[1] if fewest else ""
+    return found
+
+
+def _fewer_examples(epilog: str) -> str:
+    """The first of the examples, and the exit codes."""
+    examples, _, codes = epilog.partition("\n\n")
+    head, *lines = examples.split("\n")
+    shown: list[str] = []
+    for line in lines:
+        # What goes on belongs to the example before.
+        is_next = not line.startswith("    ")
+        if is_next and sum(not one.startswith("    ") for one in shown) == _SHOWN_EXAMPLES:
+            break
+        shown.append(line)
+    return "\n".join((head, *shown, "", codes))
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """The likeliest of known words, as the end of a sentence; empty where none is like it."""
+    found = get_close_matches(word, known, n=1)
+    return f"; did you mean {found[0]}?" if found else ""

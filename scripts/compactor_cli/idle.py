@@ -1,0 +1,109 @@
+"""What is said where a run finds nothing: of the source, of the window, of what waits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import islice
+
+from compactor.discovery.discover import Discovery
+from compactor.discovery.nearest import nearest
+from compactor.discovery.parallel import Parallel
+from compactor.discovery.search import Search
+from compactor.discovery.work import blaming
+from compactor.errors import InvalidInput
+from compactor.log.entries import Commit
+from compactor.log.stored import some_entries
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+_SHOWN_PREFIXES = 5
+_PAGES_LOOKED_AT = 3
+
+
+def require_source(settings: Settings, store: ObjectStore) -> None:
+    """Do nothing where there is, or was, anything below the source.
+
+    One LIST, and a few requests more where that shows nothing. Sources that clean-up deleted are
+    known by the commit log. Of an inventory, and of what events told, nobody asks the bucket.
+
+    Raises:
+        InvalidInput: there is no object below it, and no commit names one; or it may not be listed.
+    """
+    if settings.listing != "list":
+        return
+    root = settings.source.root
+    with blaming("s3_source_uri", settings):
+        page = next(iter(store.list_level(root.bucket, root.prefix)), None)
+    if page is not None and (page.objects or page.prefixes):
+        return
+    if any(_is_of(settings, commit) for commit in some_entries(settings.state, store)):
+        return
+    there = _beside(settings, store)
+    told = (
+        f"nothing below {root.uri}: is the prefix right? the bucket"
+        f" {'has ' + ', '.join(there) if there else f'{root.bucket} is empty'}"
+    )
+    raise InvalidInput("s3_source_uri", root.uri, "a prefix with objects", told=told)
+
+
+def _is_of(settings: Settings, commit: Commit) -> bool:
+    """A commit is one of this source; of one that names no sources, its bucket must do."""
+    root, keys = settings.source.root, [one.key for one in commit.sources]
+    return commit.source_bucket == root.bucket and (
+        not keys or any(key.startswith(root.prefix) for key in keys)
+    )
+
+
+def _beside(settings: Settings, store: ObjectStore) -> list[str]:
+    """What is in the source's bucket, at the deepest level of its prefix that has anything."""
+    root = settings.source.root
+    levels = root.prefix.split("/")[:-1]
+    while levels:
+        levels.pop()
+        above = "".join(f"{level}/" for level in levels)
+        for page in islice(store.list_level(root.bucket, above), _PAGES_LOOKED_AT):
+            found = [*page.prefixes, *(one.key for one in page.objects)]
+            if found:
+                more = ["..."] if len(found) > _SHOWN_PREFIXES else []
+                return found[:_SHOWN_PREFIXES] + more
+    return []
+
+
+def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
+    """Of a window without objects: the nearest dates that have some; empty without a window.
+
+    Args:
+        settings: of a run that found no partition.
+        store: where the source is.
+        now: UNIX seconds.
+
+    Raises:
+        InvalidInput: the source may not be listed.
+    """
+    window = settings.window(now)
+    if window is None or settings.listing != "list":
+        return ""
+    with Parallel(1) as parallel:
+        search = Search(settings, store, parallel)
+        found = nearest(settings, store, search, window)
+        parents = search.parents()
+    first, last = window[0].date(), (window[1] - timedelta(seconds=1)).date()
+    told = f"no object from {first} to {last} ({settings.date_format})"
+    there = [
+        f"{path} {side}"
+        for path, side in ((found.before, "before"), (found.after, "after"))
+        if path
+    ]
+    if there:
+        return f"{told}; the nearest dates with objects are {' and '.join(there)}"
+    if not parents:
+        return f"{told}, for no prefix matches {settings.s3_source_uri}"
+    others = ", ".join(found.others)
+    if others:
+        return f"{told}, and no prefix looks like {settings.date_format}: there is {others}"
+    return f"{told}, and there is no prefix where dates are expected: is the source right?"
+
+
+def is_without_partitions(found: Discovery) -> bool:
+    """True where discovery found no partition with an object."""
+    return not (found.items or found.oversized or found.resting.partitions)

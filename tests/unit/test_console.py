@@ -1,0 +1,107 @@
+"""What is shown of progress: a bar in a terminal, a line every ten seconds where there is none."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from compactor_cli import console
+from compactor_cli.console import heard_by, progress
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], work: Callable[[], None]) -> list[str]:
+    """What a piece of work shows on standard error, which is no terminal."""
+    work()
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err.splitlines()
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A line each twentieth of a second instead of every ten seconds."""
+    monkeypatch.setattr(console, "_LINE_SECONDS", 0.05)
+
+
+def test_without_a_terminal_a_line_comes_every_ten_seconds():
+    assert console._LINE_SECONDS == 10
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(often, capsys):
+    def work() -> None:
+        with progress("compacting") as bar:
+            time.sleep(0.2)
+            bar.show(3, 24, "3/24 partitions, 1,000 objects, Spark: starting")
+            time.sleep(0.2)
+
+    lines = lines_of(capsys, work)
+    assert lines[0].startswith("compacting (0 s)")
+    assert "compacting: 3/24 partitions, 1,000 objects, Spark: starting (0 s)" in lines
+
+
+def test_steps_that_only_count_are_told_by_their_count(often, capsys):
+    def work() -> None:
+        with progress("planning", 2_000) as bar:
+            for _ in range(1_500):
+                bar.advance()
+            time.sleep(0.2)
+
+    assert set(lines_of(capsys, work)) == {"planning: 1,500 of 2,000 (0 s)"}
+
+
+def test_what_takes_less_is_silent_and_no_line_comes_after_the_end(capsys, monkeypatch):
+    def work() -> None:
+        with progress("planning"):
+            pass
+
+    assert lines_of(capsys, work) == []
+    assert not any(one.name == "progress" for one in threading.enumerate())
+
+
+def test_where_the_work_fails_no_line_comes_after_it(often):
+    def work() -> None:
+        with progress("planning"):
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+    assert not any(one.name == "progress" for one in threading.enumerate())
+
+
+def test_a_terminal_gets_a_bar_and_no_lines(often, monkeypatch):
+    class Terminal:
+        def __init__(self) -> None:
+            self.text = ""
+
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            self.text += text
+            return len(text)
+
+        def flush(self) -> None:
+            pass
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress("planning", 5):
+        time.sleep(0.2)
+    assert "planning" in terminal.text
+    assert "(0 s)" not in terminal.text
+
+
+def test_a_program_that_listens_is_told_and_nothing_is_printed(often, capsys):
+    heard = []
+
+    def work() -> None:
+        with heard_by(heard.append), progress("planning", 5) as bar:
+            bar.advance()
+            time.sleep(0.2)
+
+    assert lines_of(capsys, work) == []
+    assert [one.done for one in heard] == [0, 1]
