@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from compactor.log.size_counts import least_bytes
 from compactor.report.html import human_bytes
 
 # Labels of the axis of sizes that stand beside each other on a telephone.
 _MOST_LABELS = 5
+# Of few runs the bars are as wide as of so many.
+_FEWEST_BARS = 12
 # Seen even where it is one object of a million.
 _LEAST_PERCENT = 1.5
 #: Below it infrequent-access classes charge for as many bytes; it begins a bucket.
@@ -118,28 +121,29 @@ class Trend:
     """One number of each of several runs, the oldest first.
 
     Attributes:
+        colour: class of its bars: ``b`` for what was before, ``a`` for what came after.
         bars: of each run: x, width and height in percent, and what it shows, for a person.
-        most: the largest, for a person.
+        most: the largest number, for a person.
     """
 
     title: str
+    colour: str
     bars: tuple[tuple[float, float, float, str], ...]
     most: str
 
 
-def trend(title: str, values: Sequence[tuple[float | None, str, str]]) -> Trend:
+def trend(title: str, colour: str, values: Sequence[tuple[float, str, str]]) -> Trend:
     """The chart of a number over runs.
 
     Args:
         title: what the number is.
-        values: of each run the number (None where it is not known), the same for a person, and
-            which run it is.
+        colour: class of its bars.
+        values: of each run, at least one: the number, the same for a person, which run it is.
     """
-    longest = max((value for value, *_ in values if value is not None), default=0.0)
-    most = next((shown for value, shown, _ in values if value == longest), "")
-    width = 100 / max(12, len(values))
+    longest, most, _ = max(values, key=itemgetter(0))
+    width = 100 / max(_FEWEST_BARS, len(values))
     bars = tuple(
-        (number * width, width, length(value or 0.0, longest), f"{run}: {shown}")
+        (number * width, width, length(value, longest), f"{run}: {shown}")
         for number, (value, shown, run) in enumerate(values)
     )
-    return Trend(title, bars, most)
+    return Trend(title, colour, bars, most)

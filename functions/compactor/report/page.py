@@ -6,17 +6,23 @@ first: what comes from outside becomes no markup, and nothing in it is hidden.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from compactor.report import sentences, view
-from compactor.report.charts import histogram
+from compactor.report.charts import Trend, histogram, trend
 from compactor.report.html import human_bytes, human_seconds
 from compactor.shown import visible
 
+_TRENDS = (
+    ("Objects compacted", "objects_before"),
+    ("Objects they became", "objects_after"),
+    ("Bytes compacted", "bytes_before"),
+    ("Left for a later run", "backlog"),
+)
 _NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
 _NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
 
@@ -31,7 +37,7 @@ def render(report: Mapping[str, Any]) -> str:
     return _rendered(
         "report.html.j2",
         report={"headline": "", "resting": None, **report},
-        started=view.moment(str(report["started_at"])),
+        started=view.moment(report["started_at"]),
         sentence=sentences.sentence(report),
         failed=sentences.failed_sentence(report),
         proof=sentences.proof(report),
@@ -52,6 +58,34 @@ def render(report: Mapping[str, Any]) -> str:
         settings=view.setting_rows(report["settings"]),
         open_rows=view.OPEN_ROWS,
     )
+
+
+def render_history(state: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """HTML of the runs below a state prefix, with their trends.
+
+    Args:
+        state: the prefix's URI.
+        runs: at least one, the newest first: run_id, status, started_at, partitions, failed,
+            objects_before, objects_after, bytes_before, bytes_after, records and backlog of each.
+    """
+    before, after = (sum(one[f"objects_{when}"] for one in runs) for when in ("before", "after"))
+    failed = sum(one["status"] != "succeeded" for one in runs)
+    runs_text = sentences.plural(len(runs), "run")
+    return _rendered(
+        "history.html.j2",
+        state=state,
+        sentence=f"{runs_text}: {sentences.plural(before, 'object')} became {after:,}.",
+        failed=f"{failed:,} of {runs_text} failed." if failed else "",
+        runs=runs,
+        trends=[_trend(title, name, runs) for title, name in _TRENDS],
+    )
+
+
+def _trend(title: str, name: str, runs: Sequence[Mapping[str, Any]]) -> Trend:
+    """A number of all runs, the oldest first."""
+    shown = human_bytes if name.startswith("bytes_") else _number
+    values = [(one[name], shown(one[name]), one["run_id"]) for one in reversed(runs)]
+    return trend(title, "a" if name.endswith("_after") else "b", values)
 
 
 def _tiles(report: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -88,7 +122,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": _number, "bytes": human_bytes, "percent": _percent}
+    made.filters |= {
+        "number": _number,
+        "bytes": human_bytes,
+        "percent": _percent,
+        "moment": view.moment,
+    }
     return made
 
 

@@ -14,8 +14,9 @@ from compactor_cli.commands import options
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import EndedRun, execute, execute_here
+from compactor_cli.commands.workflow import EndedRun, execute, execute_here, fetch_report
 from compactor_cli.console import print_line
+from compactor_cli.pages import require_directory
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import (
     Machine,
@@ -53,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin no partition when less than a minute of this time is left, and end with exit"
         " code 3; what was committed stands, and the same command goes on (by default no limit)",
     )
+    parser.add_argument(
+        "--report-dir", type=Path, metavar="DIR", help="leave report.html and report.json here, too"
+    )
     options.add_fields(parser)
 
 
@@ -83,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--time-limit", limit, f"none with --engine {WORKFLOW}")
     given = input_from(args)
     settings = Settings.from_input(given)
+    if args.report_dir is not None:
+        require_directory("--report-dir", args.report_dir)
     store = open_store(args.endpoint_url, settings.state.bucket)
     machine = Machine(
         args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
@@ -91,10 +97,13 @@ def run(args: argparse.Namespace) -> int:
         execution = execute(given, settings, store, machine)
     else:
         execution = _execute_here(settings, machine)
+    pages = fetch_report(execution, settings, store, args.report_dir)
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
     else:
         show(execution)
+        if pages:
+            print_line(f"report on this machine: {' and '.join(map(str, pages))}")
     execution.check()
     return 0
 
