@@ -31,6 +31,7 @@ LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
     "aws-xray-sdk",
     "isal",
+    "jinja2",
     "msgspec",
     "obstore",
     "zlib-ng",

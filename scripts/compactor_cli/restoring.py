@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compactor.outputs.restore import require_bytes, restore
 from compactor.ports import ObjectStore
-from compactor.report.html import human_bytes
+from compactor.sizes import human_bytes
 from compactor_cli.chosen import Search
 from compactor_cli.console import Bar, progress
 from compactor_cli.long_work import long_progress

@@ -32,7 +32,16 @@ from compactor_dev.bundling import (
 
 LOCK = REPOSITORY / "requirements.txt"
 # What compactor and spark import, botocore too: no EMR release promises one.
-REQUIREMENTS = ("botocore", "isal", "msgspec", "obstore", "urllib3", "zlib-ng", "zstandard")
+REQUIREMENTS = (
+    "botocore",
+    "isal",
+    "jinja2",
+    "msgspec",
+    "obstore",
+    "urllib3",
+    "zlib-ng",
+    "zstandard",
+)
 _JOB = REPOSITORY / "spark" / "compactor_spark"
 PACKAGES = (REPOSITORY / "functions" / "compactor", _JOB)
 SCRIPT = _JOB / "compact_partitions.py"

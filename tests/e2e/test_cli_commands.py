@@ -337,7 +337,7 @@ def test_the_proof_fails_when_nothing_was_compacted(lake):
 # run
 
 
-def test_run_compacts_and_a_second_run_changes_nothing(lake, command):
+def test_run_compacts_and_a_second_run_changes_nothing(lake, command, tmp_path):
     words = [*lake.uris, *lake.endpoint, "--depth", "1", "--workers", "2"]
     code, out, err = command("run", *words, "--json")
     assert (code, err) == (0, "")
@@ -349,10 +349,15 @@ def test_run_compacts_and_a_second_run_changes_nothing(lake, command):
     assert lake.prove().holds
     outputs = lake.keys("compacted/")
 
-    code, out, _ = command("run", *words)
+    code, out, _ = command("run", *words, "--report-dir", str(tmp_path / "new"))
     assert code == 0
     assert f"left alone: {PARTITIONS * EACH} objects, already_committed" in out
     assert lake.keys("compacted/") == outputs
+
+    state = ["--state-uri", f"s3://{lake.bucket}/_compactor/compacted/", *lake.endpoint]
+    code, out, _ = command("report", *state, "--json")
+    assert (code, json.loads(out)) == (0, json.loads((tmp_path / "new/report.json").read_bytes()))
+    assert "Nothing was compacted" in (tmp_path / "new/report.html").read_text()
 
 
 def test_run_takes_the_input_of_the_state_machine_and_ends_as_it_does(lake, command, tmp_path):

@@ -15,7 +15,7 @@ from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.errors import IntegrityError
-from compactor.report.html import render
+from compactor.report.page import render
 from compactor.report.report import RunIdentity, report
 from compactor.runs.given import PartitionRun
 from compactor.runs.partition import record_partition

@@ -56,7 +56,10 @@ def item(path: str) -> WorkItem:
 
 
 class Page(HTMLParser):
-    """Tags and text of a page."""
+    """Tags and text of a page.
+
+    ``text`` is all of it in one line, with one blank wherever there are blanks or line breaks.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -65,6 +68,10 @@ class Page(HTMLParser):
         self.texts: list[str] = []
         self.feed(text)
         self.close()
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)

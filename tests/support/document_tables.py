@@ -32,6 +32,7 @@ from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
 from compactor.log.passed import PassedRecord
+from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
 from compactor.maintenance.history import Looks
@@ -84,6 +85,7 @@ OBJECTS: dict[str, Any] = {
     "Witness": Witness,
     "Checkpoint": encoding._Checkpoint,
     "RunTotals": RunTotals,
+    "SizeCounts": SizeCounts,
     "QuarantineLine": QuarantineLine,
     "LeftAlone": LeftAlone,
     "CleanUpRecord": CleanUpRecord,

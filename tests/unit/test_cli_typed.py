@@ -43,6 +43,7 @@ WORDS = {
     "status": (),
     "logs": (),
     "report": (),
+    "history": (),
     **dict.fromkeys((f"tables {one}" for one in ACTIONS), ("delta:s3://lake-bucket/orders/",)),
     **dict.fromkeys(
         (f"table {one}" for one in TABLE_ACTIONS), ("--depth=1", "--reader-table=glue:a.b", *PLACES)

@@ -278,7 +278,7 @@ def test_spark_is_started_where_the_table_is_behind_and_nowhere_else() -> None:
         second
     )
     page = world.store.get(*layout.run_key(world.settings, "run-2", "report.html")).decode()
-    assert "<td>Records inserted</td>" in page
+    assert "Records inserted" in page
     third = world.next()
     assert world.spark.runs == ["run-2"]
     assert (third.status, third.table.last, third.table.outputs) == ("succeeded", 1, 0)

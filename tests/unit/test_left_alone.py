@@ -251,7 +251,7 @@ def test_a_report_adds_up_what_was_left_alone_and_shows_it(
         "detail": "it starts with '\\x00'; set format",
         "setting": "format",
     }
-    texts = Page(desk.stored("report.html")).texts
+    texts = Page(desk.stored("report.html")).text
     for text in (document["headline"], "a/k<b>", told.detail, "format"):
         assert text in texts
     print_summary(Summary.of(document, 1.0, ""))

@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from compactor.log.left_alone import REMEDIES, LeftAlone
+from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine
-from compactor.model import Skipped
-from compactor.report.html import human_bytes, render
+from compactor.model import QuarantineReason, Skipped, SkipReason
+from compactor.report.html import human_seconds
+from compactor.report.page import render
+from compactor.report.remedies import FAILURES, LEFT_ALONE, SKIPPED
+from compactor.report.view import OPEN_ROWS, verify_command
 from compactor.runs.receipts import Counts
+from compactor.sizes import human_bytes
 from tests.support.desk import HOSTILE, Desk, Page
 
 
-def hostile_page() -> Page:
-    uris = {
-        "s3_source_uri": f"s3://source/{HOSTILE}",
-        "s3_destination_uri": f"s3://lake/{HOSTILE}x",
-    }
-    desk = Desk(HOSTILE + "/", "", oversized=(HOSTILE,), spark_engine="none", **uris)
+def page_with(text: str) -> Page:
+    """A page with this text wherever something from outside may stand."""
+    uris = {"s3_source_uri": f"s3://source/{text}", "s3_destination_uri": f"s3://lake/{text}x"}
+    desk = Desk(text + "/", "", oversized=(text,), spark_engine="none", **uris)
     desk.receipt("")
     desk.receipt(
-        HOSTILE + "/",
+        text + "/",
         "failed",
-        error=HOSTILE,
-        cause=HOSTILE,
-        counts=Counts(requests={HOSTILE: 1}),
-        skipped={HOSTILE: Skipped(1, 1, (HOSTILE,))},
-        quarantined=[QuarantineLine(HOSTILE, HOSTILE, HOSTILE)],
+        error=text,
+        cause=text,
+        counts=Counts(objects_in=2, objects_out=1, requests={text: 1}),
+        skipped={text: Skipped(1, 1, (text,))},
+        quarantined=[QuarantineLine(text, text, text)],
+        left_alone={text: LeftAlone(1, 1, text, text, text)},
+        sizes=SizeCounts([0, 2], [0, 0, 1]),
     )
-    found = desk.report(HOSTILE)
-    assert found.totals.requests == {HOSTILE: 1}
+    found = desk.report(text)
+    assert found.totals.requests == {text: 1}
     document = msgspec.to_builtins(found)
-    return Page(render({**document, "run_id": HOSTILE, "started_at": HOSTILE, "status": HOSTILE}))
+    told = {"run_id": text, "started_at": text, "status": text, "headline": text}
+    return Page(render({**document, **told, "warnings": [text]}))
 
 
-def test_nothing_from_outside_becomes_part_of_the_pages_markup() -> None:
-    page = hostile_page()
-    ours = {"html", "meta", "title", "style", "h1", "span", "p", "h2", "ul", "li"}
-    assert set(page.tags) <= ours | {"table", "tr", "th", "td"}
-    assert {name for name, _ in page.attributes} <= {"lang", "charset", "class"}
+@pytest.mark.parametrize("text", [HOSTILE, '"><script>', "' onload='x", "{{ 1 }}{% raw %}"])
+def test_nothing_from_outside_becomes_part_of_the_pages_markup(text: str) -> None:
+    hostile, harmless = page_with(text), page_with("harmless")
+    assert hostile.tags == harmless.tags
+    assert [name for name, _ in hostile.attributes] == [name for name, _ in harmless.attributes]
+
+
+def test_the_page_has_no_script_and_asks_nobody_for_anything() -> None:
+    page = page_with("harmless")
+    assert not {"script", "iframe", "img", "object", "form"} & set(page.tags)
+    links = [value for name, value in page.attributes if name in {"src", "href", "action"}]
+    assert links == ["data:,"]
+    policies = [value for name, value in page.attributes if value and "default-src" in value]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
 def test_hostile_names_are_shown_as_they_are() -> None:
@@ -48,7 +66,7 @@ def test_hostile_names_are_shown_as_they_are() -> None:
         skipped={"empty": Skipped(1, 1, (f"example {HOSTILE}",))},
     )  # fmt: skip
     desk.report()
-    texts = Page(desk.stored("report.html")).texts
+    texts = Page(desk.stored("report.html")).text
     for text in (HOSTILE + "/", HOSTILE, f"key {HOSTILE}", f"example {HOSTILE}"):
         assert text in texts
 
@@ -58,8 +76,8 @@ def test_the_page_shows_totals_failures_and_partitions() -> None:
     desk.receipt("a/", counts=Counts(objects_in=12_000, bytes_in=1536, objects_out=1, records=7))
     desk.receipt("", "failed", error="IntegrityError", cause="a gap")
     desk.report()
-    texts = Page(desk.stored("report.html")).texts
-    for text in ("12,000", "1.5 KiB", "(root)", "(root): IntegrityError a gap", "failed", "7"):
+    texts = Page(desk.stored("report.html")).text
+    for text in ("12,000", "1.5 KiB", "(root) failed", "(root) IntegrityError a gap", "7 records"):
         assert text in texts
 
 
@@ -86,5 +104,99 @@ def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document(
     desk.write("discovery.json", msgspec.json.encode(document))
     found = desk.report()
     assert found.warnings == [line]
-    assert line in Page(desk.stored("report.html")).texts
+    assert line in Page(desk.stored("report.html")).text
     assert found.status == "succeeded"
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        (
+            Counts(objects_in=2_000, objects_out=24, records=50_838),
+            (
+                "2,000 objects became 24; queries open 83 times fewer objects;"
+                " every one of 50,838 records is in exactly one output."
+            ),
+        ),
+        (
+            Counts(objects_in=1, objects_out=1, records=1),
+            "1 object became 1; 1 record is in exactly one output.",
+        ),
+        (Counts(objects_in=2, objects_out=2, copied=2), "2 objects became 2."),
+        (Counts(), "Nothing was compacted: there was nothing to do."),
+    ],
+)
+def test_the_page_begins_with_what_the_run_came_to(counts: Counts, sentence: str) -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", counts=counts)
+    desk.report()
+    assert sentence in Page(desk.stored("report.html")).text
+
+
+def test_a_run_that_did_nothing_says_what_most_objects_were_left_for() -> None:
+    desk = Desk("a/")
+    skipped = {"too_young": Skipped(4_000, 1), "empty": Skipped(1_000, 0)}
+    desk.receipt("a/", skipped=skipped)
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    assert "Nothing was compacted: 5,000 objects left, mostly too_young." in text
+    assert "Waiting for a later run 4,000" in text
+    assert "too_young 4,000 1 B younger than settle_seconds" in text
+
+
+def test_every_reason_to_leave_an_object_has_its_remedy() -> None:
+    assert {*SKIPPED} == {*SkipReason}
+    assert all(why and remedy for why, remedy in SKIPPED.values())
+    decided = {*LEFT_ALONE} | {*REMEDIES}
+    assert decided == {*QuarantineReason}
+    assert not {*LEFT_ALONE} & {*REMEDIES}
+
+
+def test_what_to_do_about_an_error_is_what_the_runbook_knows(repo_root: Path) -> None:
+    runbook = (repo_root / "docs" / "operations.md").read_text("utf-8")
+    assert [error for error in FAILURES if f"`{error}`" not in runbook] == []
+
+
+@pytest.mark.parametrize("error", ["IntegrityError", "WorkerLost", "NothingReadable"])
+def test_each_failure_stands_with_what_to_do(error: str) -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", "failed", error=error, cause="the cause")
+    desk.report()
+    assert f"a/ {error} the cause {FAILURES[error]}" in Page(desk.stored("report.html")).text
+
+
+def test_the_long_tail_of_partitions_is_folded_and_the_failed_come_first() -> None:
+    paths = [f"{n:03}/" for n in range(OPEN_ROWS + 3)]
+    desk = Desk(*paths)
+    for n, path in enumerate(paths):
+        desk.receipt(path, "failed" if n == 1 else "done", counts=Counts(objects_in=n))
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    partitions = text[text.index("seconds of a worker") :]
+    last, second = partitions.index("014/"), partitions.index("013/")
+    assert partitions.index("001/ failed") < last < second < partitions.index("3 more")
+
+
+def test_settings_that_were_given_stand_before_the_defaults() -> None:
+    desk = Desk("a/", settle_seconds=7)
+    desk.receipt("a/")
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    assert "settle_seconds 7" in text[: text.index("at their defaults")]
+    assert "min_objects" not in text[: text.index("at their defaults")]
+
+
+def test_the_command_for_checking_takes_names_that_a_shell_would_not() -> None:
+    given = {"s3_source_uri": "s3://a/x y/*/", "s3_destination_uri": "s3://b/$c/"}
+    assert verify_command(given) == "compactor verify 's3://a/x y/*/' 's3://b/$c/' --deep"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.04 s"), (1.44, "1.4 s"), (12, "12 s"), (200, "3 min 20 s"), (7_500, "2 h 5 min")],
+)
+def test_seconds_are_told_as_a_person_says_them(seconds: float, text: str) -> None:
+    assert human_seconds(seconds) == text

@@ -459,7 +459,7 @@ def test_a_second_run_passes_over_partitions_at_rest_and_its_report_counts_them(
     line = "at rest: 2 partitions (4 objects), not looked at further"
     assert line in str(report)
     page = world.store.get(*layout.run_key(world.settings, "run-2", "report.html")).decode()
-    assert "Partitions at rest, not looked at further: 2 with 4 objects" in page
+    assert "At rest, not looked at further: 2 with 4 objects" in page
     document = json.loads(world.store.get(*layout.run_key(world.settings, "run-2", "report.json")))
     summary = Summary.of(document, 1.0, "s3://lake/report.json")
     assert (summary.partitions, summary.resting, summary.resting_objects) == (3, 2, 4)

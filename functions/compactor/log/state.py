@@ -20,6 +20,7 @@ from compactor.log.contents import Contents
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
 from compactor.log.left_alone import BY_SETTINGS, LeftAlone
+from compactor.log.size_counts import SizeCounts
 from compactor.model import PASSING_REASONS, Again, Skipped
 
 SHOWN_QUARANTINED = 100
@@ -55,6 +56,8 @@ class RunTotals:
     overwritten: Skipped = NOTHING
     lines: list[QuarantineLine] = field(default_factory=list)
     left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    # What earlier versions counted has none.
+    sizes: SizeCounts = field(default_factory=SizeCounts)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with -1 take one away that was replaced."""
@@ -71,6 +74,8 @@ class RunTotals:
         if sign > 0:
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
+        outputs = () if commit.output is None else (commit.output.size,)
+        self.sizes.count((row.source.size for row in commit.rows), outputs, sign)
         if commit.output is not None:
             self.outputs += sign
             self.output_bytes += sign * commit.output.size

@@ -11,6 +11,7 @@ import msgspec
 
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up
+from compactor.log.size_counts import SizeCounts
 from compactor.model import Skipped
 from compactor.readers.outcome import Outcomes
 from compactor.runs.receipts import Counts, Receipt
@@ -37,6 +38,7 @@ class GatheredState(msgspec.Struct):
     requests: dict[str, int]
     kept: list[tuple[bool, int, int, Receipt]]
     shown: Outcomes = msgspec.field(default_factory=Outcomes)
+    sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class Gathered:
         failed: of these, how many did not finish.
         requests: of all, by kind.
         outcomes: what query engines see of them.
+        sizes: of what was compacted, before and after.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -59,12 +62,14 @@ class Gathered:
     requests: Counter[str] = field(default_factory=Counter)
     _kept: list[tuple[bool, int, int, Receipt]] = field(default_factory=list)
     outcomes: Outcomes = field(default_factory=Outcomes)
+    sizes: SizeCounts = field(default_factory=SizeCounts)
 
     def add(self, receipt: Receipt) -> None:
         """One partition more."""
         add_counts(self.totals, receipt.counts)
         self.requests.update(receipt.counts.requests)
         self.overwritten = self.overwritten.plus(receipt.overwritten)
+        self.sizes = self.sizes.plus(receipt.sizes)
         for reason, skipped in receipt.skipped.items():
             self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(skipped)
         if receipt.left_alone:
@@ -93,6 +98,7 @@ class Gathered:
             dict(self.requests),
             self._kept,
             self.outcomes,
+            self.sizes,
         )
 
     @classmethod
@@ -108,6 +114,7 @@ class Gathered:
             Counter(given.requests),
             given.kept,
             given.shown,
+            given.sizes,
         )
 
     def total(self) -> Counts:

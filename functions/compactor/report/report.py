@@ -20,11 +20,11 @@ from compactor.discovery.work import WorkItem
 from compactor.log.at_rest import NOBODY, Resting
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, headline
+from compactor.log.size_counts import SizeCounts
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.gathered import Gathered, add_counts
-from compactor.report.html import render
 from compactor.report.left import (
     DiscoveryLine,
     discovered_by,
@@ -34,6 +34,7 @@ from compactor.report.left import (
     work_items,
 )
 from compactor.report.nothing import nothing_to_do
+from compactor.report.page import render
 from compactor.report.shown import Shown
 from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
 from compactor.runs.receipts import Counts, Receipt
@@ -75,6 +76,8 @@ class RunReport:
             receipt, and what they skip is counted in ``skipped``.
         readers: what query engines see of the partitions; None where the settings name no table
             for them.
+        sizes: of what was compacted, before and after; of fewer objects than ``totals`` where an
+            earlier version worked on partitions.
     """
 
     run_id: str
@@ -98,6 +101,7 @@ class RunReport:
     table: TableReceipt | None = None
     resting: Resting = NOBODY
     readers: Outcomes | None = None
+    sizes: SizeCounts = field(default_factory=SizeCounts)
 
     @property
     def looked_at(self) -> int:
@@ -268,6 +272,7 @@ def report_on(
         warnings=discovered.warnings + found.outcomes.warnings,
         readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
+        sizes=found.sizes,
     )
     result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:

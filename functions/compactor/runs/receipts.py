@@ -19,6 +19,7 @@ from compactor.documents import leave_document
 from compactor.errors import ObjectMissing
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone
+from compactor.log.size_counts import SizeCounts
 from compactor.log.state import LogState, QuarantineLine
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
@@ -70,6 +71,7 @@ class Receipt:
         overwritten: of what was compacted, the objects at whose key there was other content before.
         place: where the next call begins, while there is one to come; None for the first key.
         shown: what query engines see of it; None where the settings name no table for them.
+        sizes: of the objects that the run compacted, and of its outputs.
     """
 
     path: str
@@ -84,6 +86,7 @@ class Receipt:
     overwritten: Skipped = NOTHING
     place: Place | None = None
     shown: Outcome | None = None
+    sizes: SizeCounts = field(default_factory=SizeCounts)
 
 
 _decode = decoder(Receipt)

@@ -76,6 +76,7 @@ class Recorder:
         if state is not None:
             totals = state.totals(run.run_id)
             self.receipt.overwritten = totals.overwritten
+            self.receipt.sizes = totals.sizes
             if totals.again.objects:
                 self.receipt.skipped[SkipReason.AGAIN.value] = totals.again
             lasting = count_commits(counts, state, run.run_id)

@@ -22,7 +22,8 @@ and for a deployed stack, by ../deployed/:
     start      a run of the deployed state machine          start
     status     how a run stands, and what failed in it      status
     logs       what its functions logged                    logs
-    report     the report it left                           report
+    report     the report it left, or any run               report
+    history    all runs, with their trends                  history, ../past_runs.py
     replay     dead letters back to the queue of events     replay
 
 Only the module of the command asked for is imported, so that ``--help`` answers at once.
@@ -216,6 +217,15 @@ COMMANDS: Mapping[str, Command] = {
       --reader-table glue:lake.logs --yes  lists that no partition shows any more
 """,
     ),
+    "history": Command(
+        "compactor_cli.commands.history",
+        "show the runs of a deployed stack, or below a state prefix, with their trends",
+        """\
+  compactor history                          of the stack s3-compactor, the newest first
+  compactor history --state-uri s3://my-lake/_compactor/compacted/ --open
+  compactor history --runs 100 --json | jq '.[].backlog'
+""",
+    ),
     "replay": Command(
         "compactor_cli.commands.replay",
         "put the dead letters that are events of S3 back into their queue",
@@ -264,10 +274,11 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "report": Command(
         "compactor_cli.commands.report",
-        "fetch and print the report of a run of the deployed state machine",
+        "fetch and print the report of a run, deployed or not",
         """\
   compactor report                           of the last run that has one
-  compactor report 20261121T060102Z-1a2b3c --html report.html
+  compactor report 20261121T060102Z-1a2b3c --open
+  compactor report --state-uri s3://my-lake/_compactor/compacted/ --html report.html
   compactor report --json | jq .totals       report.json itself
 """,
     ),

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from compactor import layout
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
@@ -18,7 +17,7 @@ from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import EndedRun, execute
+from compactor_cli.commands.workflow import EndedRun, execute, fetch_report
 from compactor_cli.console import Bar, counted, print_error, print_line, print_table, progress
 from compactor_cli.demo_objects import (
     BUCKET,
@@ -32,6 +31,7 @@ from compactor_cli.demo_query import Asked, ask_both
 from compactor_cli.extras import require
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_cli.pages import require_directory
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine
 
@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     _check_port(args.port)
     if args.ingest:
         return _ingest(args)
+    require_directory("--report-dir", args.report_dir)
     missing = ""
     if args.source is None:
         missing = _missing_for_spark()
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         execution = execute(given, settings, store, machine)
         if execution.summary is None:
             execution.check()
-        pages = _leave_report(execution, settings, store, args.report_dir)
+        pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
         asked = _ask(settings, store, server) if proof.holds else Asked(missing="not proven")
         _show(execution, proof, asked, pages, as_json=args.json)
@@ -195,18 +196,6 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
 def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
     with progress("asking sources and outputs the same question"):
         return ask_both(settings, store, server.gets)
-
-
-def _leave_report(
-    execution: EndedRun, settings: Settings, store: S3Store, directory: Path
-) -> list[Path]:
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name in ("report.html", "report.json"):
-        path = directory / name
-        path.write_bytes(store.get(*layout.run_key(settings, execution.run_id, name)))
-        paths.append(path)
-    return paths
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""``compactor report``: the report of a run of the deployed state machine."""
+"""``compactor report``: the report of a run, of the deployed state machine or of any other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import json
 from pathlib import Path
 
 from compactor.errors import InvalidInput
+from compactor.layout import is_run_id
 from compactor.ports import ObjectStore
+from compactor.report.page import render
+from compactor.settings.uris import S3Uri
 from compactor_cli.commands.deployment import Deployment, add_deployment, add_run, find_deployment
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
@@ -15,6 +18,8 @@ from compactor_cli.console import counted, print_error, print_line, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
+from compactor_cli.pages import keep_page, open_page
+from compactor_cli.past_runs import newest_reports
 from compactor_cli.summary import print_summary
 
 _SHOWN_FAILURES = 10
@@ -24,9 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and what to save."""
     add_run(parser)
     add_deployment(parser)
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="save the report as a page in this file, too"
-    )
+    add_state(parser)
+    add_pages(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,18 +40,79 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: there is no such stack or run.
         Failure: there is no report.
     """
-    found = find_deployment(args)
-    store = open_store()
-    with progress("fetching the report"):
-        report = _named(found, args.run_id, store) if args.run_id else _last(found, store)
-    if args.html is not None:
-        page = store.get(report.bucket, report.page_key)
-        args.html.write_bytes(page)
+    report = _below(args) if args.state_uri else _deployed(args)
+    if args.html is not None or args.open:
+        show_page(args, render(report.document), "report.html")
     if args.json:
         print(json.dumps(report.document, indent=2))
     else:
         show_report(report)
     return 0
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """``--state-uri`` and ``--endpoint-url``, for runs that no deployment made."""
+    parser.add_argument(
+        "--state-uri",
+        metavar="URI",
+        help="look below this state prefix, without a stack: of runs on any machine, against any"
+        " S3 (s3://my-lake/_compactor/compacted/, as `compactor run` tells it with its report)",
+    )
+    parser.add_argument(
+        "--endpoint-url", metavar="URL", help="with --state-uri: S3-compatible endpoint"
+    )
+
+
+def add_pages(parser: argparse.ArgumentParser) -> None:
+    """``--html`` and ``--open``."""
+    parser.add_argument("--html", type=Path, metavar="FILE", help="save it as a page, too")
+    parser.add_argument("--open", action="store_true", help="show the page in the browser")
+
+
+def show_page(args: argparse.Namespace, page: str, name: str) -> None:
+    """Save a page where ``--html`` wants it, and open it if ``--open`` does.
+
+    Raises:
+        InvalidInput: it cannot be written there.
+    """
+    file = keep_page(page, name, args.html)
+    if args.open:
+        open_page(file)
+
+
+def state_and_store(args: argparse.Namespace) -> tuple[S3Uri, ObjectStore]:
+    """What ``--state-uri`` and ``--endpoint-url`` name.
+
+    Raises:
+        InvalidInput: it is no such URI, or there can be no server at this endpoint.
+        TransientStoreError: nobody answers there.
+    """
+    state = S3Uri.parse("--state-uri", args.state_uri)
+    return state, open_store(args.endpoint_url, state.bucket)
+
+
+def _below(args: argparse.Namespace) -> StoredReport:
+    state, store = state_and_store(args)
+    with progress("fetching the report"):
+        if args.run_id is not None:
+            if not is_run_id(args.run_id):
+                raise InvalidInput("RUN", args.run_id, "the id of a run")
+            found = report_below(state.uri, args.run_id, store)
+        else:
+            found = next(iter(newest_reports(state, store, 1)), None)
+    if found is None:
+        which = f"run {args.run_id}" if args.run_id else "no run"
+        raise Failure(f"{which} left {'no' if args.run_id else 'a'} report below {state.uri}")
+    return found
+
+
+def _deployed(args: argparse.Namespace) -> StoredReport:
+    if args.endpoint_url is not None:
+        raise InvalidInput("--endpoint-url", args.endpoint_url, "nothing without --state-uri")
+    found = find_deployment(args)
+    store = open_store()
+    with progress("fetching the report"):
+        return _named(found, args.run_id, store) if args.run_id else _last(found, store)
 
 
 def show_report(report: StoredReport) -> None:

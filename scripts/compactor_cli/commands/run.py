@@ -19,9 +19,10 @@ from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.plan import find, forecast, headline_of
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import EndedRun, execute, execute_here
+from compactor_cli.commands.workflow import EndedRun, execute, execute_here, fetch_report
 from compactor_cli.console import print_line
 from compactor_cli.idle import require_source, window_warning
+from compactor_cli.pages import require_directory
 from compactor_cli.summary import Summary, print_summary
 from compactor_cli.whole import (
     Machine,
@@ -60,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin no partition when less than a minute of this time is left, and end with exit"
         " code 3; what was committed stands, and the same command goes on (by default no limit)",
     )
+    parser.add_argument(
+        "--report-dir", type=Path, metavar="DIR", help="leave report.html and report.json here, too"
+    )
     options.add_fields(parser)
 
 
@@ -90,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInput("--time-limit", limit, f"none with --engine {WORKFLOW}")
     given = input_from(args)
     settings = Settings.from_input(given)
+    if args.report_dir is not None:
+        require_directory("--report-dir", args.report_dir)
     store = open_store(args.endpoint_url, settings.state.bucket)
     require_source(settings, store)
     machine = Machine(
@@ -100,10 +106,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         execution = _execute_here(settings, machine)
     execution = _with_way_out(execution, settings, store)
+    pages = fetch_report(execution, settings, store, args.report_dir)
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
     else:
         show(execution)
+        if pages:
+            print_line(f"report on this machine: {' and '.join(map(str, pages))}")
     execution.check()
     return 0
 

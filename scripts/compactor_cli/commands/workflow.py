@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from compactor_cli.console import progress
 from compactor_cli.local.engine import run_workflow
 from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from compactor_cli.local.spark_jars import packages_environment
+from compactor_cli.pages import leave_report
 from compactor_cli.runs import message_of, new_run_id
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text, run_here
@@ -100,6 +102,23 @@ def execute_here(settings: Settings, machine: Machine) -> EndedRun:
     else:
         end = RunEnd(_SUCCEEDED, None, None, done.seconds)
     return EndedRun(run_id, end, summary)
+
+
+def fetch_report(
+    execution: EndedRun, settings: Settings, store: ObjectStore, directory: Path | None
+) -> list[Path]:
+    """Copy the report of a run to this machine; returns its files, none where there is no report.
+
+    Args:
+        execution: the run.
+        settings: of it.
+        store: where the report is.
+        directory: where it is to be; None where it is not wanted.
+    """
+    if directory is None or execution.summary is None:
+        return []
+    document = json.loads(store.get(*layout.run_key(settings, execution.run_id, "report.json")))
+    return leave_report(document, directory)
 
 
 def execute(

@@ -1,0 +1,148 @@
+"""The report as one page, self-contained and without scripts; the same for a history of runs.
+
+Templates are rendered with autoescape, and every text is made :func:`compactor.shown.visible`
+first: what comes from outside becomes no markup, and nothing in it is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from compactor.report import sentences, view
+from compactor.report.charts import Trend, histogram, trend
+from compactor.report.html import human_seconds
+from compactor.shown import visible
+from compactor.sizes import human_bytes
+
+_TRENDS = (
+    ("Objects compacted", "objects_before"),
+    ("Objects they became", "objects_after"),
+    ("Bytes compacted", "bytes_before"),
+    ("Left for a later run", "backlog"),
+)
+_NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
+_NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """HTML of a run report.
+
+    Args:
+        report: what ``report.json`` holds, of this version or an earlier one.
+    """
+    sizes = report.get("sizes") or _NO_SIZES
+    return _rendered(
+        "report.html.j2",
+        report={"headline": "", "resting": None, **report},
+        started=view.moment(report["started_at"]),
+        sentence=sentences.sentence(report),
+        failed=sentences.failed_sentence(report),
+        proof=sentences.proof(report),
+        verify=view.verify_command(report["settings"]),
+        warnings=report.get("warnings", ()),
+        tiles=_tiles(report),
+        sizes=histogram(sizes["before"], sizes["after"]),
+        failures=view.failures(report),
+        partitions=view.partition_rows(report),
+        requests=view.request_rows(report),
+        skipped=view.skipped_rows(report),
+        left=view.left_rows(report),
+        quarantined=view.quarantined(report),
+        overwritten=report.get("overwritten") or _NO_OBJECTS,
+        table=view.table_rows(report.get("table")),
+        readers=view.reader_rows(report.get("readers")),
+        clean_up=view.clean_up_rows(report.get("clean_up")),
+        settings=view.setting_rows(report["settings"]),
+        open_rows=view.OPEN_ROWS,
+    )
+
+
+def render_history(state: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """HTML of the runs below a state prefix, with their trends.
+
+    Args:
+        state: the prefix's URI.
+        runs: at least one, the newest first: run_id, status, started_at, partitions, failed,
+            objects_before, objects_after, bytes_before, bytes_after, records and backlog of each.
+    """
+    before, after = (sum(one[f"objects_{when}"] for one in runs) for when in ("before", "after"))
+    failed = sum(one["status"] != "succeeded" for one in runs)
+    runs_text = sentences.plural(len(runs), "run")
+    return _rendered(
+        "history.html.j2",
+        state=state,
+        sentence=f"{runs_text}: {sentences.plural(before, 'object')} became {after:,}.",
+        failed=f"{failed:,} of {runs_text} failed." if failed else "",
+        runs=runs,
+        trends=[_trend(title, name, runs) for title, name in _TRENDS],
+    )
+
+
+def _trend(title: str, name: str, runs: Sequence[Mapping[str, Any]]) -> Trend:
+    """A number of all runs, the oldest first."""
+    shown = human_bytes if name.startswith("bytes_") else _number
+    values = [(one[name], shown(one[name]), one["run_id"]) for one in reversed(runs)]
+    return trend(title, "a" if name.endswith("_after") else "b", values)
+
+
+def _tiles(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The numbers that a person looks for first."""
+    totals = report["totals"]
+    before, after = totals["objects_in"], totals["objects_out"]
+    means = (totals["bytes_in"] / max(1, before), totals["bytes_out"] / max(1, after))
+    tiles = [
+        ("Objects", f"{before:,} → {after:,}"),
+        ("Bytes", f"{human_bytes(totals['bytes_in'])} → {human_bytes(totals['bytes_out'])}"),
+        ("Average size", f"{human_bytes(means[0])} → {human_bytes(means[1])}"),
+        ("Records", f"{totals['records']:,}"),
+        ("Partitions", f"{sentences.partition_count(report):,}"),
+        ("Time of all workers", human_seconds(totals["seconds"])),
+    ]
+    if totals["quarantined"]:
+        tiles.append(("Quarantined", f"{totals['quarantined']:,}"))
+    if waiting := sentences.backlog(report):
+        tiles.append(("Waiting for a later run", f"{waiting:,}"))
+    return tiles
+
+
+def _rendered(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("compactor.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": _number,
+        "bytes": human_bytes,
+        "percent": _percent,
+        "moment": view.moment,
+    }
+    return made
+
+
+def _shown(value: object) -> object:
+    """Text with nothing in it that cannot be seen; lengths of bars without needless digits."""
+    if hasattr(value, "__html__"):
+        # What a macro has rendered, and escaped.
+        return value
+    return f"{value:.2f}" if isinstance(value, float) else visible(str(value))
+
+
+def _number(count: int) -> str:
+    return f"{count:,}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f}%"

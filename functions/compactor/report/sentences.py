@@ -1,0 +1,112 @@
+"""What a run came to, in one sentence, and what holds that it is true. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compactor.report.remedies import WAITING
+
+_READ_AGAIN = {
+    "sample": "The first and last source of each joined output, and one by its hash, were",
+    "all": "All joined sources of up to 8 MiB were",
+}
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 object``, ``2 objects``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def sentence(report: Mapping[str, Any]) -> str:
+    """The run in one sentence.
+
+    Args:
+        report: what ``report.json`` holds, of any version.
+    """
+    totals = report["totals"]
+    before, after = totals["objects_in"], totals["objects_out"]
+    if not before:
+        return _nothing(report)
+    parts = [f"{plural(before, 'object')} became {after:,}"]
+    if after and before >= 2 * after:
+        parts.append(f"queries open {before / after:,.0f} times fewer objects")
+    if totals["records"]:
+        every = "every one of " if totals["records"] > 1 else ""
+        parts.append(f"{every}{plural(totals['records'], 'record')} is in exactly one output")
+    return "; ".join(parts) + "."
+
+
+def failed_sentence(report: Mapping[str, Any]) -> str:
+    """What did not go well, and what stands all the same; empty for a run that succeeded."""
+    if report["status"] != "failed":
+        return ""
+    failed = report.get("failed_count") or sum(
+        one["status"] != "done" for one in report["partitions"]
+    )
+    partitions = plural(partition_count(report), "partition")
+    what = f"{failed:,} of {partitions} failed" if failed else "The run failed"
+    return f"{what}; what was committed stands, and the same run again does the rest."
+
+
+def partition_count(report: Mapping[str, Any]) -> int:
+    """How many partitions a run found, worked on or not."""
+    # Reports of earlier versions have them all, and do not count them.
+    worked = report.get("partition_count", len(report["partitions"]))
+    resting = report.get("resting", {}).get("partitions", 0)
+    return int(worked + len(report["oversized"]) + resting)
+
+
+def backlog(report: Mapping[str, Any]) -> int:
+    """Objects that a later run takes as they are: too young or too few today."""
+    waiting = (report["skipped"].get(reason, {}) for reason in WAITING)
+    return sum(int(one.get("objects", 0)) for one in waiting)
+
+
+def proof(report: Mapping[str, Any]) -> list[str]:
+    """What holds that no record is lost or doubled, each in a sentence or two."""
+    totals, settings = report["totals"], report["settings"]
+    if not totals["objects_in"]:
+        return []
+    sources = plural(totals["objects_in"], "source")
+    committed = (
+        f"{sources} were read as they were listed (by ETag), and committed: the commit log names"
+        " each with its place in its output. Nothing could be read before it was committed."
+    )
+    found = [committed]
+    if totals["records"]:
+        found.append(
+            f"{plural(totals['records'], 'record')} were counted on their way in and out, and the"
+            " sums are equal. Every part of an output was stored under its checksum."
+        )
+    read = _READ_AGAIN.get(settings.get("second_reading", ""))
+    if read and totals["records"]:
+        rows = "parquet" in {settings.get("format"), settings.get("output_format")}
+        same = "there were as many records" if rows else "the records were the same"
+        found.append(
+            f"{read} read a second time, by readers that share no code with the first, and {same}."
+            " A group that differs is never committed."
+        )
+    return found + _counted_apart(totals)
+
+
+def _counted_apart(totals: Mapping[str, Any]) -> list[str]:
+    found = []
+    if totals["copied"]:
+        copied = plural(totals["copied"], "output")
+        found.append(f"{copied}: a source that S3 copied as it is; nobody counted its records.")
+    if totals.get("rejected"):
+        rejected = plural(totals["rejected"], "record")
+        found.append(f"{rejected} did not fit the schema, and stand beside the outputs.")
+    return found
+
+
+def _nothing(report: Mapping[str, Any]) -> str:
+    left = {why: one["objects"] for why, one in report["skipped"].items() if one["objects"]}
+    left |= {why: one["objects"] for why, one in report.get("left_alone", {}).items()}
+    if not left:
+        return "Nothing was compacted: there was nothing to do."
+    most = max(left, key=lambda why: left[why])
+    every = plural(sum(left.values()), "object")
+    mostly = "all" if len(left) == 1 else "mostly"
+    return f"Nothing was compacted: {every} left, {mostly} {most}."

@@ -1,0 +1,70 @@
+"""``compactor history``: the runs below a state prefix, as a table and as a page with trends."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+from compactor.report.page import render_history
+from compactor.settings.uris import S3Uri
+from compactor_cli.commands.deployment import add_deployment, find_deployment
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.report import add_pages, add_state, show_page, state_and_store
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.past_runs import HEADS, PastRun, newest_reports
+
+_MOST_RUNS = 1_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Whose runs, how many, and what to save."""
+    add_deployment(parser)
+    add_state(parser)
+    parser.add_argument(
+        "--runs",
+        type=_runs,
+        default=30,
+        metavar="N",
+        help="the newest N that left a report (%(default)s)",
+    )
+    add_pages(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the reports, the newest first, and print a row of each.
+
+    Raises:
+        InvalidInput: there is no such stack or bucket, or the page cannot be written.
+        Failure: no run left a report.
+    """
+    if args.state_uri:
+        state, store = state_and_store(args)
+    else:
+        state = S3Uri.parse("StateUri", find_deployment(args).stack.state_uri)
+        store = open_store()
+    with progress("reading the reports"):
+        found = newest_reports(state, store, args.runs)
+    if not found:
+        raise Failure(f"no run left a report below {state.uri}")
+    runs = [PastRun.of(one.document) for one in found]
+    if args.html is not None or args.open:
+        page = render_history(state.uri, [dataclasses.asdict(one) for one in runs])
+        show_page(args, page, "history.html")
+    if args.json:
+        print(json.dumps([dataclasses.asdict(one) for one in runs], indent=2))
+        return 0
+    title = f"{counted(len(runs), 'run')} below {state.uri}, the newest first"
+    print_table(title, HEADS, [one.cells for one in runs])
+    if args.html is not None:
+        print_line(f"page: {args.html}")
+    return 0
+
+
+def _runs(text: str) -> int:
+    number = int(text) if text.isdecimal() and len(text) < 9 else 0
+    if not 1 <= number <= _MOST_RUNS:
+        message = f"{text!r} is not accepted; expected 1 to {_MOST_RUNS:,}"
+        raise argparse.ArgumentTypeError(message)
+    return number

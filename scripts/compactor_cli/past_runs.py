@@ -1,0 +1,114 @@
+"""The runs below a state's prefix, by the reports that they left; deployed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compactor.discovery.parallel import Parallel
+from compactor.layout import RUNS, is_run_id
+from compactor.ports import ObjectStore
+from compactor.report.sentences import backlog, partition_count
+from compactor.settings.uris import S3Uri
+from compactor.sizes import human_bytes
+from compactor_cli.deployed.reports import StoredReport, report_below
+
+_READERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One run in numbers; bytes are those stored.
+
+    Attributes:
+        started_at: as its report tells it.
+        backlog: objects that it left for a later run, too young or too few.
+        failed: partitions that did not finish.
+        worker_seconds: that all workers worked, added up.
+    """
+
+    run_id: str
+    status: str
+    started_at: str
+    partitions: int
+    failed: int
+    objects_before: int
+    objects_after: int
+    bytes_before: int
+    bytes_after: int
+    records: int
+    backlog: int
+    worker_seconds: float
+
+    @classmethod
+    def of(cls, report: dict[str, Any]) -> PastRun:
+        """The numbers of ``report.json``, of any version."""
+        totals = report["totals"]
+        failed = sum(one["status"] != "done" for one in report["partitions"])
+        return cls(
+            report["run_id"],
+            report["status"],
+            report["started_at"],
+            partition_count(report),
+            report.get("failed_count", failed),
+            totals["objects_in"],
+            totals["objects_out"],
+            totals["bytes_in"],
+            totals["bytes_out"],
+            totals["records"],
+            backlog(report),
+            round(totals["seconds"], 2),
+        )
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """For a table: of a row as :data:`HEADS` names its columns."""
+        return (
+            self.run_id,
+            self.status,
+            f"{self.objects_before:,}",
+            f"{self.objects_after:,}",
+            human_bytes(self.bytes_before),
+            human_bytes(self.bytes_after),
+            f"{self.failed:,} of {self.partitions:,}",
+            f"{self.backlog:,}",
+        )
+
+
+HEADS = ("Run", "Status", "Objects", "After", "Bytes", "After", "Failed partitions", "Backlog")
+
+
+def newest_reports(state: S3Uri, store: ObjectStore, most: int) -> list[StoredReport]:
+    """The reports that were written last, the newest first.
+
+    Args:
+        state: the prefix below which runs leave their state.
+        store: where it is.
+        most: so many at most; only these are read.
+
+    Raises:
+        InvalidInput: the bucket may not be read.
+        IntegrityError: a later version of this program wrote one.
+    """
+
+    def written_at(run_id: str) -> tuple[float, str] | None:
+        head = store.head(state.bucket, f"{state.prefix}{RUNS}{run_id}/report.json")
+        return (head.last_modified, run_id) if head else None
+
+    def read(run_id: str) -> StoredReport | None:
+        return report_below(state.uri, run_id, store)
+
+    with Parallel(_READERS) as parallel:
+        written = [one for one in parallel.in_order(written_at, _run_ids(state, store)) if one]
+        newest = [run_id for _, run_id in sorted(written, reverse=True)[:most]]
+        found = parallel.in_order(read, newest)
+        # One may have expired since it was listed.
+        return [one for one in found if one is not None]
+
+
+def _run_ids(state: S3Uri, store: ObjectStore) -> Iterator[str]:
+    prefix = f"{state.prefix}{RUNS}"
+    for page in store.list_level(state.bucket, prefix):
+        names = (one.removeprefix(prefix).rstrip("/") for one in page.prefixes)
+        yield from filter(is_run_id, names)

@@ -1,0 +1,184 @@
+"""compactor report and history by a state prefix, and the pages that they leave; S3 is moto's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from compactor.model import Skipped
+from compactor.runs.receipts import Counts
+from compactor_cli import commands as cli
+from compactor_cli import pages
+from tests.support.deployed import LAKE, Deployed, deployed
+from tests.support.desk import Desk, Page
+
+STATE = f"s3://{LAKE}/_compactor/compacted/"
+
+
+@pytest.fixture
+def stack() -> Iterator[Deployed]:
+    with deployed({"Type": "Succeed"}) as made:
+        yield made
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = cli.main(list(words))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the browser of this machine was asked for."""
+    asked: list[str] = []
+
+    def show(url: str) -> bool:
+        asked.append(url)
+        return True
+
+    monkeypatch.setattr(pages.webbrowser, "open", show)
+    return asked
+
+
+def leave(stack: Deployed, run_id: str, **counts: int) -> dict[str, Any]:
+    """The report of a run of no deployment."""
+    desk = Desk("a/")
+    waiting = {"too_young": Skipped(counts.pop("young", 0), 1)}
+    desk.receipt("a/", counts=Counts(**counts), skipped=waiting)
+    document = {**msgspec.to_builtins(desk.report()), "run_id": run_id, "version": 1}
+    key = f"_compactor/compacted/runs/{run_id}/report.json"
+    stack.s3.put_object(Bucket=LAKE, Key=key, Body=json.dumps(document))
+    return document
+
+
+def text_of(file: Path) -> str:
+    return Page(file.read_text("utf-8")).text
+
+
+# report
+
+
+def test_a_report_is_found_by_its_state_prefix_without_a_stack(stack, command):
+    leave(stack, "by-hand", objects_in=7, objects_out=1)
+    for words in (("by-hand",), ()):
+        code, out, err = command("report", *words, "--state-uri", STATE)
+        assert (code, err) == (0, "")
+        assert "Run by-hand: succeeded" in out
+
+
+def test_a_run_without_a_report_below_the_prefix_is_told_in_one_line(stack, command):
+    code, out, err = command("report", "nothing", "--state-uri", STATE)
+    assert (code, out) == (1, "")
+    assert err == f"compactor: run nothing left no report below {STATE}\n"
+    code, out, err = command("report", "--state-uri", STATE)
+    assert (code, out) == (1, "")
+    assert err == f"compactor: no run left a report below {STATE}\n"
+
+
+def test_a_name_that_is_none_of_a_run_is_refused(stack, command):
+    code, _, err = command("report", "../x", "--state-uri", STATE)
+    assert code == 2
+    assert "RUN: '../x' is not accepted; expected the id of a run" in err
+
+
+def test_an_endpoint_stands_beside_a_state_prefix_alone(stack, command):
+    code, _, err = command("report", "--endpoint-url", "http://127.0.0.1:1")
+    assert code == 2
+    assert "--endpoint-url" in err
+    assert "nothing without --state-uri" in err
+
+
+def test_open_shows_the_page_and_html_says_where_it_is_kept(stack, command, opened, tmp_path):
+    leave(stack, "r1", objects_in=7, objects_out=1, records=70)
+    page = tmp_path / "page.html"
+    assert command("report", "--state-uri", STATE, "--open", "--html", str(page))[0] == 0
+    assert opened == [page.as_uri()]
+    assert "7 objects became 1; queries open 7 times fewer objects" in text_of(page)
+
+
+def test_open_alone_keeps_the_page_among_the_temporary_files(
+    stack, command, opened, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(pages.tempfile, "tempdir", str(tmp_path))
+    leave(stack, "r1", objects_in=7, objects_out=1)
+    assert command("report", "--state-uri", STATE, "--open")[0] == 0
+    (page,) = tmp_path.rglob("report.html")
+    assert opened == [page.as_uri()]
+
+
+def test_without_a_browser_the_file_is_named(stack, command, monkeypatch, tmp_path):
+    monkeypatch.setattr(pages.webbrowser, "open", lambda url: False)
+    leave(stack, "r1", objects_in=7, objects_out=1)
+    page = tmp_path / "page.html"
+    code, _, err = command("report", "--state-uri", STATE, "--open", "--html", str(page))
+    assert (code, err) == (0, f"compactor: no browser found here; the page is {page}\n")
+
+
+def test_a_page_that_cannot_be_written_is_one_clear_error(stack, command, tmp_path):
+    leave(stack, "r1")
+    wrong = tmp_path / "nowhere" / "page.html"
+    code, out, err = command("report", "--state-uri", STATE, "--html", str(wrong))
+    assert (code, out) == (2, "")
+    assert f"--html: '{wrong}' is not accepted; expected a file that can be written" in err
+
+
+# history
+
+
+def test_history_tells_the_runs_that_left_a_report_the_newest_first(stack, command):
+    leave(stack, "b", objects_in=2_000, objects_out=24, young=3)
+    stack.s3.put_object(Bucket=LAKE, Key="_compactor/compacted/runs/died/items.json", Body="[]")
+    leave(stack, "a", objects_in=10, objects_out=1)
+    code, out, err = command("history", "--state-uri", STATE, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert {one["run_id"] for one in told} == {"a", "b"}
+    (first,) = (one for one in told if one["run_id"] == "b")
+    assert (first["objects_before"], first["objects_after"], first["backlog"]) == (2_000, 24, 3)
+    code, out, _ = command("history")
+    assert code == 0
+    assert f"2 runs below {STATE}, the newest first" in out
+    assert "2,000" in out
+
+
+def test_history_reads_no_more_reports_than_it_is_asked_for(stack, command):
+    for number in range(4):
+        leave(stack, f"r{number}", objects_in=number + 1)
+    # Written at the same second: the name decides.
+    told = json.loads(command("history", "--runs", "2", "--json")[1])
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1001", "x", "9" * 5_000])
+def test_a_number_of_runs_that_is_none_is_refused(command, capsys, number):
+    with pytest.raises(SystemExit) as ended:
+        command("history", f"--runs={number}")
+    assert ended.value.code == 2
+    assert f"'{number}' is not accepted; expected 1 to 1,000" in capsys.readouterr().err
+
+
+def test_the_page_of_a_history_has_each_run_and_its_trends(stack, command, opened, tmp_path):
+    leave(stack, "r1", objects_in=2_000, objects_out=24, bytes_in=3 << 20, young=3)
+    leave(stack, "r2", objects_in=10, objects_out=1, bytes_in=1 << 20)
+    page = tmp_path / "history.html"
+    assert command("history", "--html", str(page), "--open")[0] == 0
+    text = text_of(page)
+    assert "2 runs: 2,010 objects became 25." in text
+    assert "Objects compacted r1: 2,000 r2: 10 at most 2,000" in text
+    assert "Left for a later run r1: 3 r2: 0 at most 3" in text
+    assert "Bytes compacted r1: 3.0 MiB r2: 1.0 MiB at most 3.0 MiB" in text
+    assert opened == [page.as_uri()]
+
+
+def test_a_prefix_without_runs_is_told_in_one_line(stack, command):
+    code, out, err = command("history", "--state-uri", f"s3://{LAKE}/elsewhere/")
+    assert (code, out) == (1, "")
+    assert err == f"compactor: no run left a report below s3://{LAKE}/elsewhere/\n"
