@@ -14,6 +14,7 @@
     trino_engine  Trino, which is a server
     session    turns over engines, layouts and queries; unequal answers end the run
     table      medians, for people
+    fit        the model of seconds from the results of runs, its errors, and the goals
 
 Seconds are those of this machine; requests and answers are the same everywhere.
 """

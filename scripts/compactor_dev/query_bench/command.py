@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--turns", type=int, default=5, help="after one that warms up")
     parser.add_argument("--latency-ms", type=float, default=_LATENCY_MS)
     parser.add_argument("--slow-seconds", type=float, default=20.0, help="asked once only")
+    parser.add_argument("--results", type=Path, default=_BUILD / "results.json", metavar="FILE")
     return parser
 
 
@@ -88,11 +89,13 @@ def _measured(args: argparse.Namespace) -> list[tuple[Filled, list[Turn]]]:
             (filled, session.measure(filled, chosen, processes, queries)) for filled in found.filled
         ]
         versions = {one.engine.name: one.version for one in processes}
-    _store(measured, versions)
+    _store(measured, versions, args.results)
     return measured
 
 
-def _store(measured: Sequence[tuple[Filled, list[Turn]]], versions: dict[str, str]) -> None:
+def _store(
+    measured: Sequence[tuple[Filled, list[Turn]]], versions: dict[str, str], file: Path
+) -> None:
     document = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "processors": os.cpu_count(),
@@ -108,7 +111,7 @@ def _store(measured: Sequence[tuple[Filled, list[Turn]]], versions: dict[str, st
             for filled, turns in measured
         ],
     }
-    Path(_BUILD, "results.json").write_text(json.dumps(document, indent=1), "utf-8")
+    file.write_text(json.dumps(document, indent=1), "utf-8")
 
 
 def _section(filled: Filled, turns: Sequence[Turn]) -> str:
