@@ -1,18 +1,17 @@
 """One question asked twice: of the sources of a run, and of its outputs.
 
-Both sides go the same way: GETs by the reader of this program, then DuckDB over what they brought.
-What differs is the objects alone. No type is guessed, for one guess could differ on the two sides:
+Both sides go the same way: GETs by the reader of this program, then DuckDB, or Spark where that is
+missing, over what they brought. What differs is the objects alone. No type is guessed, for one
+guess could differ on the two sides:
 JSON is split into its values, all other text into its lines, and the header lines that a run left
 out of its outputs count on neither side.
 """
 
-# ruff: noqa: S608 - what is put into statements is paths of our own making, quoted
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,13 +22,16 @@ from compactor.model import Format, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs
-from compactor_cli.extras import install
+from compactor_cli.demo_engines import (
+    PARQUET,
+    Engine,
+    NoEngine,
+    Row,
+    Unread,
+    engine_here,
+)
 from compactor_cli.queried import JSON, LINES, Staged, Staging
 
-QUESTION = (
-    "SELECT partition, count(*) AS records, sum(hash(record))::VARCHAR AS checksum"
-    " FROM records GROUP BY partition ORDER BY partition"
-)
 _JSON_FORMATS = frozenset(
     {
         Format.JSON_LINES,
@@ -39,12 +41,6 @@ _JSON_FORMATS = frozenset(
         Format.JSON_LIST,
     }
 )
-_PARQUET = "parquet"
-_LONGEST_JSON = 64 << 20
-_MOST_WORDS = 200
-
-#: Partition, records, checksum of these.
-Row = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +66,7 @@ class Asked:
 
     Attributes:
         engine: with its version; empty where nothing was asked.
+        question: in the engine's words.
         sources, outputs: None where nothing was asked.
         partitions: rows of the answer.
         differing: partitions of which the answers differ.
@@ -77,6 +74,7 @@ class Asked:
     """
 
     engine: str = ""
+    question: str = ""
     sources: Side | None = None
     outputs: Side | None = None
     partitions: int = 0
@@ -85,7 +83,7 @@ class Asked:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"question": QUESTION, **asdict(self), "differing": list(self.differing)}
+        return {**asdict(self), "differing": list(self.differing)}
 
 
 @dataclass(slots=True)
@@ -97,40 +95,44 @@ class _Objects:
     headers: set[tuple[str, str]] = field(default_factory=set)
 
 
-def ask_both(settings: Settings, store: ObjectStore, gets: Callable[[], int]) -> Asked:
-    """Ask, where DuckDB is installed and can read the records.
+def ask_both(
+    settings: Settings, store: ObjectStore, gets: Callable[[], int], log: Path | None = None
+) -> Asked:
+    """Ask, where DuckDB or Spark is here and can read the records.
 
     Args:
         settings: of the run, which is over.
         store: where everything is.
         gets: how many GETs of objects the server was sent so far.
+        log: to which is appended what Spark prints; None drops it.
 
     Raises:
-        IntegrityError: DuckDB reads the sources, and not the outputs.
+        IntegrityError: the engine reads the sources, and not the outputs.
         SourceChanged, UnreadableSource: an object is not what was listed.
     """
-    if find_spec("duckdb") is None:
-        return Asked(missing=f"a query over both needs DuckDB: {install('query')}")
-    import duckdb  # noqa: PLC0415 - an extra
+    try:
+        with engine_here(log) as engine:
+            return _both(engine, _named(settings, store), store, gets)
+    except NoEngine as error:
+        return Asked(missing=str(error))
+    except Unread as error:
+        return Asked(missing=f"no query over both: {error}")
 
-    objects = _named(settings, store)
+
+def _both(engine: Engine, objects: _Objects, store: ObjectStore, gets: Callable[[], int]) -> Asked:
+    headers = list(objects.headers)
     try:
-        before, of_sources = _ask(objects.sources, objects.headers, store, gets)
-    except duckdb.Error as error:
-        return Asked(missing=f"no query over both: DuckDB cannot read the sources ({_line(error)})")
+        before, of_sources = _ask(engine, objects.sources, headers, store, gets)
+    except Unread as error:
+        raise Unread(f"{engine.name} cannot read the sources ({error})") from None
     try:
-        after, of_outputs = _ask(objects.outputs, objects.headers, store, gets)
-    except duckdb.Error as error:
-        said = f"DuckDB reads the sources, and not the outputs: {_line(error)}"
+        after, of_outputs = _ask(engine, objects.outputs, headers, store, gets)
+    except Unread as error:
+        said = f"{engine.name} reads the sources, and not the outputs: {error}"
         raise IntegrityError(said) from None
     differing = sorted({row[0] for row in set(before) ^ set(after)})
-    engine = f"DuckDB {duckdb.__version__}"
-    return Asked(engine, of_sources, of_outputs, len(after), differing)
-
-
-def _line(error: Exception) -> str:
-    # DuckDB shows the record at fault, however long it is.
-    return " ".join(str(error).split())[:_MOST_WORDS]
+    named = f"{engine.name} {engine.version}"
+    return Asked(named, engine.question, of_sources, of_outputs, len(after), differing)
 
 
 def _named(settings: Settings, store: ObjectStore) -> _Objects:
@@ -156,7 +158,7 @@ def _named(settings: Settings, store: ObjectStore) -> _Objects:
 def _kind(told: Format | None) -> str:
     if told in _JSON_FORMATS:
         return JSON
-    return _PARQUET if told is Format.PARQUET else LINES
+    return PARQUET if told is Format.PARQUET else LINES
 
 
 def _headers(commit: Commit) -> Iterable[str]:
@@ -167,15 +169,16 @@ def _headers(commit: Commit) -> Iterable[str]:
 
 
 def _ask(
+    engine: Engine,
     objects: Mapping[tuple[str, str], Sequence[SourceObject]],
-    headers: Iterable[tuple[str, str]],
+    headers: Sequence[tuple[str, str]],
     store: ObjectStore,
     gets: Callable[[], int],
 ) -> tuple[list[Row], Side]:
     sent, begun = gets(), time.perf_counter()
     with TemporaryDirectory(prefix="compactor-demo-") as directory:
         staged = list(_stage(objects, store, Path(directory)))
-        rows = _answer(staged, list(headers))
+        rows = engine.answer(staged, headers)
     seconds = time.perf_counter() - begun
     count = sum(len(some) for some in objects.values())
     return rows, Side(count, gets() - sent, sum(row[1] for row in rows), seconds)
@@ -190,54 +193,3 @@ def _stage(
     staged = Staging(store, directory).files(wanted, [kind for _, kind in places])
     for file, (path, kind) in zip(staged, places, strict=True):
         yield Staged(file, kind, path)
-
-
-def _answer(staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
-    import duckdb  # noqa: PLC0415 - an extra
-
-    if not staged:
-        return []
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE places (filename VARCHAR, partition VARCHAR)")
-        connection.execute("CREATE TABLE headers (partition VARCHAR, line VARCHAR)")
-        _fill(connection, "places", [(str(one.file), one.path) for one in staged])
-        _fill(connection, "headers", headers)
-        views = []
-        for kind in sorted({one.kind for one in staged}):
-            files = ", ".join(f"'{one.file}'" for one in staged if one.kind == kind)
-            views.append(f"SELECT partition, record FROM ({_VIEWS[kind].format(files=files)})")
-        connection.execute(f"CREATE VIEW records AS {' UNION ALL '.join(views)}")
-        rows = connection.execute(QUESTION).fetchall()
-        return [(str(path), int(records), str(checksum)) for path, records, checksum in rows]
-
-
-def _fill(connection: Any, table: str, rows: Sequence[tuple[str, str]]) -> None:
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[], []]
-    both = "unnest($1::VARCHAR[]), unnest($2::VARCHAR[])"
-    connection.execute(f"INSERT INTO {table} SELECT {both}", columns)
-
-
-_VIEWS = {
-    # An array stands for its elements, a CloudTrail document for its records.
-    JSON: (
-        "SELECT partition, unnest(CASE"
-        " WHEN json_type(json) = 'ARRAY' THEN from_json(json, '[\"JSON\"]')"
-        " WHEN json_type(json, '$.Records') = 'ARRAY' AND len(json_keys(json)) = 1"
-        " THEN from_json(json -> '$.Records', '[\"JSON\"]') ELSE [json] END)::VARCHAR AS record"
-        " FROM read_json_objects([{files}], format = 'unstructured', filename = true,"
-        f" maximum_object_size = {_LONGEST_JSON}) JOIN places USING (filename)"
-    ),
-    LINES: (
-        "SELECT partition, record FROM (SELECT partition, rtrim(line, chr(13)) AS record"
-        " FROM read_csv([{files}],"
-        " columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, delim = '\x01',"
-        " quote = '', escape = '', null_padding = true, strict_mode = false, filename = true)"
-        " JOIN places USING (filename)) AS lines ANTI JOIN headers"
-        " ON headers.partition = lines.partition AND headers.line = lines.record"
-        " WHERE record <> ''"
-    ),
-    _PARQUET: (
-        "SELECT partition, to_json(r)::VARCHAR AS record FROM (FROM read_parquet([{files}],"
-        " union_by_name = true, filename = true)) r JOIN places USING (filename)"
-    ),
-}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from compactor_cli.local.embedded import EmbeddedS3, embedded_s3, in_environment
 from tests.e2e.query_oracle import Misread
 from tests.e2e.querying import QueriedLake
 from tests.simulation.readers import with_a_doubled_list, without_waiting
+from tests.simulation.wrong_orders import deleting_before_the_switch, switching_before_the_commit
 
 pytestmark = pytest.mark.timeout(300)
 QUERIES = 40
@@ -38,7 +40,16 @@ def test_every_query_reads_what_was_visible_and_no_record_twice(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutate", [without_waiting, with_a_doubled_list])
+@pytest.mark.parametrize(
+    "mutate",
+    [
+        without_waiting,
+        with_a_doubled_list,
+        deleting_before_the_switch,
+        # As long as a worker may take that is slow, or dies.
+        partial(switching_before_the_commit, between_seconds=0.5),
+    ],
+)
 def test_without_this_guard_a_query_notices(
     mutate: Callable[[pytest.MonkeyPatch], None],
     s3: EmbeddedS3,

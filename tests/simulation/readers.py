@@ -18,6 +18,7 @@ from compactor.errors import CompactorError, ObjectMissing
 from compactor.readers import gate, look, old_lists, refresh, states
 from compactor.readers.manifests import MANIFEST_NAME
 from compactor.readers.old_lists import drop_old_lists
+from tests.simulation.wrong_orders import deleting_before_the_switch, switching_before_the_commit
 from tests.support.examples import PARTITION
 from tests.support.memory_readers import SYMLINK, MemoryReaders, planned, read
 from tests.support.memory_store import Crashed
@@ -252,6 +253,8 @@ READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
         back_to_raw,
         without_outputs_looked_at,
         without_grace_for_lists,
+        deleting_before_the_switch,
+        switching_before_the_commit,
     )
 }
 

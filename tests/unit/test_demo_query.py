@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+from typing import NoReturn
 
 import pytest
 
 from compactor.errors import IntegrityError
-from compactor_cli import demo_query
+from compactor_cli import demo_engines
 from compactor_cli.audit import Proof
 from compactor_cli.commands import demo
 from compactor_cli.commands.failures import Failure
 from compactor_cli.demo_query import Asked, ask_both
+from compactor_cli.local.spark_submit import SparkMissing
+from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted, rewrite
 from tests.support.examples import PARTITION
 from tests.support.world import LOG_LINE, World
 
 
 def asked_of(world: World) -> Asked:
     return ask_both(world.settings, world.store, lambda: world.store.count("read_source"))
-
-
-def compacted(sources: dict[str, bytes]) -> World:
-    world = World()
-    for name, body in sources.items():
-        world.put(name, body)
-    assert world.run().status == "done"
-    return world
-
-
-def rewrite(world: World, old: bytes, new: bytes) -> None:
-    """Somebody writes over the one output that holds some bytes."""
-    for key, body in world.store.contents("lake", "compacted/").items():
-        if old in body:
-            world.store.seed("lake", key, body.replace(old, new))
-            return
-    pytest.fail(f"no output holds {old!r}")
 
 
 def test_sources_and_outputs_answer_alike_and_outputs_take_fewer_gets() -> None:
@@ -53,39 +37,6 @@ def test_sources_and_outputs_answer_alike_and_outputs_take_fewer_gets() -> None:
         == asked.outputs.objects
         == len(world.store.contents("lake", "compacted/"))
     )
-
-
-TRAIL = [{"eventID": f"{one}", "size": 1.10} for one in range(4)]
-FLOWS = b"version account-id interface-id srcaddr dstaddr\n"
-SAME_RECORDS_OTHERWISE = {
-    "json values without anything between them": (
-        {"a": b'{"a":1}{"a":2}', "b": b'{"a": 3}{"a": 4}'},
-        4,
-    ),
-    "json arrays": ({"a.json": b'[{"a":1},\n{"a":2}]', "b.json": b'[{"a":3}]'}, 3),
-    "cloudtrail documents": (
-        {
-            "a.json.gz": gzip.compress(json.dumps({"Records": TRAIL[:1]}).encode(), mtime=0),
-            "b.json.gz": gzip.compress(json.dumps({"Records": TRAIL[1:]}).encode(), mtime=0),
-        },
-        4,
-    ),
-    "tables with a header in each": ({"a.csv": b"id,n\nx,1\n", "b.csv": b"id,n\ny,2\nz,3"}, 3),
-    "flow logs with a header in each": (
-        {
-            "a.log": FLOWS + b"2 123456789010 eni-1 10.0.0.1 10.0.0.2\n",
-            "b.log": FLOWS + b"2 123456789010 eni-1 10.0.0.3 10.0.0.4\n",
-        },
-        2,
-    ),
-    "lines with other ends": (
-        {
-            "a.log": b"2026-01-02T03:04:05Z one\r\n2026-01-02T03:04:05Z two\r\n",
-            "b.log": b"2026-01-02T03:04:05Z three\n\n2026-01-02T03:04:06Z four",
-        },
-        4,
-    ),
-}
 
 
 @pytest.mark.parametrize("name", SAME_RECORDS_OTHERWISE)
@@ -129,13 +80,23 @@ def test_outputs_that_duckdb_cannot_read_where_it_read_the_sources_are_a_fault()
         asked_of(world)
 
 
-def test_without_duckdb_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_duckdb_and_spark_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = World()
     world.add("a.log", LOG_LINE)
     world.run()
-    monkeypatch.setattr(demo_query, "find_spec", lambda _: None)
+
+    def nowhere() -> NoReturn:
+        raise SparkMissing("no Java on PATH")
+
+    monkeypatch.setattr(demo_engines, "find_spec", lambda _: None)
+    monkeypatch.setattr(demo_engines, "find_spark", nowhere)
     asked = asked_of(world)
-    assert asked.missing == ("a query over both needs DuckDB: pip install 's3-compactor[query]'")
+    assert asked.missing == (
+        "a query over both needs DuckDB (pip install 's3-compactor[query]') or Spark (no Java on"
+        " PATH)"
+    )
     assert asked.to_dict()["sources"] is None
 
 

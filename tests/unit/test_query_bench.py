@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_dev.query_bench import engines, layouts, sets
 from compactor_dev.query_bench.access import AccessLog, Requests, requests_of
 from compactor_dev.query_bench.asking import Engine, Question
+from compactor_dev.query_bench.command import main
 from compactor_dev.query_bench.engines import running
 from compactor_dev.query_bench.lake import Filled, fill
 from compactor_dev.query_bench.layouts import LAYOUTS, RAW_BUCKET
@@ -211,3 +213,59 @@ def test_a_layout_that_holds_a_record_more_ends_the_run(
         session = Session(AccessLog(log, 0.0), 1, 60.0)
         with pytest.raises(IntegrityError, match=r"more, raw, arrow, default, count: \[\[63\]\]"):
             session.measure(Filled(given, answers), [LAYOUTS["raw"]], found, QUERIES)
+
+
+@pytest.fixture
+def trails(real_cloudtrail: Path) -> QuerySet:
+    return sets.trails_of(real_cloudtrail, 60)
+
+
+def test_copies_of_cloudtrail_objects_have_event_ids_of_their_own(trails: QuerySet) -> None:
+    answers = Answers()
+    stored = list(seeded(trails, answers, 1e9))
+    documents = [json.loads(gzip.decompress(one.body))["Records"] for one in stored]
+    calls = [call for document in documents for call in document]
+    assert answers.of("count") == [[len(calls)]]
+    assert len({one["eventID"] for one in calls}) == len(calls) > 2_611
+    # But for these they are what they were.
+    first, again = documents[0], documents[44]
+    assert [{**one, "eventID": ""} for one in first] == [{**one, "eventID": ""} for one in again]
+    assert first != again
+    assert sum(row[2] for row in answers.of("group")) == sum("errorCode" in one for one in calls)
+
+
+def test_cloudtrail_is_asked_as_documents_and_as_lines_of_its_outputs(
+    trails: QuerySet, s3: EmbeddedS3, logged: tuple[Gate, Path], tmp_path: Path
+) -> None:
+    asked = [LAYOUTS[name] for name in ("raw", "same", "exact")]
+    filled = fill(s3, trails, asked, tmp_path / "runs.log")
+    assert filled.outputs == {"raw": 60, "same": DAYS}
+    proxy, log = logged
+    with running([Engine("arrow")], Places(proxy.endpoint_url, ""), tmp_path) as found:
+        session = Session(AccessLog(log, 0.0), 0, 60.0)
+        turns = session.measure(filled, asked, found, QUERIES)
+    gets = {(one.layout, one.query): one.requests.gets for one in turns}
+    # Arrow reads one object after the other, and a large one in several ranges.
+    raw, same, exact = (gets[name, "group"] for name in ("raw", "same", "exact"))
+    assert raw == 60 > exact > same
+
+
+def test_cloudtrail_that_cannot_be_had_is_refused(tmp_path: Path, real_cloudtrail: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"--sets.*cloudtrail.*--source DIR"):
+        sets.chosen("cloudtrail")
+    with pytest.raises(InvalidInput, match=r"--source.*a directory with CloudTrail objects"):
+        sets.trails_of(tmp_path, 60)
+    with pytest.raises(InvalidInput, match=r"--objects: 4.*5 or more"):
+        sets.trails_of(real_cloudtrail, 4)
+    (tmp_path / "other.json.gz").write_bytes(gzip.compress(b'{"id": 1}'))
+    with pytest.raises(
+        InvalidInput, match=r"--source.*other\.json\.gz.*CloudTrail documents alone"
+    ):
+        sets.trails_of(tmp_path, 60)
+
+
+def test_no_table_shows_cloudtrail_to_trino(
+    real_cloudtrail: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--source", str(real_cloudtrail), "--engines", "trino"]) == 1
+    assert "--engines" in capsys.readouterr().err

@@ -107,7 +107,9 @@ def run(args: argparse.Namespace) -> int:
             execution.check()
         pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
-        asked = _ask(settings, store, server) if proof.holds else Asked(missing="not proven")
+        asked = Asked(missing="not proven")
+        if proof.holds:
+            asked = _ask(settings, store, server, args.log)
         _show(execution, proof, asked, pages, as_json=args.json)
         if missing and not args.json:
             print_line(f"without a Spark step, for there is {missing}")
@@ -193,9 +195,9 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
         return audit(places, make_client(server.endpoint_url), bar.show)
 
 
-def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
+def _ask(settings: Settings, store: S3Store, server: EmbeddedS3, log: Path | None) -> Asked:
     with progress("asking sources and outputs the same question"):
-        return ask_both(settings, store, server.gets)
+        return ask_both(settings, store, server.gets, log)
 
 
 def _show(

@@ -134,14 +134,27 @@ def local_command(
     """
     options, script, rest = _split(arguments)
     kept = [part for name, value in options if _kept(name, value) for part in (name, value) if part]
-    command = [str(spark.spark_submit), "--master", _master(), *kept]
+    command = [str(spark.spark_submit), *kept, *local_options(environment)]
+    return [*command, _local_script(script), *rest]
+
+
+def local_options(environment: Mapping[str, str] = _NOTHING) -> list[str]:
+    """What every Spark of this machine is started with, as spark-submit takes it.
+
+    Args:
+        environment: of what it will do.
+
+    Raises:
+        InvalidInput: the archives that it needs are not where the environment says.
+    """
+    found = ["--master", _master()]
     for name, value in {
         **_LOCAL_CONF,
         **jar_settings(environment),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(import_roots()),
     }.items():
-        command += ["--conf", f"{name}={value}"]
-    return [*command, _local_script(script), *rest]
+        found += ["--conf", f"{name}={value}"]
+    return found
 
 
 def local_environment(base: Mapping[str, str], spark: SparkHere) -> dict[str, str]:

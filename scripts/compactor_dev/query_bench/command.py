@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from compactor.errors import CompactorError
+from compactor.errors import CompactorError, InvalidInput
 from compactor_cli.console import print_error
 from compactor_dev import REPOSITORY
 from compactor_dev.benchmark.tools import find
@@ -23,6 +23,7 @@ from compactor_dev.query_bench.table import HEADS, figures, markdown, rows
 
 _BUILD = REPOSITORY / "build" / "query-bench"
 _LATENCY_MS = 25.0
+_SETS = "2k-3kb,2k-120kb"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make query-bench", description=__doc__)
-    parser.add_argument("--sets", default="2k-3kb,2k-120kb", help=f"of {', '.join(sets.SETS)}")
+    known = ", ".join([*sets.SETS, sets.TRAILS])
+    parser.add_argument("--sets", help=f"of {known}; by default {_SETS}, or those of --source")
+    parser.add_argument(
+        "--source", type=Path, metavar="DIR", help="CloudTrail objects, for the set cloudtrail"
+    )
+    parser.add_argument(
+        "--objects", type=int, default=2_000, help="of the set cloudtrail: copies of --source"
+    )
     parser.add_argument(
         "--engines", default=",".join(engines.OF_LOCK), help=f"of {', '.join(engines.ENGINES)}"
     )
@@ -51,12 +59,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--turns", type=int, default=5, help="after one that warms up")
     parser.add_argument("--latency-ms", type=float, default=_LATENCY_MS)
     parser.add_argument("--slow-seconds", type=float, default=20.0, help="asked once only")
+    parser.add_argument("--results", type=Path, default=_BUILD / "results.json", metavar="FILE")
     return parser
 
 
 def _measured(args: argparse.Namespace) -> list[tuple[Filled, list[Turn]]]:
+    trails = None if args.source is None else sets.trails_of(args.source, args.objects)
+    asked = sets.chosen(args.sets or (_SETS if trails is None else sets.TRAILS), trails)
     chosen = layouts.chosen(args.layouts)
     wanted = engines.chosen(args.engines, args.threads)
+    tables = any(one.name == engines.TRINO for one in wanted)
+    if tables and any(one.trails for one in asked):
+        accepted = f"other engines for {sets.TRAILS}: no table shows its documents and outputs"
+        raise InvalidInput("--engines", engines.TRINO, accepted)
     queries = [name for name in args.queries.split(",") if name]
     _BUILD.mkdir(parents=True, exist_ok=True)
     tools = find(REPOSITORY / "build" / "bench")
@@ -65,8 +80,6 @@ def _measured(args: argparse.Namespace) -> list[tuple[Filled, list[Turn]]]:
         if sys.stderr.isatty():
             print_error(text)
 
-    asked = sets.chosen(args.sets)
-    tables = any(one.name == engines.TRINO for one in wanted)
     with (
         lake(asked, chosen, Place(tools, _BUILD, args.latency_ms, tables), say) as found,
         engines.running(wanted, found.places, _BUILD) as processes,
@@ -76,11 +89,13 @@ def _measured(args: argparse.Namespace) -> list[tuple[Filled, list[Turn]]]:
             (filled, session.measure(filled, chosen, processes, queries)) for filled in found.filled
         ]
         versions = {one.engine.name: one.version for one in processes}
-    _store(measured, versions)
+    _store(measured, versions, args.results)
     return measured
 
 
-def _store(measured: Sequence[tuple[Filled, list[Turn]]], versions: dict[str, str]) -> None:
+def _store(
+    measured: Sequence[tuple[Filled, list[Turn]]], versions: dict[str, str], file: Path
+) -> None:
     document = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "processors": os.cpu_count(),
@@ -96,17 +111,18 @@ def _store(measured: Sequence[tuple[Filled, list[Turn]]], versions: dict[str, st
             for filled, turns in measured
         ],
     }
-    Path(_BUILD, "results.json").write_text(json.dumps(document, indent=1), "utf-8")
+    file.write_text(json.dumps(document, indent=1), "utf-8")
 
 
 def _section(filled: Filled, turns: Sequence[Turn]) -> str:
     answers = filled.answers
     size = answers.stored_bytes / max(1, answers.objects) / 1000
+    kind = "CloudTrail" if filled.given.trails else "JSON lines"
     made = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in filled.seconds.items())
     loads = [turn.load for turn in turns] or [0.0]
     load = f"Load average {min(loads):.1f} to {max(loads):.1f}. ¹ once only."
     lines = [
-        f"**{answers.objects:,} x {size:.1f} KB JSON lines, gzip, {answers.records:,} records**",
+        f"**{answers.objects:,} x {size:.1f} KB {kind}, gzip, {answers.records:,} records**",
         "",
         markdown(HEADS, rows(filled, figures(turns))),
         "",

@@ -1,10 +1,12 @@
 """The process of one engine: takes queries as lines of JSON, answers each with its rows.
 
-It is run by the Python that has the engine, as a script, and imports nothing of this project:
+It is run by the Python that has the engine, and takes of this project no more than the modules
+beside it: ``statements``, and ``host_here``, which is about engines that this project needs itself.
 
-    python host.py ENGINE THREADS      0 threads: as many as the engine takes by itself
+    host.py ENGINE THREADS      0 threads: as many as the engine takes by itself
 
-An order names a query, and URLs that end in ``/*.<extension>``, one for each day.
+An order names a query, and URLs that end in ``/*.<extension>``, one for each day. Of CloudTrail
+(``trails``) some of these may hold documents, and the others their records, one a line.
 """
 
 # ruff: noqa: S608 - every part of a statement is this bench's own
@@ -18,8 +20,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-COLUMNS = ("event_id", "level", "service", "http", "message")
-_REGION = "us-east-1"
+from compactor_dev.query_bench.host_here import Arrow, Spark
+from compactor_dev.query_bench.statements import (
+    COLUMNS,
+    REGION,
+    TRAIL,
+    apart,
+    as_events,
+    statement,
+)
 
 
 class DuckDb:
@@ -37,7 +46,7 @@ class DuckDb:
             f"SET s3_endpoint='{endpoint.removeprefix('http://')}'",
             "SET s3_use_ssl=false",
             "SET s3_url_style='path'",
-            f"SET s3_region='{_REGION}'",
+            f"SET s3_region='{REGION}'",
             "SET s3_access_key_id='embedded'",
             "SET s3_secret_access_key='embedded'",
         ]
@@ -47,7 +56,10 @@ class DuckDb:
     def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
         """A connection of its own: DuckDB keeps what it has read."""
         places = ", ".join(f"'s3://{one}'" for one in order["places"])
-        if order["parquet"]:
+        size = "http.bytes"
+        if order["trails"]:
+            table, size = as_events(self._trails(order)), "size"
+        elif order["parquet"]:
             table = f"read_parquet([{places}])"
         else:
             kinds = (
@@ -58,8 +70,25 @@ class DuckDb:
         with self._connect() as connection:
             for one in self._set_up:
                 connection.execute(one)
-            found = connection.execute(statement(query, table, order["needle"], "http.bytes"))
+            found = connection.execute(statement(query, table, order["needle"], size))
             return [list(row) for row in found.fetchall()]
+
+    def _trails(self, order: dict[str, Any]) -> list[str]:
+        documents, records = (", ".join(f"'s3://{one}'" for one in some) for some in apart(order))
+        kinds = ", ".join(f"{name} VARCHAR" for name in TRAIL)
+        columns = ", ".join(f"{name}: 'VARCHAR'" for name in TRAIL)
+        found = []
+        if documents:
+            found.append(
+                "SELECT unnest(Records, recursive := true) FROM read_json("
+                f"[{documents}], format='unstructured', columns={{Records: 'STRUCT({kinds})[]'}})"
+            )
+        if records and order["parquet"]:
+            found.append(f"SELECT {', '.join(TRAIL)} FROM read_parquet([{records}])")
+        elif records:
+            read = f"read_json([{records}], format='newline_delimited', columns={{{columns}}})"
+            found.append(f"SELECT {', '.join(TRAIL)} FROM {read}")
+        return found
 
 
 class ChDb:
@@ -79,6 +108,9 @@ class ChDb:
 
     def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
         """A session of its own for each query."""
+        if order["trails"]:
+            text = statement(query, as_events(self._trails(order)), order["needle"], "size")
+            return self._asked(text)
         kind = "Parquet" if order["parquet"] else "JSONEachRow"
         columns = (
             "event_id String, level String, service String, http Tuple(bytes Int64), message String"
@@ -89,8 +121,29 @@ class ChDb:
             for one in order["places"]
         )
         text = statement(query, f"({tables})", order["needle"], "tupleElement(http, 'bytes')")
+        return self._asked(text)
+
+    def _asked(self, text: str) -> list[list[Any]]:
         answer = str(self._query(text + self._settings, "JSONCompactEachRow"))
         return [[_number(one) for one in json.loads(line)] for line in answer.splitlines()]
+
+    def _trails(self, order: dict[str, Any]) -> list[str]:
+        documents, records = apart(order)
+        kinds = ", ".join(f"{name} Nullable(String)" for name in TRAIL)
+        kind = "Parquet" if order["parquet"] else "JSONEachRow"
+        fields = ", ".join(f"tupleElement(one, '{name}') AS {name}" for name in TRAIL)
+        within = f"'Records', 'Array(Tuple({kinds}))'"
+        found = [
+            f"SELECT {fields} FROM (SELECT arrayJoin(JSONExtract(json, {within})) AS one FROM"
+            f" s3('{self._endpoint}/{one}', 'embedded', 'embedded', 'JSONAsString', 'json String'))"
+            for one in documents
+        ]
+        found += [
+            f"SELECT * FROM s3('{self._endpoint}/{one}', 'embedded', 'embedded', '{kind}',"
+            f" '{kinds}')"
+            for one in records
+        ]
+        return found
 
 
 class Polars:
@@ -108,7 +161,7 @@ class Polars:
             "aws_endpoint_url": endpoint,
             "aws_access_key_id": "embedded",
             "aws_secret_access_key": "embedded",
-            "aws_region": _REGION,
+            "aws_region": REGION,
             "aws_allow_http": "true",
         }
 
@@ -116,13 +169,15 @@ class Polars:
         """A lazy frame of its own for each query."""
         polars = self._polars
         places = [f"s3://{one}" for one in order["places"]]
-        if order["parquet"]:
+        size = polars.col("http").struct.field("bytes")
+        if order["trails"]:
+            frame, size = self._trails(order), polars.col("size")
+        elif order["parquet"]:
             frame = polars.scan_parquet(places, storage_options=self._options)
         else:
             text = polars.String
             kinds = dict.fromkeys(COLUMNS, text) | {"http": polars.Struct({"bytes": polars.Int64})}
             frame = polars.scan_ndjson(places, storage_options=self._options, schema=kinds)
-        size = polars.col("http").struct.field("bytes")
         asked = {
             "count": lambda: frame.select(polars.len()),
             "day": lambda: frame.select(polars.len(), size.sum()),
@@ -137,135 +192,28 @@ class Polars:
         }
         return [list(row) for row in asked[query]().collect(engine="streaming").rows()]
 
-
-class Arrow:
-    """Arrow's datasets and its own engine."""
-
-    def __init__(self, endpoint: str, threads: int) -> None:
-        arrow: Any = import_module("pyarrow")
-        for part in ("compute", "dataset", "fs", "json"):
-            import_module(f"pyarrow.{part}")
-        if threads:
-            arrow.set_cpu_count(threads)
-            arrow.set_io_thread_count(threads)
-        self._arrow = arrow
-        self.version = str(arrow.__version__)
-        self._place = {
-            "endpoint_override": endpoint,
-            "access_key": "embedded",
-            "secret_key": "embedded",
-            "region": _REGION,
-            "allow_bucket_creation": False,
-        }
-
-    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """A file system of its own for each query."""
-        table = self._dataset(order)
-        compute, dataset = self._arrow.compute, self._arrow.dataset
-        size = compute.struct_field(dataset.field("http"), "bytes")
-        if query == "count":
-            return [[table.count_rows()]]
-        if query == "needle":
-            chosen = dataset.field("event_id") == order["needle"]
-            found = table.to_table(columns=["event_id", "service", "level"], filter=chosen)
-            return [list(row.values()) for row in found.to_pylist()]
-        columns = {"service": dataset.field("service"), "level": dataset.field("level")}
-        found = table.to_table(columns={**columns, "bytes": size})
-        if query == "day":
-            return [[found.num_rows, compute.sum(found["bytes"]).as_py()]]
-        wrong = compute.cast(compute.equal(found["level"], "ERROR"), "int64")
-        found = found.append_column("wrong", wrong)
-        wanted = [([], "count_all"), ("wrong", "sum"), ("bytes", "sum")]
-        grouped = found.group_by("service").aggregate(wanted).sort_by("service")
-        names = ("service", "count_all", "wrong_sum", "bytes_sum")
-        return [[row[name] for name in names] for row in grouped.to_pylist()]
-
-    def _dataset(self, order: dict[str, Any]) -> Any:
-        arrow, s3 = self._arrow, self._arrow.fs.S3FileSystem(scheme="http", **self._place)
-        found: list[str] = []
-        for one in order["places"]:
-            directory, _, pattern = one.rpartition("/")
-            end = pattern.removeprefix("*")
-            listed = s3.get_file_info(arrow.fs.FileSelector(directory))
-            found += [file.path for file in listed if file.path.endswith(end)]
-        if order["parquet"]:
-            return arrow.dataset.dataset(found, format="parquet", filesystem=s3)
-        text = arrow.string()
-        kinds = dict.fromkeys(COLUMNS, text) | {"http": arrow.struct({"bytes": arrow.int64()})}
-        schema = arrow.schema(kinds)
-        options = arrow.json.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore"
+    def _trails(self, order: dict[str, Any]) -> Any:
+        polars, given = self._polars, {"storage_options": self._options}
+        documents, records = ([f"s3://{one}" for one in some] for some in apart(order))
+        kinds, frames = dict.fromkeys(TRAIL, polars.String), []
+        if documents:
+            schema = {"Records": polars.List(polars.Struct(kinds))}
+            frame = polars.scan_ndjson(documents, schema=schema, **given)
+            frames.append(frame.explode("Records").unnest("Records"))
+        if records and order["parquet"]:
+            frames.append(polars.scan_parquet(records, **given).select(TRAIL))
+        elif records:
+            frames.append(polars.scan_ndjson(records, schema=kinds, **given))
+        failed = polars.col("errorCode").is_not_null()
+        return polars.concat(frames).select(
+            polars.col("eventID").alias("event_id"),
+            polars.col("eventSource").alias("service"),
+            polars.when(failed)
+            .then(polars.lit("ERROR"))
+            .otherwise(polars.lit("none"))
+            .alias("level"),
+            polars.col("eventName").str.len_bytes().cast(polars.Int64).alias("size"),
         )
-        kind = arrow.dataset.JsonFileFormat(parse_options=options)
-        return arrow.dataset.dataset(found, schema=schema, format=kind, filesystem=s3)
-
-
-class Spark:
-    """Spark in this process, with its own readers over S3A."""
-
-    def __init__(self, endpoint: str, threads: int) -> None:
-        sql: Any = import_module("pyspark.sql")
-        pyspark: Any = import_module("pyspark")
-        self.version = str(pyspark.__version__)
-        builder = sql.SparkSession.Builder().master(f"local[{threads or '*'}]")
-        s3a = "spark.hadoop.fs.s3a"
-        for name, value in {
-            "spark.jars": os.environ["QUERY_JARS"],
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "2g",
-            "spark.log.level": "ERROR",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            # The answers have a few rows.
-            "spark.sql.shuffle.partitions": "2",
-            f"{s3a}.endpoint": endpoint,
-            f"{s3a}.endpoint.region": _REGION,
-            f"{s3a}.path.style.access": "true",
-            f"{s3a}.connection.ssl.enabled": "false",
-            f"{s3a}.access.key": "embedded",
-            f"{s3a}.secret.key": "embedded",
-            f"{s3a}.aws.credentials.provider": (
-                "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
-            ),
-        }.items():
-            builder = builder.config(name, value)
-        self._session = builder.getOrCreate()
-
-    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """A session of its own for each query."""
-        own = self._session.newSession()
-        # Directories: a glob's objects would be asked for one by one.
-        places = [f"s3a://{one.rpartition('/')[0]}/" for one in order["places"]]
-        kinds = (
-            "event_id string, level string, service string, http struct<bytes: bigint>,"
-            " message string"
-        )
-        reader = own.read.schema(kinds)
-        frame = reader.parquet(*places) if order["parquet"] else reader.json(places)
-        frame.createOrReplaceTempView("events")
-        found = own.sql(statement(query, "events", order["needle"], "http.bytes"))
-        return [list(row) for row in found.collect()]
-
-
-def statement(query: str, table: str, needle: str, size: str) -> str:
-    """A query as SQL that all of them know.
-
-    Args:
-        query: its name.
-        table: what stands behind FROM.
-        needle: the event id that is looked for.
-        size: the expression of the bytes.
-    """
-    return {
-        "count": f"SELECT count(*) FROM {table}",
-        "day": f"SELECT count(*), CAST(sum({size}) AS BIGINT) FROM {table}",
-        "group": (
-            "SELECT service, count(*), CAST(sum(CASE WHEN level = 'ERROR' THEN 1 ELSE 0 END)"
-            f" AS BIGINT), CAST(sum({size}) AS BIGINT) FROM {table} GROUP BY 1 ORDER BY 1"
-        ),
-        "needle": f"SELECT event_id, service, level FROM {table} WHERE event_id = '{needle}'",
-    }[query]
 
 
 def _number(value: Any) -> Any:

@@ -88,7 +88,7 @@ def fill(
         on_step(f"{given.name}: {layout.name}")
         embedded.create_bucket(layout.bucket)
         started = time.monotonic()
-        options = {"--depth": "1", **(layout.options or {})}
+        options = {"--depth": "1", **(layout.options or {}), **given.options}
         _run(embedded, log, ["run", *_words(given, layout, options)])
         filled.seconds[layout.name] = time.monotonic() - started
         sizes = [size for _, size in _listed(embedded, layout.bucket, f"data/{given.name}/")]

@@ -44,6 +44,11 @@ class Layout:
         days = [ASKED_DAY] if query == "day" else range(DAYS)
         return [self._place(given, day) for day in days]
 
+    def documents(self, given: QuerySet, query: str) -> list[str]:
+        """Those of :meth:`places` whose objects are CloudTrail documents, not records."""
+        raw = f"{RAW_BUCKET}/"
+        return [one for one in self.places(given, query) if given.trails and one.startswith(raw)]
+
     def _place(self, given: QuerySet, day: int) -> str:
         if self.of is not None:
             closed, still_open = (LAYOUTS[name] for name in self.of)

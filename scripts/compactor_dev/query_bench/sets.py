@@ -1,11 +1,17 @@
-"""What is queried: days of JSON events in objects of one size, and the right answers."""
+"""What is queried: days of JSON events in objects of one size, and the right answers.
+
+Or of somebody's own CloudTrail objects, multiplied: each copy has its records under other event
+ids, and is else what it was.
+"""
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,7 +39,22 @@ class _Event(msgspec.Struct):
     http: _Http
 
 
+class _Call(msgspec.Struct):
+    eventID: str  # noqa: N815 - as CloudTrail has it
+    eventSource: str  # noqa: N815 - as CloudTrail has it
+    eventName: str  # noqa: N815 - as CloudTrail has it
+    errorCode: str | None = None  # noqa: N815 - as CloudTrail has it
+
+
+class _Trail(msgspec.Struct):
+    Records: list[_Call]
+
+
 _events = msgspec.json.Decoder(_Event)
+_trail = msgspec.json.Decoder(_Trail)
+TRAILS = "cloudtrail"
+_TRAIL_OBJECTS = "*.json.gz"
+_TRAIL_ID = re.compile(rb'("eventID"\s*:\s*")[0-9a-f]{8}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +66,24 @@ class QuerySet:
         objects: how many, in all.
         rows: records of one.
         compressed: objects are gzip.
+        files: CloudTrail objects, of which its objects are copies; empty for events.
     """
 
     name: str
     objects: int
     rows: int
     compressed: bool = True
+    files: Sequence[Path] = ()
+
+    @property
+    def trails(self) -> bool:
+        """True for CloudTrail: sources are documents, outputs lines of their records."""
+        return bool(self.files)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What every run over it is given besides."""
+        return {"--cloudtrail-output": "lines"} if self.trails else {}
 
     @property
     def data(self) -> DataSet:
@@ -61,6 +94,16 @@ class QuerySet:
     def extension(self) -> str:
         """The end of its keys."""
         return self.data.extension
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What queries ask of one record."""
+
+    event_id: str
+    service: str
+    level: str
+    size: int
 
 
 @dataclass(slots=True)
@@ -87,17 +130,42 @@ class Answers:
         """Count the records of one object."""
         self.objects += 1
         self.stored_bytes += size
-        found = _events.decode_lines(plain)
+        events = (
+            _Seen(one.event_id, one.service, one.level, one.http.bytes)
+            for one in _events.decode_lines(plain)
+        )
+        self._count(list(events), day, has_needle=has_needle)
+
+    def add_trail(self, size: int, plain: bytes, day: int, *, has_needle: bool) -> None:
+        """Count the records of one CloudTrail document.
+
+        Raises:
+            msgspec.DecodeError: it is none.
+        """
+        self.objects += 1
+        self.stored_bytes += size
+        calls = (
+            _Seen(
+                one.eventID,
+                one.eventSource,
+                "none" if one.errorCode is None else "ERROR",
+                len(one.eventName),
+            )
+            for one in _trail.decode(plain).Records
+        )
+        self._count(list(calls), day, has_needle=has_needle)
+
+    def _count(self, found: Sequence[_Seen], day: int, *, has_needle: bool) -> None:
         self.records += len(found)
-        for event in found:
-            counted = self.services.setdefault(event.service, Counter())
+        for one in found:
+            counted = self.services.setdefault(one.service, Counter())
             counted["records"] += 1
-            counted["errors"] += event.level == "ERROR"
-            counted["bytes"] += event.http.bytes
+            counted["errors"] += one.level == "ERROR"
+            counted["bytes"] += one.size
         if day == ASKED_DAY:
             self.day[0] += len(found)
-            self.day[1] += sum(event.http.bytes for event in found)
-        if has_needle:
+            self.day[1] += sum(one.size for one in found)
+        if has_needle and found:
             last = found[-1]
             self.needle = (last.event_id, last.service, last.level)
 
@@ -129,17 +197,46 @@ SETS: Mapping[str, QuerySet] = {
 }
 
 
-def chosen(names: str) -> list[QuerySet]:
+def chosen(names: str, trails: QuerySet | None = None) -> list[QuerySet]:
     """The sets that a comma-separated list names.
 
+    Args:
+        names: the list.
+        trails: somebody's own CloudTrail objects, where they were given.
+
     Raises:
-        InvalidInput: one is unknown.
+        InvalidInput: one is unknown, or wants objects that were not given.
     """
     wanted = [name for name in names.split(",") if name]
+    known = dict(SETS) if trails is None else {**SETS, TRAILS: trails}
     for name in wanted:
-        if name not in SETS:
-            raise InvalidInput("--sets", name, f"some of {', '.join(SETS)}")
-    return [SETS[name] for name in wanted]
+        if name == TRAILS and trails is None:
+            raise InvalidInput("--sets", name, "--source DIR beside it, with CloudTrail objects")
+        if name not in known:
+            raise InvalidInput("--sets", name, f"some of {', '.join([*SETS, TRAILS])}")
+    return [known[name] for name in wanted]
+
+
+def trails_of(source: Path, objects: int) -> QuerySet:
+    """CloudTrail objects of a directory, so often that there are so many.
+
+    Raises:
+        InvalidInput: there are none below it, one of them is no CloudTrail document, or too few
+            are wanted.
+    """
+    files = sorted(source.rglob(_TRAIL_OBJECTS))
+    if not files:
+        accepted = f"a directory with CloudTrail objects below it, {_TRAIL_OBJECTS}"
+        raise InvalidInput("--source", str(source), accepted)
+    if objects < DAYS:
+        raise InvalidInput("--objects", objects, f"{DAYS} or more: one a day")
+    for file in files:
+        try:
+            _trail.decode(zlib.decompress(file.read_bytes(), _GZIP))
+        except (OSError, zlib.error, msgspec.DecodeError) as error:
+            accepted = f"CloudTrail documents alone, of one gzip member each ({error})"
+            raise InvalidInput("--source", str(file), accepted) from None
+    return QuerySet(TRAILS, objects, 0, files=tuple(files))
 
 
 def day_value(day: int) -> str:
@@ -160,9 +257,26 @@ def seeded(given: QuerySet, answers: Answers, now: float) -> Iterator[SeedObject
         answers: are complete after the last object.
         now: UNIX seconds.
     """
-    for index, one in enumerate(objects(given.data)):
-        plain = zlib.decompress(one.body, _GZIP) if given.compressed else one.body
+    counted = answers.add_trail if given.trails else answers.add
+    for index, (name, body) in enumerate(_copies(given) if given.trails else _rendered(given)):
+        plain = zlib.decompress(body, _GZIP) if given.compressed else body
         day = index * DAYS // given.objects
-        answers.add(len(one.body), plain, day, has_needle=index == given.objects // 2)
-        key = f"{given.name}/{day_path(day)}{one.name}"
-        yield SeedObject(key, one.body, now - _AGE_SECONDS)
+        counted(len(body), plain, day, has_needle=index == given.objects // 2)
+        key = f"{given.name}/{day_path(day)}{name}"
+        yield SeedObject(key, body, now - _AGE_SECONDS)
+
+
+def _rendered(given: QuerySet) -> Iterator[tuple[str, bytes]]:
+    for one in objects(given.data):
+        yield one.name, one.body
+
+
+def _copies(given: QuerySet) -> Iterator[tuple[str, bytes]]:
+    """The files themselves, then the same with other event ids, and again."""
+    for index in range(given.objects):
+        copy, number = divmod(index, len(given.files))
+        body = given.files[number].read_bytes()
+        if copy:
+            plain = zlib.decompress(body, _GZIP)
+            body = zlib.compress(_TRAIL_ID.sub(rb"\g<1>%08x" % copy, plain), wbits=_GZIP)
+        yield f"{index:06d}{given.extension}", body

@@ -47,6 +47,7 @@ class Figure:
     gain: float = 0.0
 
 
+#: Set, query, engine with its threads, layout.
 Key = tuple[str, str, str, str]
 
 

@@ -6,8 +6,8 @@ import time
 
 from compactor_dev.query_bench.asking import Answer, Engine, Question
 from compactor_dev.query_bench.catalog import DATABASE, table_name
-from compactor_dev.query_bench.host import statement
 from compactor_dev.query_bench.sets import ASKED_DAY, day_value
+from compactor_dev.query_bench.statements import statement
 from compactor_dev.trino.server import QueryFailed, Trino
 
 

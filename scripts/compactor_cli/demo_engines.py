@@ -1,0 +1,182 @@
+"""What the demonstration asks: DuckDB, or else the Spark of this machine."""
+
+# ruff: noqa: S608 - what is put into statements is paths of our own making, quoted
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from compactor_cli.extras import install
+from compactor_cli.local.asked_spark import AskedSpark, SparkUnable, asked_spark
+from compactor_cli.local.engine import opened_log
+from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_cli.queried import JSON, LINES, Staged
+
+_QUESTION = (
+    "SELECT partition, count(*) AS records, sum(hash(record))::VARCHAR AS checksum"
+    " FROM records GROUP BY partition ORDER BY partition"
+)
+PARQUET = "parquet"
+_LONGEST_JSON = 64 << 20
+_MOST_WORDS = 200
+
+#: Partition, records, checksum of these.
+Row = tuple[str, int, str]
+
+
+class NoEngine(Exception):
+    """None is on this machine; says in one line what to install."""
+
+
+class Unread(Exception):
+    """The engine cannot read what it was given; says why in one line."""
+
+
+class Engine(Protocol):
+    """Counts records, and adds up their checksums.
+
+    Attributes:
+        name: its own.
+        version: its own.
+        question: in its words.
+    """
+
+    name: str
+    version: str
+    question: str
+
+    def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
+        """One row for each partition.
+
+        Args:
+            staged: files.
+            headers: partition and line of what is no record of its lines.
+
+        Raises:
+            Unread: it cannot read them.
+        """
+        ...
+
+
+@contextmanager
+def engine_here(log: Path | None = None) -> Iterator[Engine]:
+    """DuckDB where it is installed, else Spark, for the length of the block.
+
+    Args:
+        log: to which is appended what Spark prints; None drops it.
+
+    Raises:
+        NoEngine: there is neither.
+        Unread: Spark did not start.
+    """
+    if find_spec("duckdb") is not None:
+        yield DuckDb()
+        return
+    try:
+        find_spark()
+    except SparkMissing as error:
+        wanted = f"DuckDB ({install('query')}) or Spark ({error.what})"
+        raise NoEngine(f"a query over both needs {wanted}") from None
+    try:
+        with opened_log(log) as printed, asked_spark(os.environ, printed) as running:
+            yield Spark(running)
+    except SparkUnable as error:
+        raise Unread(str(error)) from None
+
+
+class Spark:
+    """A Spark that runs.
+
+    Args:
+        running: that.
+    """
+
+    name = "Spark"
+
+    def __init__(self, running: AskedSpark) -> None:
+        self._running = running
+        self.version, self.question = running.version, running.question
+
+    def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
+        """See :class:`Engine`."""
+        try:
+            return self._running.answer(
+                [(str(one.file), one.kind, one.path) for one in staged], headers
+            )
+        except SparkUnable as error:
+            raise Unread(str(error)) from None
+
+
+class DuckDb:
+    """DuckDB in this process."""
+
+    name = "DuckDB"
+
+    def __init__(self) -> None:
+        import duckdb  # noqa: PLC0415 - an extra
+
+        self._duckdb: Any = duckdb
+        self.version, self.question = str(duckdb.__version__), _QUESTION
+
+    def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
+        """See :class:`Engine`."""
+        try:
+            with self._duckdb.connect() as connection:
+                return _answer(connection, staged, headers)
+        except self._duckdb.Error as error:
+            # DuckDB shows the record at fault, however long it is.
+            raise Unread(" ".join(str(error).split())[:_MOST_WORDS]) from None
+
+
+def _answer(
+    connection: Any, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]
+) -> list[Row]:
+    if not staged:
+        return []
+    connection.execute("CREATE TABLE places (filename VARCHAR, partition VARCHAR)")
+    connection.execute("CREATE TABLE headers (partition VARCHAR, line VARCHAR)")
+    _fill(connection, "places", [(str(one.file), one.path) for one in staged])
+    _fill(connection, "headers", headers)
+    views = []
+    for kind in sorted({one.kind for one in staged}):
+        files = ", ".join(f"'{one.file}'" for one in staged if one.kind == kind)
+        views.append(f"SELECT partition, record FROM ({_VIEWS[kind].format(files=files)})")
+    connection.execute(f"CREATE VIEW records AS {' UNION ALL '.join(views)}")
+    rows = connection.execute(_QUESTION).fetchall()
+    return [(str(path), int(records), str(checksum)) for path, records, checksum in rows]
+
+
+def _fill(connection: Any, table: str, rows: Sequence[tuple[str, str]]) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], []]
+    both = "unnest($1::VARCHAR[]), unnest($2::VARCHAR[])"
+    connection.execute(f"INSERT INTO {table} SELECT {both}", columns)
+
+
+_VIEWS = {
+    # An array stands for its elements, a CloudTrail document for its records.
+    JSON: (
+        "SELECT partition, unnest(CASE"
+        " WHEN json_type(json) = 'ARRAY' THEN from_json(json, '[\"JSON\"]')"
+        " WHEN json_type(json, '$.Records') = 'ARRAY' AND len(json_keys(json)) = 1"
+        " THEN from_json(json -> '$.Records', '[\"JSON\"]') ELSE [json] END)::VARCHAR AS record"
+        " FROM read_json_objects([{files}], format = 'unstructured', filename = true,"
+        f" maximum_object_size = {_LONGEST_JSON}) JOIN places USING (filename)"
+    ),
+    LINES: (
+        "SELECT partition, record FROM (SELECT partition, rtrim(line, chr(13)) AS record"
+        " FROM read_csv([{files}],"
+        " columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, delim = '\x01',"
+        " quote = '', escape = '', null_padding = true, strict_mode = false, filename = true)"
+        " JOIN places USING (filename)) AS lines ANTI JOIN headers"
+        " ON headers.partition = lines.partition AND headers.line = lines.record"
+        " WHERE record <> ''"
+    ),
+    PARQUET: (
+        "SELECT partition, to_json(r)::VARCHAR AS record FROM (FROM read_parquet([{files}],"
+        " union_by_name = true, filename = true)) r JOIN places USING (filename)"
+    ),
+}

@@ -1,0 +1,80 @@
+"""Writes of the readers' table in the wrong order: what a run, or a refresh, must never do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pytest
+
+from compactor.log.entries import Commit
+from compactor.model import Partition, SourceObject
+from compactor.ports import ObjectStore
+from compactor.readers import look, refresh
+from compactor.readers.records import read_marker
+from compactor.readers.refresh import Refreshing
+from compactor.readers.states import Held
+from compactor.runs.progress import PartitionProgress
+from compactor.settings.settings import Settings
+
+
+def deleting_before_the_switch(patch: pytest.MonkeyPatch) -> None:
+    """Sources go as soon as outputs hold them, and then the catalog shows the outputs."""
+    switch = refresh._switch
+
+    def deletes_first(ready: Sequence[refresh._Work], work: Refreshing) -> None:
+        for one in ready:
+            work.store.delete_sources(look.doubled(work.settings, one.partition, work.store))
+        switch(ready, work)
+
+    patch.setattr(refresh, "_switch", deletes_first)
+
+
+def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: float = 0.0) -> None:
+    """The catalog shows an output that is checked, and then it is committed and published.
+
+    Args:
+        patch: makes it so.
+        between_seconds: from the one to the other, where time is real.
+    """
+    looked, commit = refresh.look, PartitionProgress.commit
+    mine = threading.local()
+
+    def as_if_committed(
+        settings: Settings,
+        partition: Partition,
+        store: ObjectStore,
+        now: float,
+        without: Collection[int],
+    ) -> Held:
+        held = looked(settings, partition, store, now, without)
+        draft: Commit | None = getattr(mine, "draft", None)
+        if draft is None or draft.output is None:
+            return held
+        names = {row.source.key for row in draft.rows}
+        made = draft.output
+        output = SourceObject(made.bucket, made.key, "", made.size, last_modified=now)
+        return replace(
+            held,
+            loose=tuple(one for one in held.loose if one.key not in names),
+            outputs=(*held.outputs, output),
+        )
+
+    def switches_first(progress: PartitionProgress, draft: Commit) -> Commit:
+        run = progress.run
+        marker = read_marker(run.settings.state, run.store)
+        if marker is not None:
+            mine.draft = draft
+            try:
+                settings = marker.divided(run.settings)
+                work = Refreshing(settings, run.store, run.clock, run.readers(marker.table))
+                refresh.refresh([run.partition.path], work)
+            finally:
+                mine.draft = None
+            time.sleep(between_seconds)
+        return commit(progress, draft)
+
+    patch.setattr(refresh, "look", as_if_committed)
+    patch.setattr(PartitionProgress, "commit", switches_first)
