@@ -32,6 +32,7 @@ WORDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
+    "cat": (*PLACES[1:], "key"),
     "query": (*PLACES[1:], "SELECT 1"),
     "repair": (*PLACES, "--dry-run"),
     "adopt": (*PLACES, "--dry-run"),

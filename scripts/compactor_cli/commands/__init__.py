@@ -9,6 +9,7 @@
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
     restore    any source given back from its output        restore
+    cat        the content of sources                       cat
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     repair     outputs of the version before, put right     repair, ../repairing.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
@@ -153,6 +154,13 @@ COMMANDS: Mapping[str, Command] = {
   compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
   compactor restore s3://my-lake/compacted/ --all --compress -o s3://my-logs/
+""",
+    ),
+    "cat": Command(
+        "compactor_cli.commands.cat",
+        "print what source objects held, each read from a range of its output",
+        """\
+  compactor cat s3://my-lake/compacted/ raw/2026/01/31/a.json.gz | jq .status
 """,
     ),
     "query": Command(

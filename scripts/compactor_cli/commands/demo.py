@@ -107,9 +107,8 @@ def run(args: argparse.Namespace) -> int:
             execution.check()
         pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
-        asked = Asked(missing="not proven")
-        if proof.holds:
-            asked = _ask(settings, store, server, args.log)
+        unasked = Asked(missing="not proven")
+        asked = _ask(settings, store, server, args.log) if proof.holds else unasked
         _show(execution, proof, asked, pages, as_json=args.json)
         if missing and not args.json:
             print_line(f"without a Spark step, for there is {missing}")

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     places = _places(args, state, store)
     found = search(wish, state, store)
     if places is None:
-        _to_stdout(found, store)
+        to_stdout(found, store)
         return 0
     _show(restore_all(found, places, store), as_json=args.json)
     if found.rows_only:
@@ -170,7 +170,8 @@ def _places(args: argparse.Namespace, state: S3Uri, store: ObjectStore) -> Place
     return Objects(target, store, sources=source_roots(state, store), **shape)
 
 
-def _to_stdout(found: Search, store: ObjectStore) -> None:
+def to_stdout(found: Search, store: ObjectStore) -> None:
+    """Write the content of sources to standard output, in the order of their outputs."""
     for one in found.commits():
         for _, pieces in restore(one, store):
             for piece in pieces:
