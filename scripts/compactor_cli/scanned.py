@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compactor.model import SkipReason
+from compactor.money import Verdict
 from compactor.scanning.advice import Advice, told
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.figures import BOUNDS, Quantiles
@@ -29,6 +30,7 @@ class Scanned:
     Attributes:
         uri: what was scanned.
         at: UNIX seconds.
+        money: what compaction would cost and save.
         endpoint_url: that was given; the commands need it, too.
     """
 
@@ -39,6 +41,7 @@ class Scanned:
     choice: Choice
     advice: Sequence[Advice]
     proposals: Sequence[Proposal]
+    money: Verdict
     endpoint_url: str | None = None
 
     @property
@@ -47,14 +50,24 @@ class Scanned:
         return ("--endpoint-url", self.endpoint_url) if self.endpoint_url else ()
 
 
-def show(found: Scanned) -> None:
-    """All of it on standard output."""
+def show(found: Scanned, *, explain: bool = False) -> None:
+    """All of it on standard output; with ``explain`` every figure of the verdict, too."""
     _show_sizes(found.seen, found.uri)
     _show_looked(found.looked)
     _show_layout(found)
     _show_arrivals(found)
     _show_skipped(found)
+    _show_money(found.money, explain=explain)
     _show_commands(found)
+
+
+def _show_money(money: Verdict, *, explain: bool) -> None:
+    if money.before.objects:
+        heads = ("", "Sources", "Outputs", "Saved")
+        title = f"What it costs and saves, about, by the prices of {money.prices.region}"
+        print_table(title, heads, money.rows())
+    for line in (*money.lines(), *(money.explain() if explain else ())):
+        print_line(line)
 
 
 def _show_sizes(seen: Seen, uri: str) -> None:
@@ -253,6 +266,7 @@ def document(found: Scanned) -> dict[str, Any]:
         "arrivals": _arrivals(found),
         "recommended": [asdict(one) for one in found.advice],
         "skipped": _skipped(found),
+        "money": found.money.to_dict(),
         "inputs": [
             {
                 "fields": dict(one.fields),
