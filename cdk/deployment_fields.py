@@ -26,6 +26,7 @@ from cdk.readers import (
     TIME_ZONE,
     or_null,
 )
+from compactor.discovery.fleet import USUAL_WORKER_MB
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec, flag, matching, one_of, whole
 from compactor.sizes import GIB, TIB
@@ -255,7 +256,7 @@ _DEPLOYMENT = (
         "worker_memory_mb",
         _WORK,
         # What an account that is new or little used is refused above.
-        3_008,
+        USUAL_WORKER_MB,
         whole(512, 10_240),
         "Memory of the compaction function, in MB; one processor comes with 1,769. Accounts that"
         " are new or little used may have no more than 3,008. 3,538 bring two whole processors:"

@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
 from cdk.config import Config
+from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN
 from compactor.prices import prices_for
 
 # The dimension that compactor_handlers/runtime.py gives all its metrics.
@@ -26,9 +27,6 @@ _TRANSITION = _PRICES.of("states.transition")
 # commit's witness. A partition: checkpoint and receipt;
 # its clean-up: record and receipt.
 _PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 7, 2
-# A child execution of either kind: its start, the call, the choice, what it keeps of the state.
-# A run: its own states, with those of a clean-up.
-_TRANSITIONS_PER_PARTITION, _TRANSITIONS_PER_RUN = 4, 14
 
 
 class Metrics:
@@ -126,7 +124,7 @@ class Metrics:
             f"FILL(objects_in, 0) * {_GET:.7f}",
             f"FILL(objects_out, 0) * {_PUTS_PER_OUTPUT * _PUT:.6f}",
             f"(FILL(partitions, 0) + FILL(clean_ups, 0)) * {self._partition_price():.6f}",
-            f"runs * {_TRANSITIONS_PER_RUN * _TRANSITION:.6f}",
+            f"runs * {TRANSITIONS_PER_RUN * _TRANSITION:.6f}",
         ]
         for name, function in functions.items():
             metrics[f"ms_{name}"] = function.metric_duration(statistic="Sum", period=_DAY)
@@ -140,7 +138,7 @@ class Metrics:
 
     @staticmethod
     def _partition_price() -> float:
-        return _PUTS_PER_PARTITION * _PUT + _TRANSITIONS_PER_PARTITION * _TRANSITION
+        return _PUTS_PER_PARTITION * _PUT + TRANSITIONS_PER_CHILD * _TRANSITION
 
     def _millisecond_price(self, function: lambda_.Function) -> float:
         resource = function.node.default_child

@@ -144,6 +144,11 @@ class ObjectStore(Protocol):
         ...
 
     @property
+    def region(self) -> str:
+        """Of which requests are, as AWS names it; empty where nobody knows."""
+        ...
+
+    @property
     def traits(self) -> StoreTraits:
         """The ways that this store takes, those that are safe on AWS unless it was told others."""
         ...

@@ -18,6 +18,7 @@ from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
 from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
+from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
@@ -57,17 +58,8 @@ def show(found: Scanned, *, explain: bool = False) -> None:
     _show_layout(found)
     _show_arrivals(found)
     _show_skipped(found)
-    _show_money(found.money, explain=explain)
+    show_verdict(found.money, explain=explain)
     _show_commands(found)
-
-
-def _show_money(money: Verdict, *, explain: bool) -> None:
-    if money.before.objects:
-        heads = ("", "Sources", "Outputs", "Saved")
-        title = f"What it costs and saves, about, by the prices of {money.prices.region}"
-        print_table(title, heads, money.rows())
-    for line in (*money.lines(), *(money.explain() if explain else ())):
-        print_line(line)
 
 
 def _show_sizes(seen: Seen, uri: str) -> None:

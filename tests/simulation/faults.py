@@ -164,6 +164,10 @@ class Client:
         return self._s3.endpoint_url
 
     @property
+    def region(self) -> str:
+        return self._s3.region
+
+    @property
     def traits(self) -> StoreTraits:
         return self._s3.traits
 

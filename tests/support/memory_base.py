@@ -84,6 +84,7 @@ class MemoryBase:
         self.traits = StoreTraits()
         self.ignores: set[Condition] = set()
         self.endpoint_url = AWS_ENDPOINT
+        self.region = "us-east-1"
         self._lock = threading.RLock()
 
     def with_traits(self, traits: StoreTraits) -> Self:

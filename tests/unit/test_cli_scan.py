@@ -244,9 +244,9 @@ def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys
         ([URI, "--max-objects", "0"], "--max-objects"),
         ([URI, "--max-objects", "many"], "--max-objects"),
         ([URI, "--inventory-manifest-uri", "x"], "inventory_manifest_uri"),
-        ([URI, "--scans-per-month", "often"], "--scans-per-month"),
-        ([URI, "--scans-per-month", "nan"], "--scans-per-month"),
-        ([URI, "--target-class", "COLD"], "--target-class"),
+        ([URI, "--scans-per-month", "often"], "scans_per_month"),
+        ([URI, "--scans-per-month", "nan"], "scans_per_month"),
+        ([URI, "--target-class", "COLD"], "target_class"),
         ([URI, "--prices", "no-such-file.json"], "prices"),
     ],
 )
@@ -371,7 +371,9 @@ def test_the_verdict_stands_before_the_commands_and_can_be_followed(store, capsy
 def test_the_class_that_outputs_go_to_changes_the_verdict(store, capsys):
     seeded(store, 400)
     standard = scanned(capsys)["money"]
-    cold = scanned(capsys, "--target-class", "GLACIER_IR")["money"]
+    found = scanned(capsys, "--target-class", "GLACIER_IR")
+    cold = found["money"]
+    assert "--target-class GLACIER_IR" in found["inputs"][0]["plan"]
     assert (standard["target_class"], cold["target_class"]) == ("STANDARD", "GLACIER_IR")
     assert cold["once_dollars"] != standard["once_dollars"]
 

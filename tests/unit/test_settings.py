@@ -17,6 +17,7 @@ from compactor.errors import InvalidInput
 from compactor.limits import WorkerLimits
 from compactor.settings.fields import FIELDS, RunFields
 from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.sizes import MIB
 
 URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/logs/"}
@@ -102,6 +103,8 @@ inputs = st.fixed_dictionaries(
         "clean_up": st.sampled_from(["keep", "delete"]),
         "emr_cluster_id": st.sampled_from([None, "j-2AXXXXXXGAPLF", "j-abc1"]),
         "keep_runs_days": st.integers(15, 36_500),
+        "scans_per_month": st.integers(0, 1_000_000),
+        "target_class": st.sampled_from(STORAGE_CLASSES),
         "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
         "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
     },
@@ -191,6 +194,11 @@ WRONG_VALUES = [
     ("inventory_manifest_uri", "s3://bucket/manifest.csv", "manifest.json"),
     ("inventory_manifest_uri", "bucket/manifest.json", "manifest.json"),
     ("keep_runs_days", 14, "from 15"),
+    ("scans_per_month", -1, "from 0"),
+    ("scans_per_month", "often", "a number"),
+    ("target_class", "COLD", "STANDARD_IA"),
+    ("pays_back_within_days", -1, "from 0"),
+    ("pays_back_within_days", "soon", "a time such as"),
     ("keep_runs_days", 90.5, "a whole number"),
     ("retention_days", -0.5, "from 0"),
     ("retention_days", math.nan, "a number"),

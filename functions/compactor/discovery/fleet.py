@@ -11,9 +11,11 @@ from compactor.settings.settings import Settings
 # Lambda gives processors in proportion to memory, and one at this size ("Configure Lambda function
 # memory" in its developer guide).
 _MB_PER_PROCESSOR = 1_769
+#: Of the compaction function, in MB, unless it is deployed with another.
+USUAL_WORKER_MB = 3_008
 # That a batch may take, and that a partition takes beside its objects: it waits for some twenty
 # answers of S3.
-_BATCH_SECONDS, _PARTITION_SECONDS = 90.0, 1.5
+_BATCH_SECONDS, PARTITION_SECONDS = 90.0, 1.5
 # Their counts are carried from call to call, in a state that holds 256 KiB.
 _MOST_OF_A_BATCH = 40
 
@@ -59,7 +61,7 @@ class Fleet:
             speed.on(self.processors).seconds(largest.objects, largest.bytes)
             for speed in SPEEDS.values()
         )
-        fits = int(_BATCH_SECONDS / (max(slowest) + _PARTITION_SECONDS))
+        fits = int(_BATCH_SECONDS / (max(slowest) + PARTITION_SECONDS))
         each = count // self.concurrency(settings)
         return max(1, min(fits, each, _MOST_OF_A_BATCH))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
+from compactor.discovery.worth import Worth
 from compactor.log.identity import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
 from compactor.planning.listing import Onward, take_listing
@@ -32,6 +33,7 @@ class Forecast:
         self._written_at = written_at
         self._no_outputs: set[bytes] = set()
         self._skipped: dict[SkipReason, Skipped] = {}
+        self._worth = Worth(settings, store)
 
     def of(self, partition: Partition, now: float) -> CompactionPlan:
         """The groups of all windows in order, and what is left alone.
@@ -76,6 +78,7 @@ class Forecast:
             self._skip(SkipReason.OWN_STATE, Skipped(len(found), size, (first,)))
             left = (one for one in listing.objects if one.identity not in found)
             listing = replace(listing, objects=tuple(left))
+        decision = self._worth.of(decision)
         for reason, one in decision.skipped.items():
             self._skip(reason, one)
         return decision.groups

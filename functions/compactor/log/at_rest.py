@@ -23,6 +23,7 @@ from compactor.log.entries import RULES
 from compactor.log.log import CommitLog
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
+from compactor.prices import prices_digest
 from compactor.settings.settings import Settings
 
 RECORD_VERSION = 1
@@ -107,7 +108,8 @@ NOBODY = Resting()
 def looked_by(settings: Settings) -> str:
     """Names everything but time, listing and log that decides what is to be done; 32 hex digits."""
     asked = {name: one for name, one in settings.to_dict().items() if name not in _BESIDE}
-    text = json.dumps([RULES, PLAN_RULES, asdict(settings.limits), asked], sort_keys=True)
+    judged = () if settings.pays_back_within_days is None else (prices_digest(),)
+    text = json.dumps([RULES, PLAN_RULES, asdict(settings.limits), asked, *judged], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

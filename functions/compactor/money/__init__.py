@@ -20,13 +20,10 @@ sources.
 
 from compactor.money.figures import Figure, shown, total
 from compactor.money.running import RunWork, cost_of
-from compactor.money.shapes import STANDARD, Holding, Shape
-from compactor.money.storage import CLASSES
+from compactor.money.shapes import Holding, Shape
 from compactor.money.verdict import USUAL_SCANS_PER_MONTH, Verdict, verdict
 
 __all__ = [
-    "CLASSES",
-    "STANDARD",
     "USUAL_SCANS_PER_MONTH",
     "Figure",
     "Holding",

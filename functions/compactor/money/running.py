@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from compactor.money.figures import Figure, charged, price_of
 from compactor.prices import Prices
@@ -11,6 +12,10 @@ from compactor.prices import Prices
 #: Price of each kind of request, by the names under which a store counts them. HEAD is charged as
 #: GET is, and what is deleted or aborted is free.
 PRICE_OF_REQUEST = {"GET": "s3.get", "HEAD": "s3.get", "LIST": "s3.list", "PUT": "s3.put"}
+
+#: Transitions of a child execution of either map: its start, the call, the choice, what it keeps
+#: of the state; and of a run: its own states, with those of a clean-up.
+TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN = 4, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,17 @@ class RunWork:
             self.vcpu_hours + other.vcpu_hours,
             self.gb_hours + other.gb_hours,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, without what costs nothing."""
+        return {
+            "requests": self.priced,
+            "gb_seconds": round(self.gb_seconds, 3),
+            "invocations": self.invocations,
+            "transitions": self.transitions,
+            "vcpu_hours": round(self.vcpu_hours, 6),
+            "gb_hours": round(self.gb_hours, 6),
+        }
 
     @property
     def priced(self) -> dict[str, int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from compactor.model import SourceObject
 from compactor.planning.seconds import Stored
+from compactor.settings.storage_classes import STANDARD
 
 #: Of what is smaller, IA and Glacier IR bill so many bytes; Intelligent-Tiering lets it stay in its
 #: tier of frequent access, without its fee.
 SMALL_BYTES = 128 * 1024
-STANDARD = "STANDARD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,19 @@ class Shape:
         cls, sizes: Iterable[int], *, storage_class: str = STANDARD, parts: int | None = None
     ) -> Shape:
         """Objects of these sizes in bytes; by default each is one part."""
-        one = Holding(storage_class)
-        for size in sizes:
-            small = size < SMALL_BYTES
-            one += Holding(storage_class, 1, size, small, size * small)
+        listed = list(sizes)
+        small = [size for size in listed if size < SMALL_BYTES]
+        one = Holding(storage_class, len(listed), sum(listed), len(small), sum(small))
         return cls((one,) if one.objects else (), one.objects if parts is None else parts)
+
+    @classmethod
+    def of_sources(cls, sources: Iterable[SourceObject]) -> Shape:
+        """Objects as they were listed; each is one part."""
+        sizes: dict[str, list[int]] = {}
+        for one in sources:
+            sizes.setdefault(one.storage_class, []).append(one.size)
+        shapes = (cls.of(sizes[name], storage_class=name) for name in sorted(sizes))
+        return sum(shapes, cls())
 
     @classmethod
     def alike(

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compactor.money.figures import Figure, charged, price_of
-from compactor.money.shapes import SMALL_BYTES, STANDARD, Holding, Shape
+from compactor.money.shapes import SMALL_BYTES, Holding, Shape
 from compactor.prices import Price, Prices
-from compactor.sizes import GIB
-
-STANDARD_IA, ONEZONE_IA, GLACIER_IR = "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR"
-GLACIER, DEEP_ARCHIVE = "GLACIER", "DEEP_ARCHIVE"
-INTELLIGENT_TIERING = "INTELLIGENT_TIERING"
-#: All that have prices here.
-CLASSES = (
+from compactor.settings.storage_classes import (
+    DEEP_ARCHIVE,
+    GLACIER,
+    GLACIER_IR,
+    INTELLIGENT_TIERING,
+    ONEZONE_IA,
     STANDARD,
     STANDARD_IA,
-    ONEZONE_IA,
-    INTELLIGENT_TIERING,
-    GLACIER_IR,
-    GLACIER,
-    DEEP_ARCHIVE,
+    STORAGE_CLASSES,
 )
+from compactor.sizes import GIB
+
 _LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
 _ARCHIVES = frozenset({GLACIER, DEEP_ARCHIVE})
 # Of each archived object: its name and the like in Standard, an index in its own class.
@@ -79,7 +76,7 @@ def to_move(shape: Shape, to: str, prices: Prices) -> tuple[Figure, ...]:
 
     Args:
         shape: objects, in the classes they are in.
-        to: one of :data:`CLASSES`.
+        to: one of :data:`compactor.settings.storage_classes.STORAGE_CLASSES`.
         prices: of the region.
     """
     moved = sum(one.objects for one in shape.holdings if one.storage_class != to)
@@ -138,7 +135,7 @@ def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
 
 def known(storage_class: str) -> str:
     """The class whose prices count: Standard's for one that has none here."""
-    return storage_class if storage_class in CLASSES else STANDARD
+    return storage_class if storage_class in STORAGE_CLASSES else STANDARD
 
 
 def _storage(prices: Prices, name: str) -> Price:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compactor.money.figures import Figure, shown, total
 from compactor.money.shapes import Shape
-from compactor.money.storage import CLASSES
+from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _lines(found: Verdict) -> Iterator[str]:
     yield f"payback: {_payback(found)}"
     if found.prices.told:
         yield found.prices.told
-    unknown = sorted({one.storage_class for one in found.before.holdings} - set(CLASSES))
+    unknown = sorted({one.storage_class for one in found.before.holdings} - set(STORAGE_CLASSES))
     if unknown:
         yield f"no prices of {', '.join(unknown)} are known here: taken for STANDARD"
 

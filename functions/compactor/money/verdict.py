@@ -13,11 +13,12 @@ from typing import Any
 
 from compactor.money.figures import Figure, shown, told_price, total
 from compactor.money.running import RunWork, cost_of
-from compactor.money.shapes import STANDARD, Shape
+from compactor.money.shapes import Shape
 from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
 from compactor.money.telling import lines_of, rows_of
 from compactor.planning.seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
+from compactor.settings.storage_classes import STANDARD
 
 DAYS_PER_MONTH = 365 / 12
 # What is done without compaction is chosen by the costs of so long.
@@ -25,7 +26,7 @@ _COMPARED_MONTHS = 12
 # Whoever has to wait longer for storage alone to pay is told that it never will.
 _NEVER_DAYS = 3_650.0
 USUAL_SCANS_PER_MONTH = 30.0
-USUAL_RETENTION_DAYS = 7.0
+USUAL_RETENTION_DAYS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Verdict:
         after: the outputs, in the class they go to.
         left: without compaction.
         compacted: with it; ``once`` is the run, what moves the outputs, and both copies.
-        run: of these, the run alone.
+        work: what the run asks of AWS.
+        run: of what is spent once, the run alone.
         prices: of the region.
         scans_per_month: how often all of it is read.
         target_class: of the outputs.
@@ -69,6 +71,7 @@ class Verdict:
     after: Shape
     left: Way
     compacted: Way
+    work: RunWork
     run: tuple[Figure, ...]
     prices: Prices
     scans_per_month: float
@@ -158,6 +161,7 @@ class Verdict:
             "scans_per_month": self.scans_per_month,
             "target_class": self.target_class,
             "retention_days": self.retention_days,
+            "run": self.work.to_dict(),
             "run_dollars": total(self.run),
             "once_dollars": self.once,
             "saved_by_scan_dollars": self.saved_by_scan,
@@ -220,7 +224,7 @@ def verdict(
         prices: of the region.
         scans_per_month: how often all of it is read.
         target_class: to which lifecycle moves the outputs: one of
-            :data:`compactor.money.storage.CLASSES`.
+            :data:`compactor.settings.storage_classes.STORAGE_CLASSES`.
         retention_days: how long the sources stay beside the outputs; None where nobody deletes
             them, so that both are paid for month by month.
     """
@@ -240,6 +244,7 @@ def verdict(
         after=after,
         left=left,
         compacted=compacted,
+        work=run,
         run=as_read,
         prices=prices,
         scans_per_month=scans_per_month,

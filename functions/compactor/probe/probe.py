@@ -55,9 +55,8 @@ def ensure_asked(
     """
     record = probe_records.read(state, store)
     aws = is_aws(store.endpoint_url)
-    fresh = record is not None and abs(now - record.at) < REMEMBERED_SECONDS
     findings: Sequence[Finding]
-    if fresh and record is not None and (aws or record.answers(deletes=deletes)):
+    if record is not None and _still_counts(record, now, aws=aws, deletes=deletes):
         findings = record.findings
     elif aws:
         findings = _write_twice(state, store, now, record)
@@ -65,6 +64,18 @@ def ensure_asked(
         findings = ask_and_record(state, store, now, deletes=deletes)
     require_safe(findings, store.endpoint_url)
     return () if aws else findings
+
+
+def was_asked(state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False) -> bool:
+    """Whether :func:`ensure_asked` would go by its record; reads that record alone."""
+    record = probe_records.read(state, store)
+    aws = is_aws(store.endpoint_url)
+    return record is not None and _still_counts(record, now, aws=aws, deletes=deletes)
+
+
+def _still_counts(record: ProbeRecord, now: float, *, aws: bool, deletes: bool) -> bool:
+    fresh = abs(now - record.at) < REMEMBERED_SECONDS
+    return fresh and (aws or record.answers(deletes=deletes))
 
 
 def traits_for(

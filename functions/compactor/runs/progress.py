@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from compactor.destination import Destination
+from compactor.discovery.worth import Worth
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -82,18 +83,17 @@ class PartitionProgress:
         self.result = PartitionResult(done=False)
         self.named = NamedBy(run)
         self.signatures: dict[bytes, Signature] = {}
-        self.lessons = 0
+        self.lessons = self._setbacks = 0
         self.longest_seconds = 0.0
         self._rebuild = rebuild
-        self._setbacks = 0
-        self._whole = False
-        self._time_is_up = False
+        self._whole = self._time_is_up = False
         self._aside: set[bytes] = set()
         self._listings = Listings(run)
         self.rest = RestNotes(run)
         self._no_outputs: set[bytes] = set()
         self._unlike = Unlike()
         self.passing = Passing(run.place, Own.of(state.totals(run.run_id)))
+        self._worth = Worth(run.settings, run.store, begun=self.passing.own.committed.objects > 0)
         for reason, one in run.place.skipped.items():
             self.result.skip(SkipReason(reason), one)
 
@@ -137,6 +137,7 @@ class PartitionProgress:
             self._require_whole_log()
             if self._leave_outputs(decision.groups):
                 return self.plan_window(window)
+            decision = self._worth.of(decision)
         if not window.listed:
             for reason, one in decision.skipped.items():
                 self.result.skip(reason, one)

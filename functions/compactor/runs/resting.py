@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
+from compactor.discovery.worth import Worth
 from compactor.fingerprint import Seen
 from compactor.log.at_rest import RestRecord, looked_by, write_rest
 from compactor.log.identity import read_identity
@@ -116,7 +117,9 @@ class RestNotes:
             run.partition, tuple(self._left), self._objects, self._bytes, self._newest
         )
         left_alone = state.left_alone(decided_by(run.settings))
-        return plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
+        decision = plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
+        # As the next run judges it, which has committed nothing here.
+        return Worth(run.settings, run.store).of(decision)
 
     def _until(self, decision: CompactionPlan, now: float) -> float:
         """When the age of objects alone makes another plan; UNIX seconds, now for any time."""

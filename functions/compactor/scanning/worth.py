@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from compactor.discovery.fleet import Fleet
+from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
 from compactor.discovery.speed import speed_for
 from compactor.discovery.work import Largest
 from compactor.limits import USUAL
 from compactor.money import Holding, RunWork, Shape
+from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN
 from compactor.planning.seconds import PART_BYTES
 from compactor.scanning.choosing import Choice, Layout
 from compactor.scanning.scan import Seen
@@ -26,10 +27,9 @@ _PASSES = 2
 _PUTS_OF_AN_OUTPUT = 4
 # Of a partition: its log, twice; the first and last entry; its receipt, rest and checkpoint.
 _LISTS_OF_A_PARTITION, _GETS_OF_A_PARTITION, _PUTS_OF_A_PARTITION = 2, 2, 3
-# A Lambda function of two processors; the seconds that it takes for whatever a partition has, and
-# those of discovery and the report.
-_WORKER_GB, _PARTITION_SECONDS, _BESIDE_SECONDS, _BESIDE_CALLS = 3_538 / 1_024, 1.5, 4.0, 2
-_TRANSITIONS_OF_A_CHILD, _TRANSITIONS_OF_A_RUN = 4, 14
+# Of discovery and the report.
+_BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
+_MB_PER_GB = 1_024
 
 
 def compacted_of(choice: Choice) -> Sequence[Layout]:
@@ -83,13 +83,13 @@ def _of_layout(one: Layout, grown: float, settings: Settings) -> RunWork:
     copied = round(grown * one.packs.large_bytes)
     parts = size / USUAL.part_bytes + copied / USUAL.copy_part_bytes
     pages = max(partitions, math.ceil(objects / _KEYS_PER_LIST))
-    fleet = Fleet()
+    fleet = Fleet(processors_of(USUAL_WORKER_MB))
     each = fleet.batch_partitions(
         partitions, Largest(objects // partitions, size // partitions), settings
     )
     children = math.ceil(partitions / each)
     speed = speed_for(one.example).on(fleet.processors)
-    seconds = _BESIDE_SECONDS + _PARTITION_SECONDS * partitions + speed.seconds(read, size)
+    seconds = _BESIDE_SECONDS + PARTITION_SECONDS * partitions + speed.seconds(read, size)
     return RunWork(
         requests={
             "LIST": _PASSES * pages + _LISTS_OF_A_PARTITION * partitions,
@@ -97,7 +97,7 @@ def _of_layout(one: Layout, grown: float, settings: Settings) -> RunWork:
             "PUT": math.ceil(_PUTS_OF_AN_OUTPUT * outputs + max(parts, outputs))
             + _PUTS_OF_A_PARTITION * partitions,
         },
-        gb_seconds=seconds * _WORKER_GB,
+        gb_seconds=seconds * USUAL_WORKER_MB / _MB_PER_GB,
         invocations=children + _BESIDE_CALLS,
-        transitions=_TRANSITIONS_OF_A_RUN + _TRANSITIONS_OF_A_CHILD * children,
+        transitions=TRANSITIONS_PER_RUN + TRANSITIONS_PER_CHILD * children,
     )

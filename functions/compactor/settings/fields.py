@@ -30,12 +30,14 @@ from compactor.settings.specs import (
     globs,
     matching,
     names,
+    number,
     one_of,
     stem,
     text,
     values_by_name,
     whole,
 )
+from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.settings.tables import (
     INVENTORY_TABLE_ACCEPTED,
     TABLE_ACCEPTED,
@@ -57,6 +59,7 @@ _SIZES, _FORMATS = "Sizes", "Formats"
 _RUN, _AFTER = "Execution", "After the commit"
 _TABLE = "Table"
 _READERS = "Readers"
+_MONEY = "What it saves"
 _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
@@ -656,6 +659,37 @@ class RunFields:
             "Days until clean_up also drops what the state needs no more: the files of a run (work"
             " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
             " ever.",
+        ),
+    ]
+    scans_per_month: Annotated[
+        float,
+        Declared(
+            _MONEY,
+            30,
+            number(0, 1_000_000),
+            "How often all of the data is read in a month, by which plans and reports reckon what a"
+            " run saves.",
+        ),
+    ]
+    target_class: Annotated[
+        str,
+        Declared(
+            _MONEY,
+            "STANDARD",
+            one_of(*STORAGE_CLASSES),
+            "The storage class to which lifecycle rules move the outputs, by which plans and"
+            " reports reckon; nothing is moved by it.",
+        ),
+    ]
+    pays_back_within_days: Annotated[
+        float | None,
+        Declared(
+            _MONEY,
+            None,
+            days(0, 36_500),
+            "A partition whose compaction would not save what it costs within so many days is left"
+            " alone, and counted as skipped. Not when listing is events: what is left would start"
+            " run after run.",
         ),
     ]
 

@@ -91,8 +91,7 @@ class Settings(RunFields):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields of the input, ready for JSON; :meth:`from_input` takes it back."""
-        values = {name: getattr(self, name) for name in FIELDS}
-        return {name: _plain(value) for name, value in values.items()}
+        return {name: _plain(getattr(self, name)) for name in FIELDS}
 
     @property
     def source(self) -> SourceLocation:
@@ -316,10 +315,11 @@ def _check_listing(settings: Settings) -> None:
 
 def _check_registry(settings: Settings) -> None:
     if settings.listing == "events" and settings.registry is None:
-        accepted = "TABLE/STREAM when listing is events"
-        raise InvalidInput("registry", settings.registry, accepted)
+        raise InvalidInput("registry", None, "TABLE/STREAM when listing is events")
     if settings.listing != "events" and settings.registry is not None:
         raise InvalidInput("registry", settings.registry, 'null unless listing is "events"')
+    if settings.listing == "events" and (days := settings.pays_back_within_days) is not None:
+        raise InvalidInput("pays_back_within_days", days, 'null when listing is "events"')
 
 
 def _check_parquet(settings: Settings) -> None:

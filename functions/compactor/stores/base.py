@@ -63,6 +63,10 @@ class S3Base:
     def endpoint_url(self) -> str:
         return self.client.meta.endpoint_url
 
+    @property
+    def region(self) -> str:
+        return self.client.meta.region_name or ""
+
     def with_traits(self, traits: StoreTraits) -> Self:
         """See the port; connections, counts, and what was learned of S3's patience are shared."""
         store = self._twin()

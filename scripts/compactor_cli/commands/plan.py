@@ -16,16 +16,20 @@ from typing import Any, cast
 from compactor.catalogs.opening import open_inventory
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
+from compactor.discovery.estimate import expected
+from compactor.discovery.worth import judged
 from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped, SkipReason
+from compactor.money import Verdict
 from compactor.outputs.detection import decided_by
 from compactor.planning.listing import ListedStore
 from compactor.planning.plan import Knowledge
 from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
+from compactor.prices import Prices, prices_for, prices_from
 from compactor.runs.earlier import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
@@ -36,6 +40,7 @@ from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_line, print_table, progress
 from compactor_cli.listing_prices import ListingPrices, prices_of
+from compactor_cli.plan_money import show_verdict, standing_of
 
 _READERS = 8
 _SHOWN_ROWS = 50
@@ -47,11 +52,13 @@ class Forecast:
 
     Attributes:
         outputs: what they will be to readers.
+        is_new: nothing was ever committed in it.
     """
 
     item: WorkItem
     plan: CompactionPlan
     outputs: Stored
+    is_new: bool = False
 
     @property
     def objects(self) -> int:
@@ -83,29 +90,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE, DEST and every field of the input."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     options.add_common(parser)
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="below the verdict each figure with its formula, its numbers and its prices' sources",
+    )
+    parser.add_argument(
+        "--prices",
+        type=Path,
+        metavar="FILE.json",
+        help="prices to count with instead of those that are known here, in the form of"
+        " functions/compactor/prices.json",
+    )
     options.add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Discover, list and plan, as a run would; show the decision.
+    """Discover, list and plan, as a run would; show the decision, and whether it pays.
 
     Raises:
-        InvalidInput: the input is at fault.
+        InvalidInput: the input is at fault, or the file of prices.
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
+    known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
+    before = Counter(store.requests.snapshot())
     with TemporaryDirectory() as directory:
         listing = listing_of(settings, store, Path(directory))
         found = find(settings, store, listing)
         forecasts = forecast(found.items, settings, store, listing)
+    looked = Counter(store.requests.snapshot()) - before
+    verdict = verdict_of(settings, found, forecasts, store, looked=looked, known=known)
     if args.json:
-        print(json.dumps(_document(settings, found, forecasts), indent=2))
+        document = {**_document(settings, found, forecasts), "money": verdict.to_dict()}
+        print(json.dumps(document, indent=2))
     else:
         # Of what events told, nobody lists the rest.
         prices = None if settings.listing == "events" else _prices(settings, found)
         _show(found, forecasts, prices)
         _show_rules(settings, found, forecasts)
+        show_verdict(verdict, explain=args.explain)
     return 0
+
+
+def verdict_of(
+    settings: Settings,
+    found: Discovery,
+    forecasts: Sequence[Forecast],
+    store: ObjectStore,
+    *,
+    looked: Mapping[str, int],
+    known: Prices,
+) -> Verdict:
+    """What the planned run costs and saves, as one of the deployed state machine.
+
+    Args:
+        settings: of the run.
+        found: by discovery.
+        forecasts: of every partition.
+        store: where the state is.
+        looked: the requests by which both came about.
+        known: prices.
+    """
+    plans = [one.plan for one in forecasts]
+    new_logs = sum(one.is_new and bool(one.plan.groups) for one in forecasts)
+    standing = standing_of(settings, store, time.time(), new_logs)
+    work = expected(plans, settings, looked, standing, found.oversized)
+    return judged(plans, settings, work, known, found.oversized)
 
 
 def listing_of(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
@@ -145,9 +196,9 @@ def forecast(
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
         known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
-        expected = forecasts.Forecast(settings, lists, known, state.written_at)
-        planned = expected.of(item.partition, now)
-        return Forecast(item, planned, outputs_of(planned.groups, settings))
+        foretold = forecasts.Forecast(settings, lists, known, state.written_at)
+        planned = foretold.of(item.partition, now)
+        return Forecast(item, planned, outputs_of(planned.groups, settings), not state.last)
 
     lists, now = store, time.time()
     if listing is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,11 +15,11 @@ from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.model import Format
-from compactor.money import CLASSES, STANDARD, USUAL_SCANS_PER_MONTH, Verdict, verdict
+from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.proposals import propose
+from compactor.scanning.proposals import MONEY, propose
 from compactor.scanning.sample import Looked, look
 from compactor.scanning.scan import Lists, Seen, scan
 from compactor.scanning.worth import shapes_of, work_of
@@ -58,28 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=str(_MOST_OBJECTS),
         help=f"list so many objects at most, and extrapolate (by default {_MOST_OBJECTS:,})",
     )
-    options.add_named(parser, *_INVENTORIES)
+    options.add_named(parser, *_INVENTORIES, *MONEY)
     _add_money(parser)
     options.add_common(parser)
 
 
 def _add_money(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--scans-per-month",
-        metavar="N",
-        default=f"{USUAL_SCANS_PER_MONTH:g}",
-        help="how often all of it is read in a month, for the verdict"
-        f" (by default {USUAL_SCANS_PER_MONTH:g})",
-    )
-    parser.add_argument(
-        "--target-class",
-        metavar="CLASS",
-        default=STANDARD,
-        help="the storage class to which lifecycle moves the outputs, for the verdict"
-        f" (by default {STANDARD})",
-    )
-    parser.add_argument(
-        "--prices", metavar="FILE.json", help="prices instead of those that are known here"
+        "--prices",
+        type=Path,
+        metavar="FILE.json",
+        help="prices instead of those that are known here",
     )
     parser.add_argument(
         "--explain",
@@ -97,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
     """
     most = _most(args.max_objects)
     settings, destination = _settings(args)
-    counts = _counts(args)
     store = open_store(args.endpoint_url, settings.source.root.bucket)
+    prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
     with TemporaryDirectory() as directory:
         listing = _inventory(settings, store, Path(directory))
         now = time.time() if listing is None else listing.as_of
@@ -118,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         choice=choice,
         advice=advice,
         proposals=proposals,
-        money=_verdict(seen, choice, settings, counts),
+        money=_verdict(seen, choice, settings, prices),
         endpoint_url=args.endpoint_url,
     )
     if args.json:
@@ -128,40 +116,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """What the verdict counts with."""
-
-    prices: Prices
-    scans_per_month: float
-    target_class: str
-
-
-def _counts(args: argparse.Namespace) -> _Counts:
-    accepted = "a number of scans from 0 to 1,000,000"
-    try:
-        scans = float(args.scans_per_month)
-    except ValueError:
-        raise InvalidInput("--scans-per-month", args.scans_per_month, accepted) from None
-    if not 0 <= scans <= 1_000_000:
-        raise InvalidInput("--scans-per-month", args.scans_per_month, accepted)
-    if args.target_class not in CLASSES:
-        accepted = f"one of {', '.join(CLASSES)}"
-        raise InvalidInput("--target-class", args.target_class, accepted)
-    prices = prices_from(Path(args.prices)) if args.prices else prices_for()
-    return _Counts(prices, scans, args.target_class)
-
-
-def _verdict(seen: Seen, choice: Choice, settings: Settings, counts: _Counts) -> Verdict:
+def _verdict(seen: Seen, choice: Choice, settings: Settings, prices: Prices) -> Verdict:
     """What a run at the default settings costs and saves; these keep the sources for ever."""
     before, after = shapes_of(seen, choice)
     return verdict(
         before,
         after,
         work_of(seen, choice, settings),
-        counts.prices,
-        counts.scans_per_month,
-        target_class=counts.target_class,
+        prices,
+        settings.scans_per_month,
+        target_class=settings.target_class,
         retention_days=None,
     )
 

@@ -1,0 +1,192 @@
+"""What a run will ask of AWS, by what its plan asked already and the groups it is to make. Pure.
+
+A plan lists what its run lists, so those requests are counted and not reckoned. What a run asks
+beside them was counted on runs of each kind (``tests/e2e/test_money.py`` counts it again):
+
+- each source: one GET; none where S3 copies it, and two where it copies it into an output beside
+  others (its head, its last byte)
+- each output: begin, parts, end, commit and the commit's witness, all PUTs; a HEAD where parts of
+  it were copied
+- each partition: a LIST of its log at the end, its receipt and its record of rest; one with groups
+  a LIST and a GET more, and a checkpoint
+- the run: its lists, settings, report, and what reads them
+
+What the content of sources shows may divide a group further; what a run leaves alone it has read.
+Clean-up is left out: what it deletes costs nothing, and its requests are few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
+from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
+from compactor.discovery.work import Largest, WorkItem
+from compactor.model import CompactionPlan, Compression, ObjectGroup
+from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
+from compactor.planning.packing import output_compression, packing_class, stored_bytes
+from compactor.settings.settings import Settings
+
+_MB_PER_GB = 1024
+# Discovery and the report, together.
+_BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
+# A driver and an executor of 4 vCPUs and 16 GB each, which take a minute and a half to start.
+_SPARK_VCPUS, _GB_PER_VCPU, _SPARK_START_SECONDS = 8, 4, 90.0
+
+_RUN = Counter(GET=5, HEAD=1, PUT=6)
+_PARTITION = Counter(LIST=1, PUT=2)
+_WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
+# Begin and end of an upload, commit and witness; parts are counted apart.
+_OUTPUT = Counter(PUT=4)
+# Where nothing was ever committed, the first commit founds the destination; and a partition with
+# nothing to do asks for what is not there yet.
+_FOUNDED = Counter(LIST=3, PUT=2, HEAD=1)
+_UNFOUNDED_REST = Counter(GET=1)
+# A worker that meets a partition without a log makes sure, once, that it is not gone.
+_NEW_LOG = Counter(GET=1, HEAD=1, LIST=1)
+# Once a day: AWS is asked by writing the record twice, another server for every condition.
+_ASKED_AWS = Counter(PUT=2)
+_ASKED = Counter(GET=5, HEAD=8, LIST=3, PUT=16)
+# The report of a deployed run reads each receipt; a run here has them.
+_DEPLOYED_PARTITION = Counter(GET=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a run finds the store.
+
+    Attributes:
+        founded: something was committed to this destination before.
+        asked: the store was asked for its conditions within a day.
+        is_aws: it is AWS.
+        new_logs: partitions with something to do that have no log yet.
+        deployed: the run is one of the state machine, with Lambda functions of ``worker_mb``.
+    """
+
+    founded: bool = True
+    asked: bool = True
+    is_aws: bool = True
+    new_logs: int = 0
+    deployed: bool = True
+    worker_mb: int = USUAL_WORKER_MB
+
+
+def expected(
+    plans: Sequence[CompactionPlan],
+    settings: Settings,
+    looked: Mapping[str, int],
+    standing: Standing,
+    oversized: Iterable[WorkItem] = (),
+) -> RunWork:
+    """What a run will ask of AWS.
+
+    Args:
+        plans: of every partition that a worker takes.
+        settings: of the run.
+        looked: the requests by which the plans came about, discovery included.
+        standing: how it finds the store.
+        oversized: what goes to Spark, where the settings have one.
+    """
+    requests = Counter({name: count for name, count in looked.items() if "bytes" not in name})
+    requests += _RUN
+    if not standing.asked:
+        requests += _ASKED_AWS if standing.is_aws else _ASKED
+    for plan in plans:
+        requests += _of_partition(plan, settings, standing)
+    if not standing.founded and any(plan.groups for plan in plans):
+        # The first partition to commit has found no log to read.
+        requests += _FOUNDED
+        requests["GET"] -= 1
+    elif standing.new_logs:
+        requests += _NEW_LOG
+    left = list(oversized) if settings.spark_engine != "none" else []
+    requests += _of_spark(left)
+    hours = _spark_hours(left)
+    compute = _functions(plans, settings, standing) if standing.deployed else RunWork()
+    spark = RunWork(dict(requests), vcpu_hours=hours, gb_hours=hours * _GB_PER_VCPU)
+    return compute + spark
+
+
+def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
+    """What one partition, or a window of it, adds to a run of the state machine."""
+    return RunWork(
+        dict(_of_partition(plan, settings, Standing())),
+        gb_seconds=_seconds(plan, Fleet(processors_of(USUAL_WORKER_MB)))
+        * USUAL_WORKER_MB
+        / _MB_PER_GB,
+        invocations=1,
+        transitions=TRANSITIONS_PER_CHILD,
+    )
+
+
+def _of_partition(plan: CompactionPlan, settings: Settings, standing: Standing) -> Counter[str]:
+    found = Counter(_PARTITION)
+    if standing.deployed:
+        found += _DEPLOYED_PARTITION
+    if plan.groups:
+        found += _WORKED_ON
+    elif not standing.founded:
+        found += _UNFOUNDED_REST
+    for group in plan.groups:
+        found += _of_group(group, settings)
+    return found
+
+
+def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
+    limits, sources = settings.limits, len(group.sources)
+    if group.copy:
+        parts = math.ceil(group.size / limits.copy_part_bytes)
+        return _OUTPUT + Counter(PUT=max(1, parts), HEAD=1)
+    kind = packing_class(group.sources[0].key).compression
+    output = output_compression(settings, kind)
+    as_they_are = kind is output is Compression.NONE and settings.output_format == "same"
+    copied = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
+    if not (as_they_are and copied):
+        written = stored_bytes(group.size, kind, output)
+        return _OUTPUT + Counter(GET=sources, PUT=max(1, math.ceil(written / limits.part_bytes)))
+    written = math.ceil((group.size - sum(copied)) / limits.part_bytes)
+    parts = written + sum(math.ceil(size / limits.copy_part_bytes) for size in copied)
+    return _OUTPUT + Counter(GET=sources + len(copied), PUT=parts, HEAD=1)
+
+
+def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:
+    """Of partitions that were counted only until they were too large, at least."""
+    found: Counter[str] = Counter()
+    for item in oversized:
+        found += Counter(GET=item.objects) + _PARTITION + _WORKED_ON + _OUTPUT
+    return found
+
+
+def _spark_hours(oversized: Sequence[WorkItem]) -> float:
+    if not oversized:
+        return 0.0
+    work = sum(speed_for(one.prefix).seconds(one.objects, one.bytes) for one in oversized)
+    return (work * MEASURED_PROCESSORS + _SPARK_START_SECONDS * _SPARK_VCPUS) / 3_600
+
+
+def _functions(plans: Sequence[CompactionPlan], settings: Settings, standing: Standing) -> RunWork:
+    """Lambda and Step Functions."""
+    fleet = Fleet(processors_of(standing.worker_mb))
+    objects = [sum(len(group.sources) for group in plan.groups) for plan in plans]
+    sizes = [sum(group.size for group in plan.groups) for plan in plans]
+    largest = Largest(max(objects, default=0), max(sizes, default=0))
+    each = fleet.batch_partitions(len(plans), largest, settings)
+    children = math.ceil(len(plans) / each)
+    seconds = _BESIDE_SECONDS + sum(_seconds(plan, fleet) for plan in plans)
+    return RunWork(
+        gb_seconds=seconds * standing.worker_mb / _MB_PER_GB,
+        invocations=children + _BESIDE_CALLS,
+        transitions=TRANSITIONS_PER_RUN + TRANSITIONS_PER_CHILD * children,
+    )
+
+
+def _seconds(plan: CompactionPlan, fleet: Fleet) -> float:
+    speeds: dict[WorkerSpeed, float] = {}
+    for group in plan.groups:
+        speed = speed_for(group.sources[0].key).on(fleet.processors)
+        taken = 0.0 if group.copy else speed.seconds(len(group.sources), group.size)
+        speeds[speed] = speeds.get(speed, 0.0) + taken
+    return PARTITION_SECONDS + sum(speeds.values())

@@ -1,0 +1,18 @@
+"""The storage classes of S3 that have prices here, as S3 names them."""
+
+from __future__ import annotations
+
+STANDARD = "STANDARD"
+STANDARD_IA, ONEZONE_IA, GLACIER_IR = "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR"
+GLACIER, DEEP_ARCHIVE = "GLACIER", "DEEP_ARCHIVE"
+INTELLIGENT_TIERING = "INTELLIGENT_TIERING"
+#: All of them.
+STORAGE_CLASSES = (
+    STANDARD,
+    STANDARD_IA,
+    ONEZONE_IA,
+    INTELLIGENT_TIERING,
+    GLACIER_IR,
+    GLACIER,
+    DEEP_ARCHIVE,
+)
