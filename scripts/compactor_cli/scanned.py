@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compactor.model import SkipReason
+from compactor.money import Verdict
 from compactor.scanning.advice import Advice, told
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.figures import BOUNDS, Quantiles
@@ -17,6 +18,7 @@ from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
 from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
+from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
@@ -29,6 +31,7 @@ class Scanned:
     Attributes:
         uri: what was scanned.
         at: UNIX seconds.
+        money: what compaction would cost and save.
         endpoint_url: that was given; the commands need it, too.
     """
 
@@ -39,6 +42,7 @@ class Scanned:
     choice: Choice
     advice: Sequence[Advice]
     proposals: Sequence[Proposal]
+    money: Verdict
     endpoint_url: str | None = None
 
     @property
@@ -47,13 +51,14 @@ class Scanned:
         return ("--endpoint-url", self.endpoint_url) if self.endpoint_url else ()
 
 
-def show(found: Scanned) -> None:
-    """All of it on standard output."""
+def show(found: Scanned, *, explain: bool = False) -> None:
+    """All of it on standard output; with ``explain`` every figure of the verdict, too."""
     _show_sizes(found.seen, found.uri)
     _show_looked(found.looked)
     _show_layout(found)
     _show_arrivals(found)
     _show_skipped(found)
+    show_verdict(found.money, explain=explain)
     _show_commands(found)
 
 
@@ -253,6 +258,7 @@ def document(found: Scanned) -> dict[str, Any]:
         "arrivals": _arrivals(found),
         "recommended": [asdict(one) for one in found.advice],
         "skipped": _skipped(found),
+        "money": found.money.to_dict(),
         "inputs": [
             {
                 "fields": dict(one.fields),

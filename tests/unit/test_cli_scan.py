@@ -244,6 +244,10 @@ def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys
         ([URI, "--max-objects", "0"], "--max-objects"),
         ([URI, "--max-objects", "many"], "--max-objects"),
         ([URI, "--inventory-manifest-uri", "x"], "inventory_manifest_uri"),
+        ([URI, "--scans-per-month", "often"], "scans_per_month"),
+        ([URI, "--scans-per-month", "nan"], "scans_per_month"),
+        ([URI, "--target-class", "COLD"], "target_class"),
+        ([URI, "--prices", "no-such-file.json"], "prices"),
     ],
 )
 def test_a_wrong_word_is_told_in_one_line(store, capsys, words, field):
@@ -345,6 +349,33 @@ def test_the_real_cloudtrail_objects_are_recognised(store, capsys, real_cloudtra
     assert 5 * 60 <= stamps["p50_seconds"] <= 60 * 60
     fields = found["inputs"][0]["fields"]
     assert (fields["start"], fields["end"]) == ("2023-07-10", "2023-07-10")
+
+
+def test_the_verdict_stands_before_the_commands_and_can_be_followed(store, capsys):
+    seeded(store, 400)
+    money = scanned(capsys, "--scans-per-month", "60")["money"]
+    assert (money["scans_per_month"], money["prices_of"]) == (60.0, "us-east-1")
+    assert money["payback_scans"] > 0
+    assert cli.main(["scan", URI]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    payback = next(n for n, line in enumerate(lines) if line.startswith("payback: "))
+    assert payback < next(n for n, line in enumerate(lines) if line.startswith("compactor plan "))
+    assert "instead of 400" in "".join(lines)
+    assert "prices:" not in lines
+    assert cli.main(["scan", URI, "--explain"]) == 0
+    explained = capsys.readouterr().out
+    assert "\nprices:\n" in explained
+    assert "https://" in explained
+
+
+def test_the_class_that_outputs_go_to_changes_the_verdict(store, capsys):
+    seeded(store, 400)
+    standard = scanned(capsys)["money"]
+    found = scanned(capsys, "--target-class", "GLACIER_IR")
+    cold = found["money"]
+    assert "--target-class GLACIER_IR" in found["inputs"][0]["plan"]
+    assert (standard["target_class"], cold["target_class"]) == ("STANDARD", "GLACIER_IR")
+    assert cold["once_dollars"] != standard["once_dollars"]
 
 
 def test_progress_has_a_rate(store, monkeypatch: pytest.MonkeyPatch, capsys):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from compactor.scanning.dates import is_usual
-from compactor.scanning.layouts import MOST_DEPTH, Depths, Keys, Level, Way
+from compactor.scanning.layouts import MOST_DEPTH, Depths, Keys, Level, Packs, Way
 
 # A layout is clear when so many of all keys fit it; a finer date when so many of a coarser one's.
 _CLEAR, _FINER, _DOUBTFUL = 0.9, 0.99, 0.5
@@ -32,6 +32,7 @@ class Layout:
         begin, end: of the dates, UNIX seconds; None without any.
         kinds: what the wildcards stand for, each with how many names there are.
         shape: what the levels before a date look like: how many, and what columns they name.
+        packs: what the outputs are made of.
         way: what was counted of it, where it has dates.
     """
 
@@ -48,6 +49,7 @@ class Layout:
     kinds: tuple[tuple[str, int], ...] = ()
     example: str = ""
     shape: tuple[str, ...] = ()
+    packs: Packs = field(default_factory=Packs, compare=False)
     way: Way | None = field(default=None, compare=False)
 
     @property
@@ -198,6 +200,7 @@ def _dated(keys: Keys) -> Iterator[Layout]:
             kinds=tuple((one.kind or "names", len(one.names)) for one in wild),
             example=way.example,
             shape=names,
+            packs=sum((one.packs for one in with_finer), Packs()),
             way=max(with_finer, key=lambda one: one.objects),
         )
 
@@ -263,6 +266,7 @@ def _of_depth(depths: Depths, depth: int, objects: int) -> Layout:
         partitions=partitions,
         outputs=depths.packs.outputs(partitions),
         example=depths.example,
+        packs=depths.packs,
     )
 
 

@@ -8,11 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compactor.model import SHOWN_EXAMPLES, Skipped, SkipReason, SourceObject
+from compactor.money.shapes import SMALL_BYTES
 from compactor.sizes import GIB, MIB
 
 _KIB = 1 << 10
-#: What IA and Glacier Instant Retrieval bill at least, and Intelligent-Tiering watches.
-SMALL_BYTES = 128 * _KIB
 #: Where the classes of the histogram begin, in bytes: an object belongs to the last that is not
 #: larger than it. Empty objects are a class of their own.
 BOUNDS = (0, 1, 4 * _KIB, 16 * _KIB, 64 * _KIB, SMALL_BYTES, MIB, 8 * MIB, 64 * MIB, GIB)

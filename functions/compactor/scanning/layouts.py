@@ -69,11 +69,17 @@ class Level:
 
 @dataclass(slots=True)
 class Packs:
-    """About how many outputs a run would make, at the default sizes."""
+    """What becomes outputs at the default sizes.
+
+    Attributes:
+        plain, compressed: bytes of sources that would be packed together.
+        large: how many would be copied, each alone; large_bytes: theirs.
+    """
 
     plain: int = 0
     compressed: int = 0
     large: int = 0
+    large_bytes: int = 0
 
     def add(self, one: SourceObject) -> None:
         """A source."""
@@ -81,13 +87,23 @@ class Packs:
         target = COMPRESSED_TARGET_BYTES if compressed else PLAIN_TARGET_BYTES
         if one.size >= target // 2:
             self.large += 1
+            self.large_bytes += one.size
         elif compressed:
             self.compressed += one.size
         else:
             self.plain += one.size
 
+    def __add__(self, other: Packs) -> Packs:
+        """Both together."""
+        return Packs(
+            self.plain + other.plain,
+            self.compressed + other.compressed,
+            self.large + other.large,
+            self.large_bytes + other.large_bytes,
+        )
+
     def outputs(self, partitions: int) -> int:
-        """In so many partitions."""
+        """About how many there would be in so many partitions."""
         full = self.compressed // COMPRESSED_TARGET_BYTES + self.plain // PLAIN_TARGET_BYTES
         return (partitions if self.plain or self.compressed else 0) + full + self.large
 

@@ -11,9 +11,12 @@ from typing import Any
 from compactor.errors import InvalidInput
 from compactor.scanning.advice import Advice
 from compactor.scanning.choosing import Choice, Layout
+from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
+#: The fields of the scan's own input that its verdict hangs on, and the plan's.
+MONEY = ("scans_per_month", "target_class")
 _AFTER = "-compacted"
 _LONGEST_BUCKET = 63
 _DAY = timedelta(days=1)
@@ -71,6 +74,9 @@ def propose(
         for name in ("inventory_manifest_uri", "inventory_table"):
             if getattr(scanned, name) is not None:
                 shared[name] = getattr(scanned, name)
+    for name in MONEY:
+        if getattr(scanned, name) != FIELDS[name].default:
+            shared[name] = getattr(scanned, name)
     if parquet:
         shared["format"] = "parquet"
     root = scanned.source.root

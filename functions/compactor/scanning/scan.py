@@ -9,6 +9,7 @@ from typing import Protocol
 
 from compactor.discovery.survey import Surveyed, survey
 from compactor.model import ARCHIVED_CLASSES, Partition, SkipReason, SourceObject
+from compactor.money.shapes import SMALL_BYTES
 from compactor.planning.plan import key_rules
 from compactor.ports import ObjectStore
 from compactor.scanning.figures import Arrivals, Sizes, Skips
@@ -61,6 +62,8 @@ class Seen:
     Attributes:
         objects, bytes: that were listed.
         classes: objects and bytes by storage class.
+        taken: objects and bytes by storage class, and those of them below 128 KiB, of what a run
+            would take once it is old enough.
         skips: what no run takes whatever the layout is.
         rest: None where all was listed.
     """
@@ -71,6 +74,7 @@ class Seen:
     sizes: Sizes = field(default_factory=Sizes)
     arrivals: Arrivals = field(default_factory=Arrivals)
     classes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    taken: dict[str, list[int]] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     chances: Chances = field(default_factory=Chances)
     rest: Rest | None = None
@@ -161,6 +165,13 @@ class _Summing:
                 seen.skips.add(state, one)
             if one.size and state is not SkipReason.ARCHIVED:
                 seen.chances.add(one)
+                self._take(one)
+
+    def _take(self, one: SourceObject) -> None:
+        counts = self.seen.taken.setdefault(one.storage_class, [0, 0, 0, 0])
+        small = one.size < SMALL_BYTES
+        for at, more in enumerate((1, one.size, small, one.size * small)):
+            counts[at] += more
 
     def _never(self, one: SourceObject) -> SkipReason | None:
         """Why a key is none of a source; what is left counts for the layout."""

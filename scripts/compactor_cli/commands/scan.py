@@ -15,11 +15,14 @@ from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.model import Format
+from compactor.money import Verdict, verdict
+from compactor.prices import Prices, prices_for, prices_from
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.proposals import propose
+from compactor.scanning.proposals import MONEY, propose
 from compactor.scanning.sample import Looked, look
 from compactor.scanning.scan import Lists, Seen, scan
+from compactor.scanning.worth import shapes_of, work_of
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store
@@ -54,8 +57,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=str(_MOST_OBJECTS),
         help=f"list so many objects at most, and extrapolate (by default {_MOST_OBJECTS:,})",
     )
-    options.add_named(parser, *_INVENTORIES)
+    options.add_named(parser, *_INVENTORIES, *MONEY)
+    _add_money(parser)
     options.add_common(parser)
+
+
+def _add_money(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--prices",
+        type=Path,
+        metavar="FILE.json",
+        help="prices instead of those that are known here",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="below the verdict each figure with its formula, its numbers and its prices' sources",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
     most = _most(args.max_objects)
     settings, destination = _settings(args)
     store = open_store(args.endpoint_url, settings.source.root.bucket)
+    prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
     with TemporaryDirectory() as directory:
         listing = _inventory(settings, store, Path(directory))
         now = time.time() if listing is None else listing.as_of
@@ -80,13 +99,35 @@ def run(args: argparse.Namespace) -> int:
         choice, settings, advice, now, destination=destination, parquet=_all_parquet(looked)
     )
     found = Scanned(
-        settings.source.root.uri, now, seen, looked, choice, advice, proposals, args.endpoint_url
+        uri=settings.source.root.uri,
+        at=now,
+        seen=seen,
+        looked=looked,
+        choice=choice,
+        advice=advice,
+        proposals=proposals,
+        money=_verdict(seen, choice, settings, prices),
+        endpoint_url=args.endpoint_url,
     )
     if args.json:
         print(json.dumps(document(found), indent=2))
     else:
-        show(found)
+        show(found, explain=args.explain)
     return 0
+
+
+def _verdict(seen: Seen, choice: Choice, settings: Settings, prices: Prices) -> Verdict:
+    """What a run at the default settings costs and saves; these keep the sources for ever."""
+    before, after = shapes_of(seen, choice)
+    return verdict(
+        before,
+        after,
+        work_of(seen, choice, settings),
+        prices,
+        settings.scans_per_month,
+        target_class=settings.target_class,
+        retention_days=None,
+    )
 
 
 def _most(text: str) -> int:
