@@ -20,6 +20,7 @@ from compactor_cli.mapping import Mapped, as_json_lines, mapping
 from compactor_cli.restored_files import write_new
 
 _JSON_LINES, _PARQUET = "jsonl", "parquet"
+_SHOWN_EACH = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,5 +101,6 @@ class _Count:
     def passed(self, rows: Iterable[Mapped]) -> Iterator[Mapped]:
         for row in rows:
             self.rows += 1
-            self._bar.show(self.rows, None, f"{self.rows:,} sources")
+            if not self.rows % _SHOWN_EACH:
+                self._bar.show(self.rows, None, f"{self.rows:,} sources")
             yield row
