@@ -24,8 +24,8 @@ class _Lines(Bar):
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-        of = f" of {total:,}" if total else ""
-        print_error(f"{self._what}: {done:,}{of}{', ' * bool(text)}{text}")
+        of = f"{done:,} of {total:,}, " if total else ""
+        print_error(f"{self._what}: {of}{text}")
 
 
 @contextmanager

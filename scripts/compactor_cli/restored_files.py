@@ -203,7 +203,7 @@ class Targets:
         """Give a file another name where other sources lie below its key."""
         above = {parent for path in self._keys for parent in path.parents}
         for path in [path for path in self._keys if path in above]:
-            self._aside[path] = path.with_name(path.name + "%")
+            self._aside[path] = path.with_name(escaped(path.name + "%", self._directory))
             self._take(self._aside[path], self._keys.pop(path))
 
     def _check_parents(self, path: Path, directories: dict[Path, bool]) -> None:

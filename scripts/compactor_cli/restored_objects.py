@@ -6,6 +6,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import takewhile
 
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
 from compactor.log.manifest import ManifestRow
@@ -83,7 +84,12 @@ class Objects:
             InvalidInput: sources would be one object, lie where runs take them for new ones, or be
                 written over what is there.
         """
-        for page in self._store.list_objects(self._target.bucket, self._target.prefix):
+        first, last = min(self._keys, default=""), max(self._keys, default="")
+        # No more of the bucket than it takes: the target may be all of it.
+        both = takewhile(lambda two: two[0] == two[1], zip(first, last, strict=False))
+        around = "".join(one for one, _ in both)
+        pages = self._store.list_objects(self._target.bucket, around, until=last) if last else ()
+        for page in pages:
             for one in page:
                 if one.key in self._keys:
                     self._check_existing(one.key, one.etag)

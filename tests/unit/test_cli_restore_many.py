@@ -19,6 +19,7 @@ from tests.support.cleaning import DAY, old_world
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call
 from tests.support.world import World
+from tests.unit.test_cli_restore import make_columnar
 
 LINE = b'{"id": 1}\n'
 DEST = "s3://lake/compacted/"
@@ -182,7 +183,8 @@ LEADING_ELSEWHERE = (
 def every_name(world: World) -> dict[str, bytes]:
     """Keys that nobody expects, each with a content of its own."""
     # Of "file" and "file/below" one cannot have its name.
-    names = dict.fromkeys((*LEADING_ELSEWHERE, *NAMES, "back\\..\\slash", "file", "file/below"))
+    beside = ("file", "file/below", "f" * 255, "f" * 255 + "/below")
+    names = dict.fromkeys((*LEADING_ELSEWHERE, *NAMES, "back\\..\\slash", *beside))
     contents = {name: b'{"id": %d}\n' % n for n, name in enumerate(names) if len(name) < 900}
     for name, content in contents.items():
         world.put(name, content)
@@ -447,6 +449,28 @@ def test_a_key_that_gets_too_long_is_named_before_anything_is_written(
     put(world, **{"a": "x", "k" * (1_024 - len(KEY)): "y"})
     code, _, err = restore("--all", "-o", BACK)
     assert (code, "would have a key of over 1,024 bytes" in err) == (2, True)
+    assert not objects(world)
+
+
+def test_only_what_lies_around_the_keys_is_listed(days: World, restore: Command) -> None:
+    for n in range(2_000):
+        days.store.seed("other", f"elsewhere/{n}", b"x")
+        days.store.seed("other", f"zzz/{n}", b"x")
+    before = days.store.count("list_objects")
+    assert restore("--all", "-o", "s3://other/")[0] == 0
+    # The logs, the schemes, and one page of what is there.
+    assert days.store.count("list_objects") == before + 3
+
+
+def test_where_outputs_hold_rows_alone_nothing_becomes_an_object(
+    world: World, restore: Command
+) -> None:
+    put(world, a="x")
+    make_columnar(world, "a")
+    before = world.store.count("list_objects")
+    code, _, err = restore("--all", "-o", BACK)
+    assert (code, "1 source cannot be restored" in err) == (1, True)
+    assert world.store.count("list_objects") == before + 2
     assert not objects(world)
 
 

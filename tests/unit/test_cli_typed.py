@@ -33,6 +33,8 @@ WORDS = {
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
     "cat": (*PLACES[1:], "key"),
+    "locate": (*PLACES[1:], "compacted/x.json", "--record", "1"),
+    "manifest": PLACES[1:],
     "query": (*PLACES[1:], "SELECT 1"),
     "repair": (*PLACES, "--dry-run"),
     "adopt": (*PLACES, "--dry-run"),

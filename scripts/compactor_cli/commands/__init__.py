@@ -10,6 +10,7 @@
     ls         what can be given back                       ls
     restore    any source given back from its output        restore
     cat        the content of sources                       cat
+    locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     repair     outputs of the version before, put right     repair, ../repairing.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
@@ -150,10 +151,7 @@ COMMANDS: Mapping[str, Command] = {
         "give back source objects from the outputs that hold them",
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
-  compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json raw/2026/01/31/b.json -o back/
-  compactor restore s3://my-lake/compacted/ --prefix raw/2026/01/31/ -o back/
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
-  compactor restore s3://my-lake/compacted/ --all --compress -o s3://my-logs/
 """,
     ),
     "cat": Command(
@@ -162,6 +160,16 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor cat s3://my-lake/compacted/ raw/2026/01/31/a.json.gz | jq .status
 """,
+    ),
+    "locate": Command(
+        "compactor_cli.commands.locate",
+        "name the source object of a record of an output",
+        "  compactor locate s3://my-lake/compacted/ compacted/2026/01/31/x.json --record 17\n",
+    ),
+    "manifest": Command(
+        "compactor_cli.commands.manifest",
+        "export which source is where in which output, for a query engine to join with",
+        "  compactor manifest s3://my-lake/compacted/ --format parquet -o sources.parquet\n",
     ),
     "query": Command(
         "compactor_cli.commands.query",

@@ -1,0 +1,186 @@
+"""``compactor locate``: the source object of a record, or of a byte, of an output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+
+from compactor.errors import InvalidInput
+from compactor.log.entries import Commit
+from compactor.log.manifest import ManifestRow
+from compactor.log.stored import one_log
+from compactor.outputs.restore import keeps_bytes
+from compactor.ports import ObjectStore
+from compactor.settings.uris import S3Uri
+from compactor_cli.commands import options
+from compactor_cli.commands.store import open_store
+from compactor_cli.commit_logs import state_from
+from compactor_cli.console import print_line
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where something in an output comes from.
+
+    Attributes:
+        source: URI of the source.
+        etag: that it had when it was compacted.
+        size: as it was stored, bytes.
+        record: which of the source's own records it is, from 1; None where a byte was asked for.
+        offset: the byte in the source's slice of the output, from 0; None where a record was.
+        commit: sequence in the log of the partition.
+    """
+
+    source: str
+    etag: str
+    size: int
+    record: int | None
+    offset: int | None
+    run_id: str
+    commit: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """DEST, the output, and what of it."""
+    options.add_places(parser, options.DESTINATION)
+    parser.add_argument("output", metavar="OUTPUT", help="URI or key of an output")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--record",
+        metavar="N",
+        help="its Nth record, from 1; headers and empty lines are none",
+    )
+    which.add_argument(
+        "--offset",
+        metavar="N",
+        help="the byte at this offset of its decompressed content, from 0",
+    )
+    options.add_common(parser)
+    options.add_state(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find the commit of the output, and the source in its manifest; the output is not read.
+
+    Raises:
+        InvalidInput: no commit names the output, or nothing of a source is there.
+        IntegrityError: an entry of the log is damaged.
+    """
+    record, offset = _number("--record", args.record, 1), _number("--offset", args.offset, 0)
+    destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
+    key = _key_of(args.output, destination)
+    state = state_from(args)
+    store = open_store(args.endpoint_url, state.bucket)
+    commit = _commit_of(key, destination, state, store)
+    if record is not None:
+        row, within = _at_record(commit, record)
+        found = _located(commit, row, record=within)
+    else:
+        row, within = _at_offset(commit, offset or 0)
+        found = _located(commit, row, offset=within)
+    _show(found, as_json=args.json)
+    return 0
+
+
+def _show(found: Located, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
+        return
+    what = f"record {found.record:,}" if found.record is not None else f"byte {found.offset:,}"
+    print_line(f"{found.source}: {what} (ETag {found.etag}, {found.size:,} bytes)")
+
+
+def _number(option: str, text: str | None, least: int) -> int | None:
+    """A whole number; None where none was given.
+
+    Raises:
+        InvalidInput: it is none, or too small.
+    """
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(1 << 63))):
+        raise InvalidInput(option, text, f"a whole number from {least}")
+    number = int(text)
+    if number < least:
+        raise InvalidInput(option, text, f"a whole number from {least}")
+    return number
+
+
+def _key_of(output: str, destination: S3Uri) -> str:
+    """Key of an output.
+
+    Raises:
+        InvalidInput: it does not lie in the destination.
+    """
+    where = f"s3://{destination.bucket}/"
+    key = output.removeprefix(where)
+    if key.startswith("s3://") or not key.startswith(destination.prefix):
+        raise InvalidInput("OUTPUT", output, f"the URI or key of an object in {destination.uri}")
+    return key
+
+
+def _commit_of(key: str, destination: S3Uri, state: S3Uri, store: ObjectStore) -> Commit:
+    """The commit that names an output, which lies directly below its partition.
+
+    Raises:
+        InvalidInput: none does.
+    """
+    above, slash, _ = key.removeprefix(destination.prefix).rpartition("/")
+    for commit in one_log(state, above + slash, store).newest_first(store):
+        if commit.output is not None and commit.output.key == key:
+            if keeps_bytes(commit):
+                return commit
+            accepted = "an output that holds the bytes of its sources; this one holds their rows"
+            raise InvalidInput("OUTPUT", key, accepted)
+    raise InvalidInput("OUTPUT", key, f"an output that a commit in {state.uri} names")
+
+
+def _at_record(commit: Commit, number: int) -> tuple[ManifestRow, int]:
+    """The source of a record, and which of its own records that is, from 1.
+
+    Raises:
+        InvalidInput: there are not so many, or nobody counted those of a source before it.
+    """
+    before = 0
+    for row in _in_order(commit):
+        if row.facts is None or row.facts.records is None:
+            accepted = "--offset: S3 copied"
+            raise InvalidInput(
+                "--record", number, f"{accepted} {row.source.key}, and nobody counted its records"
+            )
+        if number <= before + row.facts.records:
+            return row, number - before
+        before += row.facts.records
+    raise InvalidInput("--record", number, f"a number from 1 to {before}: there are no more")
+
+
+def _at_offset(commit: Commit, offset: int) -> tuple[ManifestRow, int]:
+    """The source of a byte, and where in its slice it is, from 0.
+
+    Raises:
+        InvalidInput: it is no byte of a source.
+    """
+    last = ""
+    for row in _in_order(commit):
+        if offset < row.offset:
+            beside = f"before {row.source.key} stand bytes of the output's own, such as a header"
+            raise InvalidInput("--offset", offset, f"a byte of a source; {beside}")
+        if offset < row.offset + row.length:
+            return row, offset - row.offset
+        last = row.source.key
+    behind = f"; the last one, {last}, ends before it" if last else ""
+    raise InvalidInput("--offset", offset, f"a byte of a source{behind}")
+
+
+def _in_order(commit: Commit) -> list[ManifestRow]:
+    """The rows of sources that have bytes in the output, as these follow each other."""
+    return sorted((row for row in commit.rows if row.length), key=lambda row: row.offset)
+
+
+def _located(
+    commit: Commit, row: ManifestRow, *, record: int | None = None, offset: int | None = None
+) -> Located:
+    source = row.source
+    where = f"s3://{source.bucket}/{source.key}"
+    return Located(where, source.etag, source.size, record, offset, commit.run_id, commit.sequence)

@@ -1,0 +1,330 @@
+"""``locate`` and ``manifest``: where in which output each source is, checked with other readers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from compactor.limits import USUAL
+from compactor_cli import extras, long_work, mapping_parquet
+from compactor_cli.commands import locate, main, manifest
+from tests.support.cleaning import DAY, commits, old_world
+from tests.support.examples import PARTITION
+from tests.support.world import LOG_LINE, World, records_in
+from tests.unit.test_cli_restore import make_columnar
+
+DEST = "s3://lake/compacted/"
+KEY = PARTITION.prefix
+Command = Callable[..., tuple[int, str, str]]
+JSON = '{{"id": "{}"}}'
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Sources of several formats and compressions, with headers, joints and edits of all kinds."""
+    made = use(World(), monkeypatch)
+    made.add_variety()
+    made.put("t1.csv", b"id,value\nrecord-910,1\nrecord-911,2\n")
+    made.put("t2.csv", b"id,value\nrecord-912,1")
+    made.put("trail.json", b'{"Records":[{"id":"record-913"},{"id":"record-914"}]}')
+    made.put("glued.json", b'{"id":"record-915"}{"id":"record-916"}{"id":"record-917"}')
+    assert made.run().status == "done"
+    return made
+
+
+def use(made: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Let the commands work with the store of this world."""
+    for module in (locate, manifest):
+        monkeypatch.setattr(module, "open_store", lambda *_: made.store)
+    return made
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([*map(str, words)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def unpacked(body: bytes) -> bytes:
+    return gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+
+
+def outputs(world: World) -> dict[str, bytes]:
+    """Decompressed content of the outputs by URI, read with nothing of the program's own."""
+    found = world.store.contents("lake", "compacted/")
+    return {f"s3://lake/{key}": unpacked(body) for key, body in found.items()}
+
+
+def compacted_sources(world: World) -> dict[str, bytes]:
+    """Decompressed content of the sources that outputs hold, by key."""
+    named = {source.key for commit in commits(world) for source in commit.sources}
+    found = world.store.contents("source")
+    return {key: unpacked(body) for key, body in found.items() if key in named}
+
+
+# manifest
+
+
+def export(command: Command, path: Path) -> Path:
+    kind = path.suffix.removeprefix(".")
+    code, out, err = command("manifest", DEST, "--format", kind, "-o", path)
+    assert (code, err) == (0, "")
+    assert f"{path}: " in out
+    return path
+
+
+def joined(path: Path, world: World) -> list[dict[str, Any]]:
+    """The export joined with the outputs' content, by DuckDB alone."""
+    with duckdb.connect() as engine:
+        engine.execute("CREATE TABLE outputs (uri VARCHAR, content BLOB)")
+        for uri, content in outputs(world).items():
+            engine.execute("INSERT INTO outputs VALUES (?, ?)", [uri, content])
+        table = "read_parquet" if path.suffix == ".parquet" else "read_json"
+        rows = engine.execute(
+            f"SELECT m.*, o.content FROM {table}(?) m LEFT JOIN outputs o ON o.uri = m.output",  # noqa: S608 - one of two names
+            [str(path)],
+        )
+        names = [one[0] for one in rows.description]
+        return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+
+
+def test_a_join_with_the_outputs_gives_the_bytes_of_every_source(
+    world: World, command: Command, tmp_path: Path
+) -> None:
+    expected = compacted_sources(world)
+    rows = joined(export(command, tmp_path / "m.parquet"), world)
+    assert {row["source_key"] for row in rows} == set(expected)
+    cut = {}
+    for row in rows:
+        start, length = row["offset"] or 0, (row["length"] or 0) - row["appended"]
+        middle = (row["content"] or b"")[start : start + length]
+        content = row["dropped_prefix"] + middle + row["dropped_suffix"]
+        if row["exact"]:
+            cut[row["source_key"]] = content
+            assert zlib.crc32(content) == row["crc32"]
+        assert row["size"] == len(world.store.contents("source")[row["source_key"]])
+    assert cut == {key: body for key, body in expected.items() if key in cut}
+    inexact = {row["source_key"] for row in rows if not row["exact"]}
+    # Its values stand on lines of their own.
+    assert inexact == {f"{KEY}glued.json"}
+    records = {row["source_key"]: row["records"] for row in rows if row["length"]}
+    assert records == {
+        key: sum(records_in(body).values()) for key, body in expected.items() if body
+    }
+
+
+def test_both_formats_say_the_same(world: World, command: Command, tmp_path: Path) -> None:
+    table = pq.read_table(export(command, tmp_path / "m.parquet")).to_pylist()
+    lines = export(command, tmp_path / "m.jsonl").read_text().splitlines()
+    assert command("manifest", DEST)[1].splitlines() == lines
+    assert len(table) == len(lines)
+    for row, line in zip(table, map(json.loads, lines), strict=True):
+        plain = ("dropped_prefix", "dropped_suffix", "committed_at")
+        assert {k: v for k, v in row.items() if k not in plain} == {
+            k: v for k, v in line.items() if k not in plain
+        }
+        assert line["committed_at"].startswith(row["committed_at"].strftime("%Y-%m-%dT%H:%M:%S"))
+        assert line["committed_at"].endswith("Z")
+
+
+def test_parquet_is_written_group_by_group(
+    world: World, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapping_parquet, "_ROWS_AT_ONCE", 2)
+    found = pq.ParquetFile(export(command, tmp_path / "m.parquet"))
+    rows = found.metadata.num_rows
+    assert rows == len(compacted_sources(world))
+    assert found.metadata.num_row_groups == (rows + 1) // 2
+
+
+def test_without_a_terminal_lines_tell_how_far_it_is(
+    world: World, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_work, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(manifest, "_SHOWN_EACH", 5)
+    assert "exporting: 5 sources\n" in command("manifest", DEST, "-o", tmp_path / "m.jsonl")[2]
+
+
+def test_nothing_is_held_of_what_was_given_away() -> None:
+    drain = mapping_parquet._Drain()
+    drain.write(b"abc")
+    assert (drain.take(), drain.take(), drain.tell()) == ([b"abc"], [], 3)
+
+
+def test_what_came_again_is_where_its_content_is(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(old_world("ab"), monkeypatch)
+    body = world.store.contents("source")[f"{KEY}a.json"]
+    world.store.seed("source", f"{KEY}a.json", body, etag="another", last_modified=1.0)
+    assert world.run().counts.delivered_again == 1
+    rows = [json.loads(line) for line in command("manifest", DEST)[1].splitlines()]
+    first, again = (row for row in rows if row["source_key"].endswith("/a.json"))
+    assert (first["delivered_again"], again["delivered_again"]) == (False, True)
+    assert (again["etag"], again["commit"]) == ("another", 2)
+    same = ("output", "offset", "length", "crc32")
+    assert [again[name] for name in same] == [first[name] for name in same]
+
+
+def test_outputs_of_rows_have_no_slices(world: World, command: Command) -> None:
+    world.clock.advance(DAY)
+    world.add("rows.json", JSON)
+    world.run()
+    make_columnar(world, "rows.json")
+    rows = [json.loads(line) for line in command("manifest", DEST)[1].splitlines()]
+    (row,) = (row for row in rows if row["source_key"].endswith("rows.json"))
+    assert (row["offset"], row["length"], row["exact"], row["format"]) == (
+        None, None, False, "parquet",
+    )  # fmt: skip
+    assert row["output"] is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--format", "parquet"], "--output: None"),
+        (["--json"], "--json: True"),
+        (["-o", "there"], "--output: 'there'"),
+    ],
+)
+def test_what_contradicts_itself_is_told_in_one_line(
+    world: World,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").write_bytes(b"mine")
+    before = len(world.store.calls)
+    code, _, err = command("manifest", DEST, *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert len(world.store.calls) == before
+    assert f"InvalidInput: {told}" in err
+    assert Path("there").read_bytes() == b"mine"
+
+
+def test_a_damaged_entry_leaves_no_file(world: World, command: Command, tmp_path: Path) -> None:
+    entry = next(key for key in world.store.contents("lake") if "/commits/" in key)
+    world.store.seed("lake", entry, b"damaged")
+    code, _, err = command("manifest", DEST, "-o", tmp_path / "m.jsonl")
+    assert (code, "is damaged" in err) == (1, True)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_without_pyarrow_the_extra_is_named(
+    world: World, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    code, _, err = command("manifest", DEST, "--format", "parquet", "-o", tmp_path / "m")
+    assert (code, "pip install 's3-compactor[parquet]'" in err) == (1, True)
+
+
+def test_a_place_without_state_is_told(
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = command("manifest", "s3://lake/elsewhere/")
+    assert (code, "InvalidInput: s3_state_uri" in err) == (2, True)
+
+
+# locate
+
+
+def located(command: Command, *words: object) -> dict[str, Any]:
+    code, out, err = command("locate", DEST, *words, "--json")
+    assert (code, err) == (0, "")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_every_record_of_every_output_is_found_in_the_source_that_it_came_from(
+    world: World, command: Command
+) -> None:
+    sources = compacted_sources(world)
+    checked = 0
+    for uri, content in outputs(world).items():
+        numbers = [*records_in(content)]
+        for n, number in enumerate(numbers, start=1):
+            at = content.index(b"record-%d" % number)
+            by_number = located(command, uri, "--record", n)
+            by_offset = located(command, uri.removeprefix("s3://lake/"), "--offset", at)
+            assert by_number["source"] == by_offset["source"]
+            body = sources[by_number["source"].removeprefix("s3://source/")]
+            assert [*records_in(body)][by_number["record"] - 1] == number
+            checked += 1
+    assert checked == sum(len(records_in(body)) for body in sources.values()) > 20
+
+
+def test_what_is_no_byte_and_no_record_of_a_source_is_told(world: World, command: Command) -> None:
+    csv = next(uri for uri, content in outputs(world).items() if content.startswith(b"id,value"))
+    for words, told in (
+        (("--offset", 10**9), "ends before it"),
+        (("--record", 10**6), "there are no more"),
+        (("--record", 0), "a whole number from 1"),
+        (("--offset", "-1"), "a whole number from 0"),
+        (("--offset", "\u0663"), "a whole number from 0"),
+    ):
+        code, _, err = command("locate", DEST, csv, *words)
+        assert (code, told in err) == (2, True)
+    trail = next(uri for uri, body in outputs(world).items() if body.startswith(b'{"Records"'))
+    code, _, err = command("locate", DEST, trail, "--offset", 0)
+    assert (code, "stand bytes of the output's own" in err) == (2, True)
+
+
+def test_an_output_that_nobody_knows_is_told(world: World, command: Command) -> None:
+    for output in (f"{DEST}2026/01/02/no", "s3://other/x", "elsewhere/x", f"{DEST}no/such/x"):
+        code, _, err = command("locate", DEST, output, "--record", 1)
+        assert (code, "InvalidInput: OUTPUT" in err) == (2, True)
+
+
+def test_of_what_s3_copied_bytes_are_found_and_records_are_not(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(World(small_object_bytes=1), monkeypatch)
+    world.add("a.log", LOG_LINE)
+    world.run()
+    (uri,) = outputs(world)
+    assert located(command, uri, "--offset", 5)["source"] == f"s3://source/{KEY}a.log"
+    code, _, err = command("locate", DEST, uri, "--record", 1)
+    assert (code, "nobody counted its records" in err) == (2, True)
+
+
+def test_of_a_copy_among_others_nobody_knows_the_records(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(World(), monkeypatch)
+    world.add("a.log", LOG_LINE)
+    world.put("b.log", LOG_LINE.format("record\n").encode() * (1 + USUAL.copy_slice_bytes // 28))
+    world.add("c.log", LOG_LINE)
+    world.run()
+    assert world.store.count("copy_part") == 1
+    (uri,) = outputs(world)
+    assert located(command, uri, "--record", 3)["source"] == f"s3://source/{KEY}a.log"
+    code, _, err = command("locate", DEST, uri, "--record", 4)
+    assert (code, f"{KEY}b.log, and nobody counted its records" in err) == (2, True)
+    end = len(outputs(world)[uri]) - 1
+    assert located(command, uri, "--offset", end)["source"] == f"s3://source/{KEY}c.log"
+
+
+def test_an_output_of_rows_has_no_places(world: World, command: Command) -> None:
+    world.clock.advance(DAY)
+    world.add("rows.json", JSON)
+    world.run()
+    make_columnar(world, "rows.json")
+    newest = max(commits(world), key=lambda one: one.sequence)
+    assert newest.output is not None
+    code, _, err = command("locate", DEST, newest.output.key, "--record", 1)
+    assert (code, "this one holds their rows" in err) == (2, True)
