@@ -18,7 +18,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo bench query-bench lake-bench exit-bench spark-bundle spark-jars synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
+.PHONY: help set-up wheel demo pictures bench query-bench lake-bench exit-bench spark-bundle spark-jars synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +31,9 @@ wheel: set-up ## Build dist/s3_compactor-*.whl, which installs without this chec
 
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
+
+pictures: node_modules ## Make the pictures of docs/ anew, from a real run; needs Chromium
+	@.venv/bin/python -m compactor_dev.pictures
 
 bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look, "--against COMMIT" for two versions
 	@.venv/bin/python -m compactor_dev.benchmark $(ARGS)

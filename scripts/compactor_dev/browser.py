@@ -81,18 +81,19 @@ class Browser:
             for node in one["nodes"]
         ]
 
-    def picture(self, file: Path, height: int | None = None) -> None:
+    def picture(self, file: Path, height: int | None = None, *, scale: float = 1.0) -> None:
         """The page as a PNG.
 
         Args:
             file: written over.
             height: of what is shown, from the top, in CSS pixels; None for all of the page.
+            scale: pixels of the picture for each of CSS.
         """
         shown = self.ask("return [innerWidth, document.documentElement.scrollHeight]")
         clip = {"x": 0, "y": 0, "width": shown[0], "height": min(height or shown[1], shown[1])}
         answer = self._command(
             "Page.captureScreenshot",
-            {"format": "png", "captureBeyondViewport": True, "clip": {**clip, "scale": 1}},
+            {"format": "png", "captureBeyondViewport": True, "clip": {**clip, "scale": scale}},
         )
         file.write_bytes(base64.b64decode(answer["data"]))
 
@@ -106,8 +107,10 @@ def open_browser() -> Iterator[Browser]:
     options = ChromeOptions()
     options.binary_location = next(filter(None, map(shutil.which, _BROWSERS)))
     # Of a container: root may not have a sandbox, and /dev/shm is small.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(argument)
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu"):
+        options.add_argument(f"--{argument}")
+    # They would take width from a page that is laid out, and not from its picture.
+    options.add_argument("--hide-scrollbars")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options, ChromeService(shutil.which(_DRIVER)))
     try:

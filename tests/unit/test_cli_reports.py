@@ -13,7 +13,6 @@ import pytest
 from compactor.model import Skipped
 from compactor.runs.receipts import Counts
 from compactor_cli import commands as cli
-from compactor_cli import pages
 from tests.support.deployed import LAKE, Deployed, deployed
 from tests.support.desk import Desk, Page
 
@@ -44,14 +43,14 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(url)
         return True
 
-    monkeypatch.setattr(pages.webbrowser, "open", show)
+    monkeypatch.setattr("webbrowser.open", show)
     return asked
 
 
-def leave(stack: Deployed, run_id: str, **counts: int) -> dict[str, Any]:
+def leave(stack: Deployed, run_id: str, young: int = 0, **counts: Any) -> dict[str, Any]:
     """The report of a run of no deployment."""
     desk = Desk("a/")
-    waiting = {"too_young": Skipped(counts.pop("young", 0), 1)}
+    waiting = {"too_young": Skipped(young, 1)}
     desk.receipt("a/", counts=Counts(**counts), skipped=waiting)
     document = {**msgspec.to_builtins(desk.report()), "run_id": run_id, "version": 1}
     key = f"_compactor/compacted/runs/{run_id}/report.json"
@@ -107,7 +106,7 @@ def test_open_shows_the_page_and_html_says_where_it_is_kept(stack, command, open
 def test_open_alone_keeps_the_page_among_the_temporary_files(
     stack, command, opened, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(pages.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     leave(stack, "r1", objects_in=7, objects_out=1)
     assert command("report", "--state-uri", STATE, "--open")[0] == 0
     (page,) = tmp_path.rglob("report.html")
@@ -115,7 +114,7 @@ def test_open_alone_keeps_the_page_among_the_temporary_files(
 
 
 def test_without_a_browser_the_file_is_named(stack, command, monkeypatch, tmp_path):
-    monkeypatch.setattr(pages.webbrowser, "open", lambda url: False)
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
     leave(stack, "r1", objects_in=7, objects_out=1)
     page = tmp_path / "page.html"
     code, _, err = command("report", "--state-uri", STATE, "--open", "--html", str(page))

@@ -12,7 +12,7 @@ from compactor.sizes import human_bytes
 # Labels of the axis of sizes that stand beside each other on a telephone.
 _MOST_LABELS = 5
 # Of few runs the bars are as wide as of so many.
-_FEWEST_BARS = 12
+_FEWEST_BARS = 8
 # Seen even where it is one object of a million.
 _LEAST_PERCENT = 1.5
 #: Below it infrequent-access classes charge for as many bytes; it begins a bucket.
@@ -82,14 +82,11 @@ def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
     )
     columns = []
     for bucket in range(first, last + 1):
-        ours = [counts[bucket] if bucket < len(counts) else 0 for counts in (before, after)]
-        heights = [
-            max(_LEAST_PERCENT, 100 * n / total / tallest) if n else 0.0
-            for n, total in zip(ours, sums, strict=True)
-        ]
+        n, m = (counts[bucket] if bucket < len(counts) else 0 for counts in (before, after))
+        heights = (length(n / (sums[0] or 1), tallest), length(m / (sums[1] or 1), tallest))
         label = human_label(bucket) if (bucket - first) % step == step // 2 else ""
         x = (bucket - first) * width
-        columns.append(Column(x, width, *heights, *ours, bucket_text(bucket), label))
+        columns.append(Column(x, width, *heights, n, m, bucket_text(bucket), label))
     billed_at = (_SMALLEST_BILLED.bit_length() - first) * width
     billed = billed_at if 0 < billed_at < 100 else None
     return Histogram(tuple(columns), billed, *sums)

@@ -1,0 +1,161 @@
+"""The pictures of docs/pictures/: screens and pages of a real run. ``make pictures``.
+
+A screen more is one more :class:`Screen`; it is run where the ones above have left the lake.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from PIL import Image
+
+from compactor_cli.generator import GeneratorSpec, LogFormat, generate
+from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
+from compactor_dev import REPOSITORY
+from compactor_dev.browser import Browser, missing, open_browser
+from compactor_dev.terminal import as_page, run_in_terminal
+
+PICTURES = REPOSITORY / "docs" / "pictures"
+#: A picture that is larger is not committed; bytes.
+MOST_BYTES = 150_000
+_COLOURS = 160
+_DAYS = 6
+_FORMATS = (LogFormat.JSON, LogFormat.ALB, LogFormat.CLOUDTRAIL, LogFormat.TEXT)
+_SOURCE, _LAKE = "s3://my-logs/raw/*/", "s3://my-lake/compacted/"
+_DATED = ("--date-format", "%Y/%m/%d")
+_DATE = re.compile(r".*?(?=\d{4}/\d\d/\d\d/)")
+_WIDE, _TELEPHONE = 1_000, 390
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A command, as it is seen in a terminal.
+
+    Attributes:
+        name: of the picture.
+        words: behind ``compactor``; ``{pages}`` stands for a directory of this machine.
+        most_lines: so many lines are in the picture.
+    """
+
+    name: str
+    words: Sequence[str]
+    most_lines: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A page, as it is seen in a browser.
+
+    Attributes:
+        name: of the picture.
+        page: file that a screen has left in ``{pages}``.
+        width, height: of the window, and of what of the page is in the picture, CSS pixels.
+    """
+
+    name: str
+    page: str
+    width: int = _WIDE
+    height: int = 1_500
+    scheme: str = "light"
+
+
+SCREENS = (
+    Screen("plan", ("plan", _SOURCE, _LAKE, *_DATED, "--duration", "20")),
+    Screen("run", ("run", _SOURCE, _LAKE, *_DATED, "--duration", "20", "--report-dir", "{pages}")),
+    Screen(
+        "history",
+        ("history", "--state-uri", "s3://my-lake/_compactor/daily/", "--html", "{pages}/history"),
+    ),
+)
+SHOTS = (
+    Shot("report-light", "report.html"),
+    Shot("report-dark", "report.html", scheme="dark"),
+    Shot("report-390", "report.html", _TELEPHONE, 1_700),
+    Shot("history-page", "history", height=1_000),
+)
+
+
+def sown(today: datetime) -> Iterator[SeedObject]:
+    """Logs of some days and formats; one object is no log, and a few have only just come."""
+    start = today - timedelta(days=_DAYS + 1)
+    spec = GeneratorSpec(
+        objects=6_000, rows=25, formats=_FORMATS, start=start.date(), days=_DAYS, late_rate=0
+    )
+    for number, one in enumerate(generate(spec)):
+        key = _DATE.sub(f"raw/{_FORMATS[number % len(_FORMATS)].value}/", one.key, count=1)
+        yield SeedObject(key, one.content, one.last_modified)
+    first = f"raw/json/{start:%Y/%m/%d}"
+    yield SeedObject(f"{first}/core.dump", b"\x7fELF" + bytes(2_000), start.timestamp() + 7_200)
+    last = f"raw/json/{start + timedelta(days=_DAYS - 1):%Y/%m/%d}"
+    for number in range(40):
+        body = b'{"level": "info", "message": "sent late"}\n'
+        yield SeedObject(f"{last}/late-{number:03}.json", body, today.timestamp())
+
+
+def _run_daily(today: datetime) -> None:
+    """A run for each of the days, as a schedule would have made them."""
+    for number in range(_DAYS):
+        day = f"{today - timedelta(days=_DAYS + 1 - number):%Y-%m-%d}"
+        window = ("--start", day, "--end", day)
+        run_in_terminal(("run", _SOURCE, "s3://my-lake/daily/", *_DATED, *window))
+
+
+def _make_all(server: EmbeddedS3, browser: Browser, scratch: Path) -> None:
+    today = datetime.now(UTC)
+    server.seed("my-logs", sown(today))
+    server.create_bucket("my-lake")
+    _run_daily(today)
+    for screen in SCREENS:
+        words = [word.replace("{pages}", str(scratch)) for word in screen.words]
+        written = run_in_terminal(words)
+        shown = written.replace(str(scratch), "reports")
+        typed = [word.replace("{pages}", "reports") for word in screen.words]
+        page = scratch / f"{screen.name}.screen.html"
+        page.write_text(as_page(typed, "\n".join(shown.splitlines()[: screen.most_lines])), "utf-8")
+        browser.show(page, width=_WIDE, height=100)
+        _take(browser, screen.name)
+    for shot in SHOTS:
+        page = scratch / f"{shot.page.removesuffix('.html')}.shot.html"
+        shutil.copy(scratch / shot.page, page)
+        browser.show(page, width=shot.width, scheme=shot.scheme)
+        _take(browser, shot.name, shot.height)
+
+
+def _take(browser: Browser, name: str, height: int | None = None) -> None:
+    """A picture, as small as it may be without looking otherwise."""
+    file = PICTURES / f"{name}.png"
+    browser.picture(file, height, scale=1.5)
+    with Image.open(file) as taken:
+        few = taken.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    few.save(file, optimize=True)
+    print(f"{file.relative_to(REPOSITORY)}: {file.stat().st_size:,} bytes")
+
+
+def main() -> int:
+    """Make all pictures anew; returns the exit code."""
+    if lacking := missing():
+        print(f"pictures: {lacking}", file=sys.stderr)
+        return 1
+    PICTURES.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        embedded_s3() as server,
+        in_environment(server.environment),
+        open_browser() as browser,
+    ):
+        _make_all(server, browser, Path(scratch))
+    too_large = [one.name for one in PICTURES.glob("*.png") if one.stat().st_size > MOST_BYTES]
+    if too_large:
+        print(f"pictures: more than {MOST_BYTES:,} bytes: {', '.join(too_large)}", file=sys.stderr)
+    return 1 if too_large else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

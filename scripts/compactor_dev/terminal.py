@@ -1,0 +1,126 @@
+"""What a command writes to a terminal, as a page that looks like one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from html import escape
+from io import StringIO
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+COLUMNS = 114
+_LINES = 400
+# Dark, and with every colour legible on it.
+_THEME = TerminalTheme(
+    (22, 27, 34),
+    (222, 228, 236),
+    [
+        (120, 130, 142),
+        (255, 139, 128),
+        (120, 214, 150),
+        (224, 186, 92),
+        (122, 178, 255),
+        (205, 160, 255),
+        (92, 200, 224),
+        (222, 228, 236),
+    ],
+)
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>terminal</title><style>
+body {{ margin: 0; background: {background} }}
+.bar {{ padding: 11px 14px; background: #2a323c; display: flex; gap: 8px }}
+.bar i {{ width: 12px; height: 12px; border-radius: 50%; background: #59636f }}
+pre {{ margin: 0; padding: 16px 18px 18px; color: {foreground} }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere }}
+pre, pre * {{ font: 14px/16px "DejaVu Sans Mono", monospace }}
+</style><div class="bar"><i></i><i></i><i></i></div><pre>{code}</pre></html>
+"""
+
+
+class CommandFailed(Exception):
+    """A command did not end well; says with which exit code, and what it wrote."""
+
+
+def run_in_terminal(words: Sequence[str]) -> str:
+    """What ``compactor`` writes to a terminal, its control sequences included.
+
+    Progress is left out, since it is gone at the end.
+
+    Args:
+        words: behind ``compactor``.
+
+    Raises:
+        CommandFailed: it ended with another exit code than 0.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, COLUMNS, 0, 0))
+    given = {**os.environ, "TERM": "xterm-256color"}
+    given.pop("NO_COLOR", None)
+    with subprocess.Popen(
+        [sys.executable, "-m", "compactor", *words],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        env=given,
+    ) as process:
+        os.close(theirs)
+        written = _all_of(ours)
+        errors = process.stderr.read() if process.stderr else b""
+    if process.returncode:
+        said = (written + errors).decode(errors="replace")
+        raise CommandFailed(f"{shlex.join(words)}: exit code {process.returncode}: {said}")
+    return written.decode()
+
+
+def as_page(words: Sequence[str], written: str) -> str:
+    """HTML of a terminal in which a command was typed, and has written.
+
+    Args:
+        words: behind ``compactor``.
+        written: by it, with control sequences.
+    """
+    console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="truecolor")
+    console.print(Text(f"$ {_typed(words)}", style="bold cyan"), soft_wrap=True)
+    console.print(Text.from_ansi(written.replace("\r\n", "\n")), soft_wrap=True)
+    code = console.export_html(theme=_THEME, inline_styles=True, code_format="{code}")
+    return _PAGE.format(
+        code=code.rstrip(),
+        background=escape(_THEME.background_color.hex),
+        foreground=_THEME.foreground_color.hex,
+    )
+
+
+def _typed(words: Sequence[str]) -> str:
+    """The command as somebody types it, broken where it is wider than the terminal."""
+    lines, line = [], "compactor"
+    # An option stays beside its value.
+    for part in re.split(r" (?=--|s3:|'s3:)", shlex.join(words)):
+        if len(line) + len(part) + 5 > COLUMNS:
+            lines.append(f"{line} \\")
+            line = "   "
+        line += f" {part}"
+    return "\n".join([*lines, line])
+
+
+def _all_of(terminal: int) -> bytes:
+    """Everything until the last who writes has closed it."""
+    read = b""
+    try:
+        while more := os.read(terminal, 1 << 16):
+            read += more
+    except OSError:
+        # As Linux tells the end of a terminal.
+        pass
+    finally:
+        os.close(terminal)
+    return read
