@@ -61,7 +61,7 @@ class InvalidInput(CompactorError):
         field: name of the input field at fault.
         value: what was given.
         accepted: what would have been right, in words.
-        told: the line itself, where nobody gave a value.
+        told: the line itself, where nobody gave a value, or more is to be said.
     """
 
     def __init__(self, field: str, value: object, accepted: str, *, told: str = "") -> None:
@@ -69,6 +69,7 @@ class InvalidInput(CompactorError):
         self.field = field
         self.value = value
         self.accepted = accepted
+        self.told = told
 
 
 def no_credentials(found: str = "") -> InvalidInput:

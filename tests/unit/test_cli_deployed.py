@@ -291,8 +291,10 @@ def test_without_the_stack_each_command_says_what_it_looked_for_and_where(comman
     with mock_aws():
         code, out, err = command(name, "--stack", "nowhere", "--region", "eu-west-1")
     assert (code, out) == (2, "")
-    assert err.startswith("compactor: InvalidInput: --stack: 'nowhere' is not accepted; expected")
-    assert "eu-west-1" in err
+    assert err.startswith(
+        "compactor: InvalidInput: --stack: there is no stack 'nowhere' in eu-west-1 and this"
+        " account: deploy it (make deploy), or name yours with --stack"
+    )
     assert err.count("\n") == 1
 
 
@@ -340,8 +342,19 @@ def test_without_a_region_the_line_says_so(command, monkeypatch):
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(variable)
     code, out, err = command("status")
-    assert (code, out) == (1, "")
-    assert err == "compactor: NoRegionError: You must specify a region.\n"
+    assert (code, out) == (2, "")
+    assert err.startswith("compactor: InvalidInput: no AWS region found: name one with --region")
+
+
+def test_the_region_that_other_tools_find_is_found(stack, command, monkeypatch):
+    stack.run("r1")
+    # boto3 alone would not: to it this variable is nothing.
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    code, out, _ = command("status")
+    assert code == 0
+    assert "run r1: succeeded" in out
+    assert "AWS_DEFAULT_REGION" not in os.environ
 
 
 def test_the_stack_may_be_named_by_the_environment(command, monkeypatch):

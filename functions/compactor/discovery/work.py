@@ -290,5 +290,7 @@ def blaming(name: str, settings: Settings) -> Iterator[None]:
     except InvalidInput as error:
         if error.field not in _ABOUT_A_BUCKET:
             raise
+        value = getattr(settings, name)
         accepted = f"{error.accepted} ({error.field} {error.value!r})"
-        raise InvalidInput(name, getattr(settings, name), accepted) from error
+        told = f"{name} {value}: {error.told}" if error.told else ""
+        raise InvalidInput(name, value, accepted, told=told) from error

@@ -78,12 +78,14 @@ class Refusal:
         status: of HTTP.
         code: S3's, or the status where it told none.
         after_seconds: what Retry-After says.
+        region: where the bucket is, of an answer that says so; empty where it does not.
     """
 
     status: int
     code: str
     message: str = ""
     after_seconds: float = 0.0
+    region: str = ""
 
     def __str__(self) -> str:
         code = "" if self.code == str(self.status) else f" {self.code}"
@@ -91,46 +93,67 @@ class Refusal:
         return one_line(f"{self.status}{code}{message}")
 
 
-_Make = Callable[[str, str, str], CompactorError]
+_Make = Callable[[str, Refusal, str], CompactorError]
+# What a refused operation would have needed, where it is certain.
+_ACTIONS: Mapping[str, str] = {
+    "list": "s3:ListBucket",
+    "get": "s3:GetObject",
+    "head": "s3:GetObject",
+    "read": "s3:GetObject",
+    "put": "s3:PutObject",
+    "create": "s3:PutObject",
+}
 
 
-def _missing(message: str, code: str, bucket: str) -> CompactorError:
+def _missing(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     return ObjectMissing(message)
 
 
-def _taken(message: str, code: str, bucket: str) -> CompactorError:
+def _taken(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     return AlreadyExists(message)
 
 
-def _denied(message: str, code: str, bucket: str) -> CompactorError:
-    return InvalidInput("permission", message, "a role that allows this request")
+def _denied(message: str, refusal: Refusal, bucket: str) -> CompactorError:
+    action = _ACTIONS.get(message.partition(" ")[0])
+    needed = "" if action is None or "s3:" in refusal.message else f" ({action} is needed)"
+    told = (
+        f"not allowed: {message}{needed}: give that right to whoever these credentials are of, or"
+        " name another profile in AWS_PROFILE"
+    )
+    return InvalidInput("permission", message, "a role that allows this request", told=told)
 
 
-def _credentials(message: str, code: str, bucket: str) -> CompactorError:
-    return no_credentials(code)
+def _credentials(message: str, refusal: Refusal, bucket: str) -> CompactorError:
+    return no_credentials(refusal.code)
 
 
-def _damaged(message: str, code: str, bucket: str) -> CompactorError:
+def _damaged(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     return IntegrityError(message)
 
 
-def _archived(message: str, code: str, bucket: str) -> CompactorError:
+def _archived(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     return ObjectArchived(message)
 
 
-def _no_bucket(message: str, code: str, bucket: str) -> CompactorError:
-    return InvalidInput("bucket", bucket, "a bucket that exists")
+def _no_bucket(message: str, refusal: Refusal, bucket: str) -> CompactorError:
+    told = f"there is no bucket {bucket}: is its name right, and is this the endpoint where it is?"
+    return InvalidInput("bucket", bucket, "a bucket that exists", told=told)
 
 
-def _region(message: str, code: str, bucket: str) -> CompactorError:
-    return InvalidInput("region", bucket, "the region of this bucket, in AWS_REGION")
+def _region(message: str, refusal: Refusal, bucket: str) -> CompactorError:
+    where, value = f"the region {refusal.region}", refusal.region
+    if not refusal.region:
+        where = "another region than the one that was asked"
+        value = f"what aws s3api get-bucket-location --bucket {bucket} shows"
+    told = f"the bucket {bucket} is in {where}: set AWS_REGION to {value}"
+    return InvalidInput("region", bucket, "the region of this bucket, in AWS_REGION", told=told)
 
 
-def _later(message: str, code: str, bucket: str) -> CompactorError:
-    return TransientStoreError(message)
+def _later(message: str, refusal: Refusal, bucket: str) -> CompactorError:
+    return TransientStoreError(f"{message}: is the clock of this machine right?")
 
 
-def _not_taken(message: str, code: str, bucket: str) -> CompactorError:
+def _not_taken(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     return InvalidInput("request", message, "a request that this store takes")
 
 
@@ -205,7 +228,7 @@ def judged(refusal: Refusal, operation: str, bucket: str, key: str) -> Compactor
         return Again(
             refusal, slow_down=_asks_for_less(refusal), after_seconds=refusal.after_seconds
         )
-    return (make or _not_taken)(f"{place(operation, bucket, key)}: {refusal}", code, bucket)
+    return (make or _not_taken)(f"{place(operation, bucket, key)}: {refusal}", refusal, bucket)
 
 
 def worth_another_try(refusal: Refusal) -> bool:
@@ -253,7 +276,9 @@ def refusal_of(error: ClientError) -> Refusal:
     headers = about.get("HTTPHeaders", {})
     after = _seconds(headers.get("retry-after", ""), headers.get("date", ""))
     status = int(about.get("HTTPStatusCode", 0))
-    return Refusal(status, str(told.get("Code", status)), str(told.get("Message", "")), after)
+    region = headers.get("x-amz-bucket-region") or told.get("Region", "")
+    code, message = str(told.get("Code", status)), str(told.get("Message", ""))
+    return Refusal(status, code, message, after, str(region))
 
 
 def code_of(error: CompactorError) -> str:

@@ -42,6 +42,7 @@ from importlib import import_module
 from compactor import __version__
 from compactor.errors import CompactorError, InvalidInput
 from compactor.shown import visible
+from compactor_cli.commands.account import in_words, region_of_environment
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
 from compactor_cli.commands.parser import Parser, meant
 from compactor_cli.commands.streams import drop_output, require_streams, require_text
@@ -358,7 +359,8 @@ def _carry_out(arguments: Sequence[str]) -> int:
         require_text(arguments)
         args = build_parser(arguments).parse_args(arguments)
         run: Callable[[argparse.Namespace], int] = args.run
-        return run(args)
+        with region_of_environment():
+            return run(args)
     except KeyboardInterrupt:
         _tell("interrupted; what was committed stands")
         return EXIT_INTERRUPTED
@@ -368,7 +370,8 @@ def _carry_out(arguments: Sequence[str]) -> int:
     except Failure as failure:
         _tell(str(failure))
         return failure.code
-    except Exception as error:
+    except Exception as raised:
+        error = in_words(raised)
         if not _expected(error):
             raise
         _tell(f"{type(error).__name__}: {error}")

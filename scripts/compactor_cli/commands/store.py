@@ -28,6 +28,8 @@ def open_store(endpoint_url: str | None = None, bucket: str | None = None) -> S3
     try:
         client = make_client(endpoint_url)
     except ValueError as error:
+        if type(error).__name__ == "InvalidRegionError":
+            raise
         # What the environment or the profile names.
         raise InvalidInput("endpoint", str(error), "a URL such as http://localhost:9000") from None
     store = S3Store(client, patience=_PATIENCE)

@@ -125,7 +125,11 @@ def find_stack(aws: Aws, name: str) -> Stack:
         # CloudFormation has no error of its own for this.
         if error_code(error) != "ValidationError":
             raise
-        accepted = f"the name of a stack deployed in {aws.region} (AWS_REGION, --region) by this"
-        raise InvalidInput("--stack", name, f"{accepted} account (AWS_PROFILE)") from None
+        way = (
+            "deploy it (make deploy), or name yours with --stack, its region with --region or in"
+            " AWS_REGION, its account's profile in AWS_PROFILE"
+        )
+        told = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
+        raise InvalidInput("--stack", name, way, told=told) from None
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     return Stack(name, found["StackStatus"], outputs)

@@ -1,0 +1,63 @@
+"""Whose AWS a command asks, and where: the region of the environment, and mistakes in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from compactor.errors import InvalidInput, no_credentials
+
+_REGION, _REGION_OF_BOTO3 = "AWS_REGION", "AWS_DEFAULT_REGION"
+# What services other than S3 say of credentials.
+_CREDENTIALS = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+
+
+@contextmanager
+def region_of_environment() -> Iterator[None]:
+    """Within the block AWS_REGION counts, as for other tools of AWS; boto3 knows another name."""
+    region = os.environ.get(_REGION)
+    if not region or os.environ.get(_REGION_OF_BOTO3):
+        yield
+        return
+    os.environ[_REGION_OF_BOTO3] = region
+    try:
+        yield
+    finally:
+        os.environ.pop(_REGION_OF_BOTO3, None)
+
+
+def in_words(error: Exception) -> Exception:
+    """What botocore says of region, profile and credentials, as a person would; else the error.
+
+    By names, because importing botocore takes longer than printing the help.
+    """
+    names = {base.__name__ for base in type(error).__mro__}
+    if "NoRegionError" in names:
+        way = "name one with --region, in AWS_REGION, or in your profile (aws configure)"
+        return InvalidInput("region", None, way, told=f"no AWS region found: {way}")
+    if "InvalidRegionError" in names:
+        region = os.environ.get(_REGION) or os.environ.get(_REGION_OF_BOTO3)
+        return InvalidInput("region", region, "a region such as eu-central-1, in AWS_REGION")
+    if "ProfileNotFound" in names:
+        profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
+        way = "aws configure list-profiles shows those that are there"
+        told = f"there is no profile {profile}, which AWS_PROFILE names: {way}"
+        return InvalidInput("AWS_PROFILE", profile, way, told=told)
+    if names & {"NoCredentialsError", "PartialCredentialsError"}:
+        return no_credentials(str(error) if "PartialCredentialsError" in names else "")
+    if "ClientError" in names:
+        code = str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
+        return no_credentials(code) if code in _CREDENTIALS else error
+    return error
