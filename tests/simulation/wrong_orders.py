@@ -39,7 +39,7 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
         patch: makes it so.
         between_seconds: from the one to the other, where time is real.
     """
-    looked, commit = refresh.look, PartitionProgress.commit
+    looked, commit = look.look, PartitionProgress.commit
     mine = threading.local()
 
     def as_if_committed(
