@@ -1,5 +1,14 @@
-"""Binary multiples of a byte."""
+"""Binary multiples of a byte, and bytes as a person reads them."""
 
 MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
+
+
+def human_bytes(count: float) -> str:
+    """Bytes with a binary unit: 1,536 is 1.5 KiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:,.0f} B" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"

@@ -19,11 +19,11 @@ from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
 from compactor.probe.probe import recorded_traits
-from compactor.report.html import human_bytes
 from compactor.report.report import RunReport
 from compactor.report.shown import Shown
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
+from compactor.sizes import human_bytes
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, skips
 from compactor_cli.commands.restore import Restored, Wish, restore_files, search

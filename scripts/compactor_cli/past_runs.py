@@ -9,9 +9,9 @@ from typing import Any
 from compactor.discovery.parallel import Parallel
 from compactor.layout import RUNS, is_run_id
 from compactor.ports import ObjectStore
-from compactor.report.html import human_bytes
 from compactor.report.sentences import backlog, partition_count
 from compactor.settings.uris import S3Uri
+from compactor.sizes import human_bytes
 from compactor_cli.deployed.reports import StoredReport, report_below
 
 _READERS = 16

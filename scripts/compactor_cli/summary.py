@@ -9,8 +9,8 @@ from typing import Any
 
 from compactor.log.at_rest import Resting
 from compactor.readers.outcome import Outcomes
-from compactor.report.html import human_bytes
 from compactor.shown import visible
+from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
 
 _SHOWN_WARNINGS = 5

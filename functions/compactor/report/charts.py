@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from compactor.log.size_counts import least_bytes
-from compactor.report.html import human_bytes
+from compactor.sizes import human_bytes
 
 # Labels of the axis of sizes that stand beside each other on a telephone.
 _MOST_LABELS = 5

@@ -7,15 +7,6 @@ from html import escape as html_escape
 from compactor.shown import visible
 
 
-def human_bytes(count: float) -> str:
-    """Bytes with a binary unit: 1,536 is 1.5 KiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024:
-            return f"{count:,.0f} B" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} TiB"
-
-
 def human_seconds(seconds: float) -> str:
     """Seconds as a person says them: 0.04 s, 1.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 10:

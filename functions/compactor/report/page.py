@@ -14,8 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from compactor.report import sentences, view
 from compactor.report.charts import Trend, histogram, trend
-from compactor.report.html import human_bytes, human_seconds
+from compactor.report.html import human_seconds
 from compactor.shown import visible
+from compactor.sizes import human_bytes
 
 _TRENDS = (
     ("Objects compacted", "objects_before"),

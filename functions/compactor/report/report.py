@@ -25,7 +25,6 @@ from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.gathered import Gathered, add_counts
-from compactor.report.html import human_bytes
 from compactor.report.left import (
     DiscoveryLine,
     discovered_by,
@@ -39,6 +38,7 @@ from compactor.report.shown import Shown
 from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
+from compactor.sizes import human_bytes
 from compactor.tables.receipts import TableReceipt, read_receipt
 
 REPORT_VERSION = 1

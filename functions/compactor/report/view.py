@@ -15,9 +15,10 @@ from operator import itemgetter
 from typing import Any
 
 from compactor.report.charts import length
-from compactor.report.html import human_bytes, human_seconds
+from compactor.report.html import human_seconds
 from compactor.report.remedies import LEFT_ALONE, SKIPPED, failure_remedy
 from compactor.settings.fields import FIELDS
+from compactor.sizes import human_bytes
 
 #: So many rows stand open; the others are folded.
 OPEN_ROWS = 12

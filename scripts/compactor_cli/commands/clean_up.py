@@ -13,8 +13,8 @@ from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.probe.probe import recorded_traits
-from compactor.report.html import human_bytes
 from compactor.settings.settings import Settings
+from compactor.sizes import human_bytes
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure

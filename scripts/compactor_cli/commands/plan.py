@@ -26,10 +26,10 @@ from compactor.planning.listing import ListedStore
 from compactor.planning.plan import Knowledge
 from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
-from compactor.report.html import human_bytes
 from compactor.runs.earlier import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
+from compactor.sizes import human_bytes
 from compactor.stores.s3 import S3Store
 from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options

@@ -14,8 +14,8 @@ from compactor.log.entries import Commit
 from compactor.log.stored import StoredLog
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
-from compactor.report.html import human_bytes
 from compactor.settings.uris import S3Uri
+from compactor.sizes import human_bytes
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from

@@ -15,10 +15,10 @@ from compactor.maintenance.advising import Advice, advise
 from compactor.maintenance.latency import ESTIMATE
 from compactor.maintenance.looks import History, Look
 from compactor.maintenance.watching import Watched
-from compactor.report.html import human_bytes
 from compactor.settings.policies import RULE_FIELDS
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import S3Uri
+from compactor.sizes import human_bytes
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store

@@ -14,8 +14,8 @@ from compactor.maintenance.choosing import NONE
 from compactor.maintenance.costs import ENGINES
 from compactor.maintenance.planning import PartitionPlan, TablePlan, plan_table
 from compactor.prices import prices_for
-from compactor.report.html import human_bytes
 from compactor.settings.tables import TableAddress
+from compactor.sizes import human_bytes
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options, table_input
 from compactor_cli.console import counted, print_line, print_table

@@ -9,7 +9,7 @@ from typing import Any
 
 from compactor.catalogs.measuring import measure_table
 from compactor.maintenance.measures import CLASSES, PartitionMeasure, TableMeasure, histogram
-from compactor.report.html import human_bytes
+from compactor.sizes import human_bytes
 from compactor_cli.commands import options, table_input
 from compactor_cli.console import counted, print_line, print_table
 

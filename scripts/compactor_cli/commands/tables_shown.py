@@ -8,7 +8,7 @@ import msgspec
 
 from compactor.maintenance.outcomes import Outcome
 from compactor.maintenance.report import TablesReport
-from compactor.report.html import human_bytes
+from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
 
 _SHOWN_ROWS = 50

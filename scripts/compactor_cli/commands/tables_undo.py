@@ -16,8 +16,8 @@ from compactor.maintenance.receipts import DONE
 from compactor.maintenance.undoing import Undoable, find_undoable
 from compactor.maintenance.watching import Watched
 from compactor.ports import TaggedStore
-from compactor.report.html import human_bytes
 from compactor.settings.tables import DELTA
+from compactor.sizes import human_bytes
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.tables_history import add_table, opened_from
