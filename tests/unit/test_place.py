@@ -72,6 +72,7 @@ def told(receipt: Receipt) -> dict[str, Any]:
     document = comparable(receipt)
     # Where a call ends amid a window, the next one cuts its groups otherwise.
     document["counts"].pop("objects_out")
+    document["sizes"].pop("after")
     for one in document["skipped"].values():
         one.pop("examples")
     return document

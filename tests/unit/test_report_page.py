@@ -200,3 +200,13 @@ def test_the_command_for_checking_takes_names_that_a_shell_would_not() -> None:
 )
 def test_seconds_are_told_as_a_person_says_them(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
+
+
+def test_why_nothing_was_compacted_is_said_once_and_first() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", left_alone={"binary": LeftAlone(9, 90, "a/k", "NUL bytes", "nul_bytes")})
+    headline = desk.report().headline
+    text = Page(desk.stored("report.html")).text
+    assert headline == "left alone: 9 of 9 sources, all binary: set nul_bytes"
+    assert text.count(headline) == 1
+    assert text.index(headline) < text.index("Objects 0 → 0")

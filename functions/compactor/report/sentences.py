@@ -27,7 +27,8 @@ def sentence(report: Mapping[str, Any]) -> str:
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
     if not before:
-        return _nothing(report)
+        # Reports of earlier versions have no such line.
+        return report.get("headline") or _nothing(report)
     parts = [f"{plural(before, 'object')} became {after:,}"]
     if after and before >= 2 * after:
         parts.append(f"queries open {before / after:,.0f} times fewer objects")

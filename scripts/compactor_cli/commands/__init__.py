@@ -240,7 +240,6 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor history                          of the stack s3-compactor, the newest first
   compactor history --state-uri s3://my-lake/_compactor/compacted/ --open
-  compactor history --runs 100 --json | jq '.[].backlog'
 """,
     ),
     "replay": Command(
