@@ -30,7 +30,7 @@ from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, sk
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, counted, heard_by
-from compactor_cli.restored_files import Targets
+from compactor_cli.restored_objects import place_at
 from compactor_cli.restoring import Restored, restore_all
 from compactor_cli.runs import new_run_id
 from compactor_cli.whole import Machine, default_workers, require_time_limit, run_here
@@ -307,6 +307,7 @@ def restore(
     *,
     to: str | os.PathLike[str],
     prefix: str | None = None,
+    glob: str | None = None,
     compress: bool = False,
     overwrite: bool = False,
     s3_state_uri: str | None = None,
@@ -318,11 +319,12 @@ def restore(
     Args:
         destination: of the runs that compacted them.
         keys: whole keys of sources.
-        to: the directory to write below; sources keep their keys.
+        to: the directory, or the S3 URI, to write below; sources keep their keys.
         prefix: instead of keys: every source whose key begins so, in its newest version.
+        glob: instead of keys, also beside a prefix: every source whose whole key fits.
         compress: compress sources again whose names end in .gz or .zst; otherwise they come back
             decompressed, with ``.content`` behind their names.
-        overwrite: replace files that are there already.
+        overwrite: replace files or objects that are there already.
         s3_state_uri: where the run had one.
         endpoint_url: as for :func:`plan`.
         on_progress: likewise.
@@ -333,18 +335,18 @@ def restore(
         IntegrityError: an output is gone or damaged; nothing is left of what it would give.
         TransientStoreError: nobody answers.
     """
-    if bool(keys) == bool(prefix) or isinstance(keys, str):
-        raise InvalidInput("keys", keys, "a list of keys, or a prefix instead")
+    if bool(keys) == bool(prefix or glob) or isinstance(keys, str):
+        raise InvalidInput("keys", keys, "a list of keys, or a prefix or glob instead")
     place = S3Uri.parse("s3_destination_uri", destination)
     state = S3Uri.parse("s3_state_uri", s3_state_uri or default_state_uri(place.uri))
     store = open_store(endpoint_url, state.bucket)
     with heard_by(on_progress or _nobody):
-        found = search(Wish(keys, prefix), state, store)
+        found = search(Wish(keys, prefix, glob), state, store)
         if found.rows_only:
             accepted = "sources whose bytes are in outputs; the output of this one holds its rows"
             raise InvalidInput("prefix", found.rows_only[0], accepted)
-        targets = Targets(Path(to), compress=compress, overwrite=overwrite)
-        return list(restore_all(found, targets, store))
+        places = place_at(to, (place, state), store, compress=compress, overwrite=overwrite)
+        return list(restore_all(found, places, store))
 
 
 def clean_up(

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import takewhile
+from pathlib import Path
 
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
 from compactor.log.manifest import ManifestRow
+from compactor.log.schemes import source_roots
 from compactor.model import StoredPart
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
-from compactor_cli.restored_files import CONTENT_SUFFIX, Shape, Written, encoded, refuse, row_bytes
+from compactor_cli.restored_files import (
+    CONTENT_SUFFIX,
+    Places,
+    Shape,
+    Targets,
+    Written,
+    encoded,
+    refuse,
+    row_bytes,
+)
 
+S3_SCHEME = "s3://"
 _PART_BYTES = 8 * MIB
 _MOST_PARTS = 9_000
 # Each holds a part at most.
@@ -24,6 +37,39 @@ _PUTS_AT_ONCE = 8
 _MOST_REPLACED_BYTES = 64 * MIB
 _LONGEST_KEY_BYTES = 1_024
 _TAKEN = "a place that nobody else takes meanwhile"
+
+
+def place_at(
+    to: str | os.PathLike[str],
+    taken: tuple[S3Uri, S3Uri],
+    store: ObjectStore,
+    *,
+    compress: bool = False,
+    overwrite: bool = False,
+    escape: bool = False,
+) -> Places:
+    """The directory, or the place below an S3 URI.
+
+    Args:
+        to: where to.
+        taken: where the outputs lie, and the state.
+        store: that writes objects, and has the state.
+        compress: as :class:`compactor_cli.restored_files.Targets` has it.
+        overwrite: likewise.
+        escape: likewise; objects keep their keys.
+
+    Raises:
+        InvalidInput: no such URI, or readers or runs would take what is there for theirs.
+    """
+    if not isinstance(to, str) or not to.startswith(S3_SCHEME):
+        return Targets(Path(to), compress=compress, overwrite=overwrite, escape=escape)
+    target = S3Uri.parse("--output", to)
+    for other, what in zip(taken, ("outputs", "state"), strict=True):
+        if target.overlaps(other):
+            accepted = f"a place apart from {other.uri}, where the {what} lie"
+            raise InvalidInput("--output", to, accepted)
+    sources = source_roots(taken[1], store)
+    return Objects(target, store, sources=sources, compress=compress, overwrite=overwrite)
 
 
 class Objects:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor_cli import long_work, restored_files, restored_objects
+from compactor_cli import api, long_work, restored_files, restored_objects
 from compactor_cli.commands import main
 from compactor_cli.commands import restore as restore_command
 from tests.hostile.names import NAMES
@@ -495,6 +495,19 @@ def test_what_is_too_large_to_be_replaced_under_a_condition_is_told_before_anyth
         True,
     )
     assert objects(days) == {f"back/{KEY}b": b"mine"}
+
+
+def test_python_restores_to_a_bucket_as_well_and_by_a_glob(
+    days: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(api, "open_store", lambda *_: days.store)
+    done = api.restore(DEST, glob="*/[bc]", to=BACK)
+    assert {one.path for one in done} == {f"{BACK}{KEY}b", f"{BACK}{KEY}c"}
+    assert sorted(objects(days).values()) == [line("b1"), line("c3")]
+    with pytest.raises(InvalidInput, match="a place apart"):
+        api.restore(DEST, prefix=KEY, to="s3://lake/")
+    api.restore(DEST, glob="*", prefix=KEY + "a", to=tmp_path)
+    assert files_below(tmp_path) == {KEY + "a": line("a2")}
 
 
 def test_names_are_not_escaped_where_all_are_taken(days: World, restore: Command) -> None:

@@ -8,10 +8,8 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 from compactor.errors import InvalidInput
-from compactor.log.schemes import source_roots
 from compactor.outputs.restore import restore
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
@@ -22,12 +20,11 @@ from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
 from compactor_cli.console import counted, print_line
-from compactor_cli.restored_files import Places, Targets
-from compactor_cli.restored_objects import Objects
+from compactor_cli.restored_files import Places
+from compactor_cli.restored_objects import S3_SCHEME, place_at
 from compactor_cli.restoring import Restored, restore_all
 
 _STDOUT = "-"
-_S3 = "s3://"
 # Which sources, without their keys.
 _FILTERS = ("prefix", "glob", "since", "until", "run_id")
 
@@ -141,7 +138,7 @@ def _wish(args: argparse.Namespace) -> Wish:
 
 def _check_output(args: argparse.Namespace) -> None:
     if args.output not in (None, _STDOUT):
-        if args.escape_names and args.output.startswith(_S3):
+        if args.escape_names and args.output.startswith(S3_SCHEME):
             accepted = "a directory as --output: keys stay as they are below an S3 URI"
             raise InvalidInput("--escape-names", True, accepted)
         return
@@ -158,16 +155,15 @@ def _places(args: argparse.Namespace, state: S3Uri, store: ObjectStore) -> Place
     """Where to write; None for standard output."""
     if args.output in (None, _STDOUT):
         return None
-    shape = {"compress": args.compress, "overwrite": args.overwrite}
-    if not args.output.startswith(_S3):
-        return Targets(Path(args.output), escape=args.escape_names, **shape)
-    target = S3Uri.parse("--output", args.output)
     destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
-    for other, what in ((destination, "outputs"), (state, "state")):
-        if target.overlaps(other):
-            accepted = f"a place apart from {other.uri}, where the {what} lie"
-            raise InvalidInput("--output", args.output, accepted)
-    return Objects(target, store, sources=source_roots(state, store), **shape)
+    return place_at(
+        args.output,
+        (destination, state),
+        store,
+        compress=args.compress,
+        overwrite=args.overwrite,
+        escape=args.escape_names,
+    )
 
 
 def to_stdout(found: Search, store: ObjectStore) -> None:
