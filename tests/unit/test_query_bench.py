@@ -264,8 +264,9 @@ def test_cloudtrail_that_cannot_be_had_is_refused(tmp_path: Path, real_cloudtrai
         sets.trails_of(tmp_path, 60)
 
 
-def test_no_table_shows_cloudtrail_to_trino(
-    real_cloudtrail: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("option", "value"), [("--engines", "trino"), ("--layouts", "parquet")])
+def test_what_cannot_show_all_of_cloudtrail_is_refused(
+    option: str, value: str, real_cloudtrail: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--source", str(real_cloudtrail), "--engines", "trino"]) == 1
-    assert "--engines" in capsys.readouterr().err
+    assert main(["--source", str(real_cloudtrail), option, value]) == 1
+    assert f"{option}: '{value}'" in capsys.readouterr().err

@@ -83,9 +83,7 @@ class DuckDb:
                 "SELECT unnest(Records, recursive := true) FROM read_json("
                 f"[{documents}], format='unstructured', columns={{Records: 'STRUCT({kinds})[]'}})"
             )
-        if records and order["parquet"]:
-            found.append(f"SELECT {', '.join(TRAIL)} FROM read_parquet([{records}])")
-        elif records:
+        if records:
             read = f"read_json([{records}], format='newline_delimited', columns={{{columns}}})"
             found.append(f"SELECT {', '.join(TRAIL)} FROM {read}")
         return found
@@ -130,7 +128,6 @@ class ChDb:
     def _trails(self, order: dict[str, Any]) -> list[str]:
         documents, records = apart(order)
         kinds = ", ".join(f"{name} Nullable(String)" for name in TRAIL)
-        kind = "Parquet" if order["parquet"] else "JSONEachRow"
         fields = ", ".join(f"tupleElement(one, '{name}') AS {name}" for name in TRAIL)
         within = f"'Records', 'Array(Tuple({kinds}))'"
         found = [
@@ -139,7 +136,7 @@ class ChDb:
             for one in documents
         ]
         found += [
-            f"SELECT * FROM s3('{self._endpoint}/{one}', 'embedded', 'embedded', '{kind}',"
+            f"SELECT * FROM s3('{self._endpoint}/{one}', 'embedded', 'embedded', 'JSONEachRow',"
             f" '{kinds}')"
             for one in records
         ]
@@ -200,9 +197,7 @@ class Polars:
             schema = {"Records": polars.List(polars.Struct(kinds))}
             frame = polars.scan_ndjson(documents, schema=schema, **given)
             frames.append(frame.explode("Records").unnest("Records"))
-        if records and order["parquet"]:
-            frames.append(polars.scan_parquet(records, **given).select(TRAIL))
-        elif records:
+        if records:
             frames.append(polars.scan_ndjson(records, schema=kinds, **given))
         failed = polars.col("errorCode").is_not_null()
         return polars.concat(frames).select(

@@ -73,10 +73,7 @@ class Arrow:
             calls = compute.list_flatten(read["Records"])
             columns = [compute.struct_field(calls, name) for name in TRAIL]
             tables.append(arrow.table(columns, names=TRAIL))
-        if records and order["parquet"]:
-            read = self._read(records, kinds, parquet=True)
-            tables.append(read.to_table(columns=list(TRAIL)))
-        elif records:
+        if records:
             tables.append(self._one_by_one(records, kinds))
         found = arrow.concat_tables(tables)
         level = compute.if_else(compute.is_valid(found["errorCode"]), "ERROR", "none")
@@ -188,9 +185,7 @@ class Spark:
             read = session.read.schema(f"Records array<struct<{kinds}>>").json(documents)
             frames.append(read.selectExpr("inline(Records)"))
         if records:
-            reader = session.read.schema(kinds.replace(":", ""))
-            read = reader.parquet(*records) if order["parquet"] else reader.json(records)
-            frames.append(read)
+            frames.append(session.read.schema(kinds.replace(":", "")).json(records))
         return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
 
 
