@@ -66,7 +66,7 @@ TROUBLE: dict[str, Answer] = {
 # Answers without a body cannot be cut short, nor tell S3's code; open() has tests of its own.
 NO_HALVES = {"head", "part", "put", "create", "abort", "delete alone", "open"}
 CODELESS = {"head"}
-USELESS = ((400, "InvalidArgument"), (405, "MethodNotAllowed"), (416, "InvalidRange"))
+USELESS = ((400, "InvalidArgument"), (405, "MethodNotAllowed"))
 # Those that are also asked without botocore: sources through obstore, the others directly.
 QUICK = {"complete", "create", "get", "level", "list", "part", "put", "read", "start"}
 FAST_TOO = [(name, fast) for name in REQUESTS for fast in {False, name in QUICK}]

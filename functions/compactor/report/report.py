@@ -24,7 +24,8 @@ from compactor.log.size_counts import SizeCounts
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
-from compactor.report.gathered import Gathered, add_counts
+from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
+from compactor.report.gathered import Gathered, add_counts, add_expected
 from compactor.report.left import (
     DiscoveryLine,
     discovered_by,
@@ -78,6 +79,7 @@ class RunReport:
             for them.
         sizes: of what was compacted, before and after; of fewer objects than ``totals`` where an
             earlier version worked on partitions.
+        cost: what the run cost, beside what its plans reckoned; None in reports of before.
     """
 
     run_id: str
@@ -102,6 +104,7 @@ class RunReport:
     resting: Resting = NOBODY
     readers: Outcomes | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
+    cost: RunCost | None = None
 
     @property
     def looked_at(self) -> int:
@@ -274,6 +277,16 @@ def report_on(
         table=_table(settings, run, store),
         sizes=found.sizes,
     )
+    hours = spark_hours(settings, run.run_id, store) if spark else SparkHours()
+    result.cost = cost_of_run(
+        result.totals,
+        discovered.requests,
+        found.after,
+        partitions=found.partitions,
+        clean_up=clean_up,
+        hours=hours,
+        region=store.region,
+    )
     result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
@@ -331,6 +344,8 @@ def _shown(result: RunReport) -> Shown:
     ]
     lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
     lines += [f"warning: {line}" for line in result.warnings]
+    if result.cost is not None:
+        lines.append(result.cost.line)
     if result.table is not None:
         lines.append(result.table.line)
     if result.readers is not None:
@@ -346,6 +361,7 @@ def total(counts: Iterable[Counts]) -> Counts:
     requests: Counter[str] = Counter()
     for one in counts:
         requests.update(one.requests)
+        add_expected(result.expected, one)
         add_counts(result, one)
     result.requests = dict(requests)
     return result
