@@ -23,6 +23,9 @@ _DAY = Duration.days(1)
 _PRICES = prices_for("us-east-1")
 _GET, _PUT = _PRICES.of("s3.get"), _PRICES.of("s3.put")
 _TRANSITION = _PRICES.of("states.transition")
+# On EMR Serverless. On a cluster of EC2 the same hours are told, and cost otherwise.
+_SPARK_VCPU_HOUR = _PRICES.of("emr_serverless.vcpu_hour")
+_SPARK_GB_HOUR = _PRICES.of("emr_serverless.gb_hour")
 # An output: its upload's start, parts and end, its commit and the
 # commit's witness. A partition: checkpoint and receipt;
 # its clean-up: record and receipt.
@@ -112,12 +115,14 @@ class Metrics:
     def cost(
         self, machine: sfn.StateMachine, functions: Mapping[str, lambda_.Function]
     ) -> cloudwatch.MathExpression:
-        """Dollars to one run: Lambda, S3 requests and transitions, but not Spark."""
+        """Dollars to one run: Lambda, S3 requests, transitions, and what Spark says it used."""
         metrics: dict[str, cloudwatch.IMetric] = {
             "objects_in": self.count("ObjectsIn"),
             "objects_out": self.count("ObjectsOut"),
             "partitions": self.count("WorkItems"),
             "clean_ups": self.count("DuePartitions"),
+            "spark_vcpu_hours": self.count("SparkVcpuHours"),
+            "spark_gb_hours": self.count("SparkGbHours"),
             "runs": machine.metric_started(period=_DAY),
         }
         terms = [
@@ -125,6 +130,8 @@ class Metrics:
             f"FILL(objects_out, 0) * {_PUTS_PER_OUTPUT * _PUT:.6f}",
             f"(FILL(partitions, 0) + FILL(clean_ups, 0)) * {self._partition_price():.6f}",
             f"runs * {TRANSITIONS_PER_RUN * _TRANSITION:.6f}",
+            f"FILL(spark_vcpu_hours, 0) * {_SPARK_VCPU_HOUR:.6f}",
+            f"FILL(spark_gb_hours, 0) * {_SPARK_GB_HOUR:.7f}",
         ]
         for name, function in functions.items():
             metrics[f"ms_{name}"] = function.metric_duration(statistic="Sum", period=_DAY)

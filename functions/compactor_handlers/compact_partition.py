@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from compactor.log.seen import SeenState
 from compactor.registry.listing import EventListing
 from compactor.runs.batches import Batch, State
 from compactor.runs.earlier import open_earlier
+from compactor.runs.given import Paid
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import counts_from
 from compactor.settings.settings import Settings
@@ -27,6 +29,9 @@ from compactor_handlers.runtime import (
     trusted_store,
 )
 
+# Lambda says so of the function; 0 where there is none.
+_MEMORY_GB = int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "0")) / 1024
+
 
 @logger.inject_lambda_context
 @traced
@@ -40,10 +45,10 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     the state machine then calls again with what is returned here. ``attempt`` counts its
     repetitions of one call.
     """
-    invocation = _Invocation(context)
     if "batch" not in event:
-        return invocation.compact(event)
+        return _Invocation(context).compact(event)
     given = Batch.from_state(event["batch"])
+    invocation = _Invocation(context, len(given.left))
     deadline = invocation.deadline(given.left[0])
     batch = given.worked_off(invocation.compact, deadline, event["attempt"])
     for one in batch.failed:
@@ -55,8 +60,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 class _Invocation:
     """What the partitions of one call have in common."""
 
-    def __init__(self, context: LambdaContext) -> None:
+    def __init__(self, context: LambdaContext, partitions: int = 1) -> None:
         self._context = context
+        self._share = 1 / partitions
         self._deadline: WorkingTime | None = None
         self._seen = SeenState()
 
@@ -80,6 +86,7 @@ class _Invocation:
             deadline=self.deadline(event),
             run_id=event["run_id"],
             seen=self._seen,
+            paid=Paid(_MEMORY_GB, self._share),
         )
         receipt = record_partition(run, counts_from(event.get("counts")))
         add_partition_metrics(receipt.counts, counts_from(event.get("counts")))

@@ -53,6 +53,12 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         return {**event, "goes_on": True, "status": "more"}
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    if result.cost is not None and result.cost.vcpu_hours:
+        # CloudWatch has no unit of hours.
+        metrics.add_metric(
+            name="SparkVcpuHours", unit=MetricUnit.NoUnit, value=result.cost.vcpu_hours
+        )
+        metrics.add_metric(name="SparkGbHours", unit=MetricUnit.NoUnit, value=result.cost.gb_hours)
     tell_readers(result.readers)
     logger.info("reported", status=result.status, partitions=result.looked_at)
     bucket, key = layout.run_key(settings, event["run_id"], "report.json")

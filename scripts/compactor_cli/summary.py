@@ -9,6 +9,7 @@ from typing import Any
 
 from compactor.log.at_rest import Resting
 from compactor.readers.outcome import Outcomes
+from compactor.report.cost import RunCost
 from compactor.shown import visible
 from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
@@ -67,6 +68,7 @@ class Summary:
     overwritten_example: str = ""
     resting: int = 0
     resting_objects: int = 0
+    cost: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
@@ -104,6 +106,7 @@ class Summary:
             clean_up=report.get("clean_up"),
             table=report.get("table"),
             readers=report.get("readers"),
+            cost=report.get("cost"),
             warnings=tuple(report.get("warnings", ())),
             overwritten=overwritten["objects"],
             overwritten_example=next(iter(overwritten["examples"]), ""),
@@ -164,7 +167,9 @@ def print_summary(summary: Summary) -> None:
 
 
 def _print_what_followed(summary: Summary) -> None:
-    """A line or more for the table of the outputs, the readers' table and clean-up."""
+    """A line or more for the cost, the table of the outputs, the readers' table and clean-up."""
+    if summary.cost is not None:
+        print_line(RunCost(**summary.cost).line)
     if summary.table is not None:
         _print_table_commits(summary.table)
     if summary.readers is not None:

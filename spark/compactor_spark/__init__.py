@@ -12,6 +12,7 @@ What runs where, and what each hands to the next:
       columnar           the same for groups whose outputs hold rows (Parquet)
     opening              tables by their addresses: what Spark is started with, and their sessions
     upsert               tables whose rows have a key: outputs merged into them
+    hours                what the job used of processors and memory
     outcome              how the job ended: spark-result.json or spark-error.json
     console              progress lines
     warm_up              starts Spark before there is a job, where one process has several

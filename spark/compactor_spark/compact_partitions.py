@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark import SparkConf
@@ -24,7 +25,8 @@ from compactor.probe.probe import traits_for
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.console import Console
-from compactor_spark.driver import Driver, nothing
+from compactor_spark.driver import Driver
+from compactor_spark.hours import Hours, hours_of
 from compactor_spark.outcome import Outcome
 from compactor_spark.places import RUN_ACCEPTED, LoadedRun, RunPlace, load_run
 from compactor_spark.rounds import first_line
@@ -61,11 +63,18 @@ def _compact(loaded: LoadedRun, client: S3Client, console: Console, traits: Stor
     session = _session(loaded.settings)
     try:
         merging = Merging.of(session, loaded, client, console, traits)
-        before_stop = nothing if merging is None else merging.merge
+        used: list[Hours] = []
+
+        def before_stop() -> None:
+            if merging is not None:
+                merging.merge()
+            used.append(hours_of(session))
+
         receipts = Driver(loaded, client, console, traits, before_stop).compact(session)
     finally:
         session.stop()
-    return Outcome.of(receipts, merging.receipt if merging is not None else None)
+    outcome = Outcome.of(receipts, merging.receipt if merging is not None else None)
+    return replace(outcome, hours=used[-1]) if used else outcome
 
 
 def _session(settings: Settings) -> SparkSession:

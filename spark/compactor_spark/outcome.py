@@ -15,6 +15,7 @@ from compactor.report.left import SPARK_ERROR_NAME
 from compactor.report.report import total
 from compactor.runs.receipts import Receipt
 from compactor.tables.receipts import TableReceipt
+from compactor_spark.hours import NO_HOURS, Hours
 from compactor_spark.places import RunPlace, write_record
 
 RESULT_NAME = "spark-result.json"
@@ -29,11 +30,13 @@ class Outcome:
         error: class name of what went wrong first; empty when nothing did.
         cause: what went wrong, in one line.
         receipts: of the partitions it came to.
+        hours: what the job used, as far as it came to its end.
     """
 
     error: str = ""
     cause: str = ""
     receipts: Sequence[Receipt] = field(default_factory=tuple)
+    hours: Hours = NO_HOURS
 
     @classmethod
     def of(cls, receipts: Sequence[Receipt], table: TableReceipt | None = None) -> Outcome:
@@ -89,7 +92,8 @@ class Outcome:
             "bytes_out": counts.bytes_out,
         }
         error = {"error": self.error, "cause": self.cause} if self.error else {}
-        return error | {"partitions": partitions}
+        used = {"vcpu_hours": round(self.hours.vcpu, 6), "gb_hours": round(self.hours.gb, 6)}
+        return error | {"partitions": partitions} | used
 
     def write(self, place: RunPlace, store: ObjectStore) -> None:
         """Store the record."""

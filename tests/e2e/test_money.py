@@ -160,7 +160,12 @@ def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(
         assert ended.report.totals.objects_in > 0
         asked, reckoned = (sum(one.priced.values()) for one in (real, planned))
         assert reckoned == pytest.approx(asked, rel=0.02), (planned.priced, real.priced)
+        cost = ended.report.cost
+        assert cost is not None
+        assert sum(cost.requests.values()) == pytest.approx(asked, rel=0.02)
+        assert sum(cost.expected_requests.values()) == pytest.approx(asked, rel=0.05)
         prices = prices_for("us-east-1")
+        assert cost.dollars == pytest.approx(total(cost_of(real, prices)), rel=0.05)
         assert total(cost_of(planned, prices)) == pytest.approx(
             total(cost_of(real, prices)), rel=0.05
         )

@@ -56,6 +56,7 @@ from compactor.probe.records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
 from compactor.readers.outcome import Outcomes as ReadersOutcomes
 from compactor.readers.records import ReadersMarker, SwitchRecord
+from compactor.report.cost import RunCost
 from compactor.report.left import DiscoveryLine
 from compactor.report.report import RunReport
 from compactor.runs.place import Own, Place
@@ -125,6 +126,7 @@ OBJECTS: dict[str, Any] = {
     "UpsertCounts": UpsertCounts,
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
+    "RunCost": RunCost,
     "Looks": Looks,
     "Look": Look,
     "Maintained": Maintained,

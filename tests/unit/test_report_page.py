@@ -7,8 +7,9 @@ import pytest
 
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped
-from compactor.report.html import human_bytes, render
+from compactor.report.html import render
 from compactor.runs.receipts import Counts
+from compactor.sizes import human_bytes
 from tests.support.desk import HOSTILE, Desk, Page
 
 

@@ -114,12 +114,28 @@ def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
     """What one partition, or a window of it, adds to a run of the state machine."""
     return RunWork(
         dict(_of_partition(plan, settings, Standing())),
-        gb_seconds=_seconds(plan, Fleet(processors_of(USUAL_WORKER_MB)))
-        * USUAL_WORKER_MB
-        / _MB_PER_GB,
+        gb_seconds=_gb_seconds(plan),
         invocations=1,
         transitions=TRANSITIONS_PER_CHILD,
     )
+
+
+def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWork:
+    """Requests and time of one window; of the ``first`` with those of its partition."""
+    found = _of_partition(plan, settings, Standing(deployed=False)) if first else Counter[str]()
+    for group in () if first else plan.groups:
+        found += _of_group(group, settings)
+    return RunWork(dict(found), gb_seconds=_gb_seconds(plan))
+
+
+def after_receipt(*, committed: bool) -> Counter[str]:
+    """What a worker asks for once its receipt has its counts, the receipt itself included."""
+    return _PARTITION + Counter(PUT=int(committed))
+
+
+def _gb_seconds(plan: CompactionPlan) -> float:
+    fleet = Fleet(processors_of(USUAL_WORKER_MB))
+    return _seconds(plan, fleet) * USUAL_WORKER_MB / _MB_PER_GB
 
 
 def _of_partition(plan: CompactionPlan, settings: Settings, standing: Standing) -> Counter[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -188,6 +189,8 @@ def write_work(
     run_id: str,
     store: ObjectStore,
     warnings: Sequence[str] = (),
+    *,
+    requests: Mapping[str, int] = MappingProxyType({}),
 ) -> WorkLists:
     """Write both lists, what is in neither, and the settings below the state prefix.
 
@@ -199,6 +202,7 @@ def write_work(
         run_id: of the run.
         store: where the state is.
         warnings: what the report of the run is to warn of, one line each.
+        requests: that discovery made, by kind.
 
     Raises:
         InvalidInput: the state prefix cannot be written, or the run id is no name.
@@ -215,7 +219,7 @@ def write_work(
         discovery.resting,
         Largest().add(discovery.items),
     )
-    return write_rest(counts, settings, run_id, store, warnings)
+    return write_rest(counts, settings, run_id, store, warnings, requests=requests)
 
 
 def write_rest(
@@ -224,6 +228,8 @@ def write_rest(
     run_id: str,
     store: ObjectStore,
     warnings: Sequence[str] = (),
+    *,
+    requests: Mapping[str, int] = MappingProxyType({}),
 ) -> WorkLists:
     """Write what lies beside the lists, which are written.
 
@@ -233,11 +239,13 @@ def write_rest(
         run_id: of the run.
         store: where the state is.
         warnings: see :func:`write_work`.
+        requests: likewise.
     """
     told = {
         "unpartitioned": asdict(found.unpartitioned),
         "warnings": list(warnings),
         "resting": asdict(found.resting),
+        "requests": dict(requests),
     }
     for name, document in (
         (SETTINGS_NAME, settings.to_dict()),

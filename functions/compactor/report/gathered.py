@@ -9,6 +9,7 @@ from typing import Self
 
 import msgspec
 
+from compactor.discovery.estimate import after_receipt
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, added_up
 from compactor.model import Skipped
@@ -37,6 +38,8 @@ class GatheredState(msgspec.Struct):
     requests: dict[str, int]
     kept: list[tuple[bool, int, int, Receipt]]
     shown: Outcomes = msgspec.field(default_factory=Outcomes)
+    after: dict[str, int] = {}
+    expected: dict[str, float] = {}
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class Gathered:
         failed: of these, how many did not finish.
         requests: of all, by kind.
         outcomes: what query engines see of them.
+        after: requests that they made after their receipts, by kind.
+        expected: what their plans reckoned.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -59,11 +64,17 @@ class Gathered:
     requests: Counter[str] = field(default_factory=Counter)
     _kept: list[tuple[bool, int, int, Receipt]] = field(default_factory=list)
     outcomes: Outcomes = field(default_factory=Outcomes)
+    after: Counter[str] = field(default_factory=Counter)
+    expected: dict[str, float] = field(default_factory=dict)
 
     def add(self, receipt: Receipt) -> None:
         """One partition more."""
         add_counts(self.totals, receipt.counts)
-        self.requests.update(receipt.counts.requests)
+        counts = receipt.counts
+        self.requests.update(counts.requests)
+        add_expected(self.expected, counts)
+        if counts.calls:
+            self.after += after_receipt(committed=bool(counts.objects_in or counts.quarantined))
         self.overwritten = self.overwritten.plus(receipt.overwritten)
         for reason, skipped in receipt.skipped.items():
             self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(skipped)
@@ -93,6 +104,8 @@ class Gathered:
             dict(self.requests),
             self._kept,
             self.outcomes,
+            dict(self.after),
+            self.expected,
         )
 
     @classmethod
@@ -108,11 +121,13 @@ class Gathered:
             Counter(given.requests),
             given.kept,
             given.shown,
+            Counter(given.after),
+            dict(given.expected),
         )
 
     def total(self) -> Counts:
         """Sums over all partitions."""
-        return replace(self.totals, requests=dict(self.requests))
+        return replace(self.totals, requests=dict(self.requests), expected=dict(self.expected))
 
     def shown(self) -> list[Receipt]:
         """Those that are told one by one, in the order they were added."""
@@ -125,9 +140,15 @@ class Gathered:
 
 
 def add_counts(total: Counts, one: Counts) -> None:
-    """Add field by field, but for the requests."""
+    """Add field by field, but for what is counted by kind."""
     for name in _SUMMED:
         setattr(total, name, getattr(total, name) + getattr(one, name))
 
 
-_SUMMED = tuple(name for name in Counts.__slots__ if name != "requests")
+def add_expected(total: dict[str, float], one: Counts) -> None:
+    """Add what the plans of one partition reckoned."""
+    for kind, amount in one.expected.items():
+        total[kind] = total.get(kind, 0) + amount
+
+
+_SUMMED = tuple(name for name in Counts.__slots__ if name not in {"requests", "expected"})

@@ -33,6 +33,7 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
     warnings: list[str] = []
     # What earlier versions wrote has none.
     resting: Resting = NOBODY
+    requests: dict[str, int] = {}
 
 
 class SparkErrorLine(msgspec.Struct, frozen=True):

@@ -23,7 +23,8 @@ from compactor.log.left_alone import LeftAlone, headline
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
-from compactor.report.gathered import Gathered, add_counts
+from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
+from compactor.report.gathered import Gathered, add_counts, add_expected
 from compactor.report.html import render
 from compactor.report.left import (
     DiscoveryLine,
@@ -74,6 +75,7 @@ class RunReport:
             receipt, and what they skip is counted in ``skipped``.
         readers: what query engines see of the partitions; None where the settings name no table
             for them.
+        cost: what the run cost, beside what its plans reckoned; None in reports of before.
     """
 
     run_id: str
@@ -97,6 +99,7 @@ class RunReport:
     table: TableReceipt | None = None
     resting: Resting = NOBODY
     readers: Outcomes | None = None
+    cost: RunCost | None = None
 
     @property
     def looked_at(self) -> int:
@@ -268,6 +271,16 @@ def report_on(
         readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
     )
+    hours = spark_hours(settings, run.run_id, store) if spark else SparkHours()
+    result.cost = cost_of_run(
+        result.totals,
+        discovered.requests,
+        found.after,
+        partitions=found.partitions,
+        clean_up=clean_up,
+        hours=hours,
+        region=store.region,
+    )
     result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
@@ -323,6 +336,8 @@ def _shown(result: RunReport) -> Shown:
     ]
     lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
     lines += [f"warning: {line}" for line in result.warnings]
+    if result.cost is not None:
+        lines.append(result.cost.line)
     if result.table is not None:
         lines.append(result.table.line)
     if result.readers is not None:
@@ -338,6 +353,7 @@ def total(counts: Iterable[Counts]) -> Counts:
     requests: Counter[str] = Counter()
     for one in counts:
         requests.update(one.requests)
+        add_expected(result.expected, one)
         add_counts(result, one)
     result.requests = dict(requests)
     return result

@@ -72,6 +72,22 @@ class PartitionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Paid:
+    """What a call is paid for beside its requests; nothing outside Lambda.
+
+    Attributes:
+        memory_gb: of the function.
+        share: of the invocation that is this partition's.
+    """
+
+    memory_gb: float = 0.0
+    share: float = 0.0
+
+
+NOT_LAMBDA = Paid()
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionRun:
     """Everything one partition's run needs.
 
@@ -84,6 +100,7 @@ class PartitionRun:
             the store.
         place: how far earlier calls of this run came.
         readers: the catalog of the table that query engines read, where the settings name one.
+        paid: what the call costs beside its requests.
     """
 
     partition: Partition
@@ -98,6 +115,7 @@ class PartitionRun:
     listing: EarlierListing | None = None
     place: Place = BEGIN
     readers: Callable[[str], ReaderCatalog] = open_readers
+    paid: Paid = NOT_LAMBDA
 
     @property
     def listed_at(self) -> float:

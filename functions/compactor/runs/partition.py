@@ -8,6 +8,7 @@ load the log -> publish what an earlier run left -> list -> plan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from compactor.errors import (
@@ -49,11 +50,13 @@ def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
     return _run(PartitionProgress(run, state))
 
 
-def _run(progress: PartitionProgress) -> PartitionResult:
+def _run(
+    progress: PartitionProgress, expects: Callable[[CompactionPlan], None] = lambda plan: None
+) -> PartitionResult:
     window: Window | None = Window(progress.run.place.after)
     try:
         while window is not None:
-            if not _do_window(progress, window):
+            if not _do_window(progress, window, expects):
                 return progress.result
             window = window.following()
     finally:
@@ -79,7 +82,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         state = run.log.load()
         progress = PartitionProgress(run, state)
         recorder.follow(progress.passing)
-        result = _run(progress)
+        result = _run(progress, recorder.expects)
         ended = _ended(run, result, earlier)
         recorder.did(result)
         if ended:
@@ -128,10 +131,15 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
     raise InvalidInput("target_bytes", target, accepted)
 
 
-def _do_window(progress: PartitionProgress, window: Window) -> bool:
+def _do_window(
+    progress: PartitionProgress, window: Window, expects: Callable[[CompactionPlan], None]
+) -> bool:
     """Compact a window until nothing of it is left; False when time ran out."""
     while not progress.out_of_time() and progress.settle():
+        is_new = not window.listed
         decision = progress.plan_window(window)
+        if is_new:
+            expects(decision)
         lessons = progress.lessons
         if _run_groups(progress, decision) and progress.lessons == lessons:
             progress.ended(window)

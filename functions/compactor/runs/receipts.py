@@ -36,7 +36,9 @@ class Counts:
     ``records`` leaves out the records of server-side copies, which nobody counted, and those
     that were ``rejected`` because they do not fit the schema of a Parquet output. Sources with
     content that an earlier commit of their key has are ``delivered_again`` and not compacted;
-    those with other content are ``overwritten``, and compacted beside the old.
+    those with other content are ``overwritten``, and compacted beside the old. ``gb_seconds`` and
+    ``invocations`` are of Lambda functions, shared by the partitions of a batch; ``expected`` is
+    what the plans reckoned: requests by kind, and ``gb_seconds``.
     """
 
     objects_in: int = 0
@@ -56,6 +58,9 @@ class Counts:
     calls: int = 0
     seconds: float = 0.0
     requests: dict[str, int] = field(default_factory=dict)
+    gb_seconds: float = 0.0
+    invocations: float = 0.0
+    expected: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

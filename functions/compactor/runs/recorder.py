@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from compactor.discovery.estimate import of_window
 from compactor.log import left_alone
 from compactor.log.left_alone import LeftAlone
 from compactor.log.state import SHOWN_QUARANTINED, LogState, QuarantineLine
-from compactor.model import SkipReason
+from compactor.model import CompactionPlan, SkipReason
+from compactor.money.running import PRICE_OF_REQUEST
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.place import Passing
 from compactor.runs.receipts import Counts, Receipt, add_requests, count_commits, write
@@ -40,11 +42,28 @@ class Recorder:
         self._left_unread: dict[str, LeftAlone] = {}
         self._passing: Passing | None = None
         self._started = run.clock.now()
+        # A window that an earlier call began was reckoned then.
+        self._goes_on = bool(earlier.calls)
         self._requests_before = Counter(run.store.requests.snapshot())
 
     def follow(self, passing: Passing) -> None:
         """How far the call comes is written down, too."""
         self._passing = passing
+
+    def expects(self, decision: CompactionPlan) -> None:
+        """A window was planned for the first time: reckon what that will take."""
+        counts = self.receipt.counts
+        if self._goes_on:
+            self._goes_on = False
+            return
+        work = of_window(decision, self._run.settings, first=not counts.expected)
+        reckoned: dict[str, float] = {**work.requests, "gb_seconds": work.gb_seconds}
+        if not counts.expected:
+            made = Counter(self._run.store.requests.snapshot()) - self._requests_before
+            for kind in PRICE_OF_REQUEST:
+                reckoned[kind] = reckoned.get(kind, 0) + made[kind]
+        for kind, amount in reckoned.items():
+            counts.expected[kind] = counts.expected.get(kind, 0) + amount
 
     def did(self, result: PartitionResult) -> None:
         """The call came to its end, of its time or of its work."""
@@ -85,7 +104,10 @@ class Recorder:
             self.receipt.left_alone = left_alone.added_up([totals.left_alone, self._left_unread])
         made = Counter(run.store.requests.snapshot()) - self._requests_before
         if elsewhere is None:
-            counts.seconds += run.clock.now() - self._started
+            seconds = run.clock.now() - self._started
+            counts.seconds += seconds
+            counts.gb_seconds += seconds * run.paid.memory_gb
+            counts.invocations += run.paid.share
         else:
             counts.seconds += elsewhere.seconds
             made += elsewhere.requests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
@@ -92,6 +93,7 @@ def begin(
             nothing was written but, perhaps, the record of the probe and parts of the discovery.
         TransientStoreError: the store did not answer.
     """
+    asked_before = Counter(store.requests.snapshot())
     fleet = fleet or Fleet()
     until = deadline or NoDeadline()
     committed = committed_in(settings, store)
@@ -112,10 +114,13 @@ def begin(
     if isinstance(found, Part):
         return found
     warnings = (*warnings, *fleet.warnings(settings))
+    asked = Counter(store.requests.snapshot()) - asked_before
+    # The lists that are written now: of work items both, of what is beside them both.
+    asked["PUT"] += 2 if isinstance(found, Joined) else 4
     if isinstance(found, Joined):
-        lists = write_rest(found, settings, run_id, store, warnings)
+        lists = write_rest(found, settings, run_id, store, warnings, requests=asked)
     else:
-        lists = write_work(found, settings, run_id, store, warnings)
+        lists = write_work(found, settings, run_id, store, warnings, requests=asked)
     spark = bool(lists.oversized_count) or (
         bool(settings.upsert_key) and is_behind(settings, store)
     )

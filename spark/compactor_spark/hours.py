@@ -1,0 +1,71 @@
+"""What the job used of processors and memory, as far as its session tells.
+
+Executors that were given back before the end are not in it, and a service bills what it rounds up:
+it is about what is billed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_GB = 1 << 30
+# What EMR Serverless takes where the application says nothing.
+_USUAL_CORES, _USUAL_MEMORY = 4, "14g"
+_LOCAL = re.compile(r"local(?:\[(\d+|\*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Hours of a processor, and of a GB of memory."""
+
+    vcpu: float = 0.0
+    gb: float = 0.0
+
+
+NO_HOURS = Hours()
+
+
+def hours_of(session: SparkSession, now: Callable[[], float] = time.time) -> Hours:
+    """From the start of the session's application until now.
+
+    Args:
+        session: not stopped yet.
+        now: UNIX seconds.
+    """
+    context = session.sparkContext
+    hours = max(0.0, now() - (context.startTime or 0) / 1000) / 3_600
+    # The driver is one of them.
+    workers = context._jsc.sc().getExecutorMemoryStatus().size()
+    given = dict(context.getConf().getAll())
+    local = _LOCAL.match(context.master or "")
+    if local:
+        return Hours(hours * context.defaultParallelism, hours * _gigabytes(given, "driver"))
+    executors = max(0, workers - 1)
+    vcpus = _cores(given, "driver") + executors * _cores(given, "executor")
+    gigabytes = _gigabytes(given, "driver") + executors * _gigabytes(given, "executor")
+    return Hours(hours * vcpus, hours * gigabytes)
+
+
+def _cores(given: Mapping[str, str], role: str) -> int:
+    return int(given.get(f"spark.{role}.cores", _USUAL_CORES))
+
+
+def _gigabytes(given: Mapping[str, str], role: str) -> float:
+    memory = _bytes(given.get(f"spark.{role}.memory", _USUAL_MEMORY), "k")
+    overhead = given.get(f"spark.{role}.memoryOverhead")
+    # A tenth, as Spark adds where nobody says otherwise.
+    beside = memory / 10 if overhead is None else _bytes(overhead, "m")
+    return (memory + beside) / _GB
+
+
+def _bytes(text: str, unit: str) -> float:
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.strip().lower())
+    if found is None:
+        return 0.0
+    return float(found[1]) * _BYTES[found[2] or unit]
