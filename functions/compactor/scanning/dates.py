@@ -119,8 +119,6 @@ def stamped(name: str) -> float | None:
     return _moment(year, *others)
 
 
-# Of objects in order many have the same minute.
-@lru_cache(1024)
 def _moment(*numbers: str | None) -> float | None:
     year, month, day, hour, minute, second = (int(one or 0) for one in numbers)
     try:
