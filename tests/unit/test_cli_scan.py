@@ -202,6 +202,15 @@ def test_beyond_max_objects_it_extrapolates_and_says_from_what(store, capsys):
     assert rest["after"] in out
 
 
+def test_no_object_is_counted_twice_where_the_pages_behind_the_limit_meet(store, capsys):
+    store.page_size = 100
+    seeded(store, 1_400)
+    found = scanned(capsys, "--max-objects", "1000")
+    assert 1_000 < found["listed"] <= 1_400
+    assert sum(one["objects"] for one in found["sizes"]) == found["listed"]
+    assert found["layout"]["keys"] == found["listed"]
+
+
 @pytest.mark.parametrize("most", [999, 1_000, 1_001, 2_000])
 def test_a_limit_at_the_end_of_what_is_there_extrapolates_nothing(store, capsys, most):
     seeded(store, 1_000)

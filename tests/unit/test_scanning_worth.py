@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -12,7 +13,6 @@ from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.scan import Rest, Seen, scan
 from compactor.scanning.worth import shapes_of, work_of
 from compactor.settings.settings import Settings
-from tests.support.memory_store import ManualClock, MemoryStore
 
 NOW = 1_800_000_000.0
 SETTINGS = Settings.from_input(
@@ -20,16 +20,26 @@ SETTINGS = Settings.from_input(
 )
 
 
+@dataclass
+class Listed:
+    """Tells of these objects, in one page."""
+
+    sources: list[SourceObject]
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        yield self.sources
+
+
 def found(objects: Iterable[tuple[str, int, str]]) -> tuple[Seen, Choice]:
     """What a scan sees of keys below logs/, of these sizes in bytes and storage classes."""
-    store = MemoryStore(ManualClock(NOW))
     sources = sorted(
         (SourceObject("source", f"logs/{key}", "0" * 32, size, NOW - 90_000.0, storage)
          for key, size, storage in objects),
         key=lambda one: one.key,
     )  # fmt: skip
-    store.list_objects = lambda *_, **__: iter([sources])
-    seen = scan(SETTINGS, store, NOW, most=10**6)
+    seen = scan(SETTINGS, Listed(sources), NOW, most=10**6)
     return seen, choose(seen.keys, whole_bucket=False)
 
 

@@ -115,14 +115,16 @@ def stamped(name: str) -> float | None:
     match = _STAMP.search(name)
     if match is None:
         return None
-    year, _, month, day, hour, minute, second = match.groups()
+    year, _, *others = match.groups()
+    return _moment(year, *others)
+
+
+def _moment(*numbers: str | None) -> float | None:
+    year, month, day, hour, minute, second = (int(one or 0) for one in numbers)
     try:
-        moment = datetime(
-            *(int(year), int(month), int(day), int(hour), int(minute), int(second or 0)), tzinfo=UTC
-        )
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
     except ValueError:
         return None
-    return moment.timestamp()
 
 
 def _grown(
