@@ -55,17 +55,22 @@ spark-jars: set-up ## Fetch the archives with which a deployment merges into tab
 
 synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c key=value"
 	@$(CDK) synth --quiet $(ARGS)
+	@.venv/bin/python -m cdk.written $(ARGS)
 
 diff: node_modules ## Show what a deployment would change; ARGS="-c key=value"
+	@.venv/bin/python -m compactor_dev.credentials diff $(ARGS)
 	@$(CDK) diff $(ARGS)
 
 bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS="-c key=value"
+	@.venv/bin/python -m compactor_dev.credentials bootstrap $(ARGS)
 	@$(CDK) bootstrap $(ARGS)
 
 deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c key=value"
+	@.venv/bin/python -m compactor_dev.credentials deploy $(ARGS)
 	@$(CDK) deploy $(ARGS)
 
 destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c key=value"
+	@.venv/bin/python -m compactor_dev.credentials destroy $(ARGS)
 	@$(CDK) destroy $(ARGS)
 
 node_modules: package.json package-lock.json | set-up

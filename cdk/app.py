@@ -18,14 +18,20 @@ from cdk.stack import CompactorStack
 from compactor.errors import InvalidInput
 from compactor_dev import REPOSITORY
 
+_FLAGS = Path(__file__).with_name("flags.json")
 _NO_BUNDLING: Mapping[str, Any] = {"aws:cdk:bundling-stacks": []}
 
 
+def read_flags() -> dict[str, Any]:
+    """The CDK's feature flags: not beside the deployment's own keys, which a person writes."""
+    flags: dict[str, Any] = json.loads(_FLAGS.read_text(encoding="utf-8"))
+    return flags
+
+
 def read_context() -> dict[str, Any]:
-    """The context of cdk.json, which only the command line reads by itself."""
+    """The flags and the context of cdk.json, which only the command line reads by itself."""
     document = json.loads((REPOSITORY / "cdk.json").read_text(encoding="utf-8"))
-    context: dict[str, Any] = document["context"]
-    return context
+    return {**read_flags(), **document["context"]}
 
 
 def build(context: Mapping[str, Any], outdir: Path | None = None) -> cdk.App:
@@ -64,7 +70,8 @@ def synthesize(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     """Synthesize for the CDK's command line, which gives the context; returns the exit code."""
-    app = cdk.App(analytics_reporting=False)
+    # What the command line gives, by -c or of cdk.json, is over these.
+    app = cdk.App(context=read_flags(), analytics_reporting=False)
     try:
         _filled(app)
     except InvalidInput as error:

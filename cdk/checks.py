@@ -37,10 +37,12 @@ def attach(app: cdk.App, config: Config) -> None:
     """Make every synth of an app fail on a finding nobody acknowledged.
 
     Raises:
-        InvalidInput: the app lacks the flag of cdk.json without which some findings only warn.
+        InvalidInput: the app lacks the flag without which some findings only warn.
     """
     if not app.node.try_get_context(_STRICT):
-        raise InvalidInput(_STRICT, None, "true, as in cdk.json: else findings of Guard only warn")
+        raise InvalidInput(
+            _STRICT, None, "true, as in cdk/flags.json: else findings of Guard only warn"
+        )
     guard = _guard(tuple(guard_rules(config).items()))
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), guard)
 

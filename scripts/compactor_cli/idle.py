@@ -14,7 +14,7 @@ from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
 from compactor.log.stored import some_entries
 from compactor.ports import ObjectStore
-from compactor.settings.settings import Settings
+from compactor.settings.settings import STATE_ROOT, Settings
 
 _SHOWN_PREFIXES = 5
 _PAGES_LOOKED_AT = 3
@@ -63,6 +63,8 @@ def _beside(settings: Settings, store: ObjectStore) -> list[str]:
         above = "".join(f"{level}/" for level in levels)
         for page in islice(store.list_level(root.bucket, above), _PAGES_LOOKED_AT):
             found = [*page.prefixes, *(one.key for one in page.objects)]
+            # Where states lie, unless somebody says otherwise.
+            found = [one for one in found if one != STATE_ROOT]
             if found:
                 more = ["..."] if len(found) > _SHOWN_PREFIXES else []
                 return found[:_SHOWN_PREFIXES] + more
@@ -100,7 +102,8 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
         return f"{told}, for no prefix matches {settings.s3_source_uri}"
     others = ", ".join(found.others)
     if others:
-        return f"{told}, and no prefix looks like {settings.date_format}: there is {others}"
+        way = f"levels above the dates are given as wildcards, such as {settings.source.root.uri}*/"
+        return f"{told}, and no prefix looks like {settings.date_format}: there is {others}; {way}"
     return f"{told}, and there is no prefix where dates are expected: is the source right?"
 
 

@@ -20,7 +20,7 @@ def test_the_picture_in_docs_is_that_of_the_template(synthesized: Synthesized) -
 
 
 def test_every_widget_has_its_place_and_its_title_and_none_covers_another() -> None:
-    widgets = [
+    widgets: list[dict[str, Any]] = [
         {
             "type": "metric",
             "x": 8 * n,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from compactor_cli import console
-from compactor_cli.console import heard_by, progress
+from compactor_cli.console import Step, heard_by, progress
 
 
 def lines_of(capsys: pytest.CaptureFixture[str], work: Callable[[], None]) -> list[str]:
@@ -96,7 +96,7 @@ def test_a_terminal_gets_a_bar_and_no_lines(often, monkeypatch):
 
 
 def test_a_program_that_listens_is_told_and_nothing_is_printed(often, capsys):
-    heard = []
+    heard: list[Step] = []
 
     def work() -> None:
         with heard_by(heard.append), progress("planning", 5) as bar:

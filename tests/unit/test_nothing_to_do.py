@@ -151,7 +151,7 @@ def a_store(*keys: str) -> MemoryStore:
 
 
 def test_a_source_with_nothing_below_it_is_refused_with_what_the_bucket_has():
-    store = a_store("raw/a", "lost+found/b", "note.txt")
+    store = a_store("raw/a", "lost+found/b", "note.txt", "_compactor/lake/identity.json")
     with pytest.raises(InvalidInput) as caught:
         require_source(settings(), store)
     assert str(caught.value) == (
@@ -217,7 +217,10 @@ def test_the_nearest_date_is_found_in_every_form(form, keys, told):
 
 def test_where_nothing_looks_like_a_date_what_there_is_is_shown():
     line = warned(a_store("logs/app/2026/01/01/a", "logs/web/a"))
-    assert line.endswith("and no prefix looks like %Y/%m/%d: there is app/, web/")
+    assert line.endswith(
+        "and no prefix looks like %Y/%m/%d: there is app/, web/; levels above the dates are given"
+        " as wildcards, such as s3://source/logs/*/"
+    )
 
 
 def test_wildcards_that_match_nothing_are_said_to():

@@ -14,6 +14,7 @@ from compactor.errors import (
     CompactorError,
     IntegrityError,
     InvalidInput,
+    ObjectMissing,
     SourceChanged,
     TransientStoreError,
 )
@@ -144,6 +145,13 @@ def test_what_another_try_cannot_help_is_asked_once(
         assert caught.value.field == "request"
     # botocore asks HEAD of the bucket, whether the object's 400 means another region.
     assert len(s3.asked) == 1 or name == "ranges" or (name, status) == ("head", 400)
+
+
+def test_a_range_behind_the_end_of_an_object_is_missing_and_asked_once(s3: ScriptedS3) -> None:
+    s3.always(refusal(416, "InvalidRange"))
+    with pytest.raises(ObjectMissing):
+        REQUESTS["range"][0](store_on(s3.url))
+    assert len(s3.asked) == 1
 
 
 @pytest.mark.parametrize(("name", "fast"), FAST_TOO)

@@ -30,6 +30,10 @@ SKIPPED: Mapping[str, tuple[str, str]] = MappingProxyType(
         SkipReason.NOT_INCLUDED: ("include does not match it", "mend include if it should"),
         SkipReason.EXCLUDED: ("exclude matches it", "mend exclude if it should not"),
         SkipReason.RULE: ("a rule of policies leaves it", "mend the rule if it should not"),
+        SkipReason.DOES_NOT_PAY: (
+            "its compaction would not pay back within pays_back_within_days",
+            "a larger pays_back_within_days, or none",
+        ),
         SkipReason.QUIET: ("a rule of policies has quiet hours now", "a later run takes it"),
         SkipReason.ARCHIVED: (
             "its storage class cannot be read",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def execute(
     Raises:
         EngineError: the local engine could not start, or died.
     """
-    run_id = new_run_id()
+    run_id, began = new_run_id(), time.monotonic()
     with progress("compacting") as bar:
         bar.show(0, text="starting the engine")
 
@@ -157,6 +157,8 @@ def execute(
                 on_progress=show,
                 options=EngineOptions(environment=packages_environment(settings), log=machine.log),
             )
+    # As somebody waits for it: starting the engine takes longer than many a run.
+    result = replace(result, seconds=time.monotonic() - began)
     return EndedRun(run_id, result, _summary(run_id, result, settings, store))
 
 

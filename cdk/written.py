@@ -1,0 +1,51 @@
+"""What ``make synth`` wrote, told: the template, and how many resources of which kind are in it.
+
+``python -m cdk.written ...`` is given what ``cdk synth`` was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+_SHOWN_KINDS = 8
+
+
+def told(directory: Path) -> str:
+    """One line about the one template of an assembly.
+
+    Args:
+        directory: where the CDK wrote the assembly.
+
+    Raises:
+        FileNotFoundError: nothing was written there.
+    """
+    manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+    (stack,) = (
+        one for one in manifest["artifacts"].values() if one["type"] == "aws:cloudformation:stack"
+    )
+    path = directory / stack["properties"]["templateFile"]
+    resources = json.loads(path.read_text(encoding="utf-8"))["Resources"]
+    kinds = Counter(one["Type"].removeprefix("AWS::") for one in resources.values())
+    shown = kinds.most_common(_SHOWN_KINDS)
+    texts = [f"{count} {kind}" for kind, count in shown]
+    others = len(resources) - sum(count for _, count in shown)
+    if others:
+        texts.append(f"{others} others")
+    return f"{path}: {len(resources)} resources: {', '.join(texts)}"
+
+
+def directory_of(words: Sequence[str]) -> Path:
+    """Where ``cdk synth`` with these words writes: as -o or --output says, else cdk.out."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-o", "--output", type=Path, default=Path("cdk.out"))
+    output: Path = parser.parse_known_args(words)[0].output
+    return output
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{told(directory_of(sys.argv[1:]))}\n")
