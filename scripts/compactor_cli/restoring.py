@@ -10,7 +10,6 @@ from compactor.ports import ObjectStore
 from compactor.sizes import human_bytes
 from compactor_cli.chosen import Search
 from compactor_cli.console import Bar, progress
-from compactor_cli.long_work import long_progress
 from compactor_cli.restored_files import Form, Places, row_bytes
 
 
@@ -62,7 +61,7 @@ def restore_all(found: Search, places: Places, store: ObjectStore) -> Iterator[R
                 work.sources += 1
                 work.wanted_bytes += row_bytes(row)
         places.check()
-    with long_progress("restoring", work.sources) as bar:
+    with progress("restoring", work.sources) as bar:
         for one in found.commits():
             for row, pieces in restore(one, store, as_stored=True):
                 written = places.write(row, work.counted(pieces, bar))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor.limits import USUAL
-from compactor_cli import extras, long_work, mapping_parquet
+from compactor_cli import extras, mapping_parquet
 from compactor_cli.commands import locate, main, manifest
 from tests.support.cleaning import DAY, commits, old_world
 from tests.support.examples import PARTITION
@@ -147,14 +147,6 @@ def test_parquet_is_written_group_by_group(
     rows = found.metadata.num_rows
     assert rows == len(compacted_sources(world))
     assert found.metadata.num_row_groups == (rows + 1) // 2
-
-
-def test_without_a_terminal_lines_tell_how_far_it_is(
-    world: World, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(long_work, "_SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr(manifest, "_SHOWN_EACH", 5)
-    assert "exporting: 5 sources\n" in command("manifest", DEST, "-o", tmp_path / "m.jsonl")[2]
 
 
 def test_nothing_is_held_of_what_was_given_away() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor_cli import api, long_work, restored_files, restored_objects
+from compactor_cli import api, restored_files, restored_objects
 from compactor_cli.commands import main
 from compactor_cli.commands import restore as restore_command
 from tests.hostile.names import NAMES
@@ -154,14 +154,6 @@ def test_each_output_is_read_once_for_all_keys_that_are_in_it(
     assert restore(*keys, "-o", tmp_path)[0] == 0
     assert world.store.count("open") == before + 1
     assert files_below(tmp_path) == {key: line(f"{key[-3]}{key[-1]}") for key in keys}
-
-
-def test_without_a_terminal_lines_tell_how_far_it_is(
-    days: World, restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(long_work, "_SECONDS_BETWEEN_LINES", 0.0)
-    err = restore("--all", "-o", tmp_path, "--json")[2]
-    assert "restoring: 3 of 3, 36 B of 36 B\n" in err
 
 
 # Names that cannot be any.

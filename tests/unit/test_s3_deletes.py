@@ -51,7 +51,7 @@ def test_a_source_gone_needs_no_head_where_s3_says_so(s3: ScriptedS3, store: S3S
 def test_a_head_that_is_denied_leaves_the_refusal_open(s3: ScriptedS3, store: S3Store) -> None:
     s3.answer = with_heads(partial(deletes, a="PreconditionFailed"), {"a": Answer(403)})
     (refused,) = store.delete_sources(sources("a")).refused
-    assert refused.reason.startswith("PreconditionFailed: m; HEAD: permission")
+    assert refused.reason.startswith("PreconditionFailed: m; HEAD: not allowed")
     assert not refused.final
 
 

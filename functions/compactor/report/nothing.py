@@ -134,13 +134,14 @@ def _left(
     way = _SETTING.sub(lambda one: _given(one[1], one[2], typed=typed), way)
     values = {
         name: ", ".join(value) if isinstance(value, tuple) else value
-        for name in ("include", "exclude", "min_objects", "depth", *_AGES)
+        for name in ("include", "exclude", "min_objects", "depth", _PAYS, *_AGES)
         for value in [getattr(settings, name)]
     }
     why = f"{_objects(objects)} left: {what.format_map(values)}"
     return f"{why}; {way.format_map(values)}" if way else why
 
 
+_PAYS = "pays_back_within_days"
 _AGES = ("settle_seconds", "open_partition_seconds")
 
 

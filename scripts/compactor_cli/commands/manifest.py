@@ -15,7 +15,7 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
 from compactor_cli.console import Bar, counted, print_line
 from compactor_cli.extras import require
-from compactor_cli.long_work import long_progress
+from compactor_cli.console import progress
 from compactor_cli.mapping import Mapped, as_json_lines, mapping
 from compactor_cli.restored_files import write_new
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
-    with long_progress("exporting") as bar:
+    with progress("exporting") as bar:
         count = _Count(bar)
         pieces = _pieces(args.format, count.passed(mapping(state, store)))
         if args.output is None:

@@ -48,6 +48,8 @@ _FIELDS: Mapping[str, str] = {
 _ARGUMENTS: Mapping[str, str] = {
     "input": "the whole input as JSON; - reads standard input",
     "workers": "how many at once",
+    "explain": "each figure with its formula and its prices",
+    "prices": "prices to count with instead of those known here",
     "time_limit": "stop in time, and end with exit code 3",
 }
 _PARTITIONS = frozenset({"date_format", "duration", "start", "end", "depth"})
@@ -67,7 +69,7 @@ _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
 # Options of commands that few people need.
 _SELDOM: Mapping[str, frozenset[str]] = {
     # Of the program itself; the help says how to see them.
-    "": frozenset({"help", "help_all"}),
+    "": frozenset({"help", "help_all", "version"}),
     "run": frozenset({"engine", "log"}),
     "start": frozenset({"name", "region"}),
     "restore": frozenset({"etag", "source_bucket"}),
