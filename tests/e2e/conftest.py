@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from compactor_cli import console
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_cli.local.engine import Engine
 from compactor_cli.local.model import EngineOptions, WorkflowResult
@@ -59,3 +60,9 @@ class Workflow:
 @pytest.fixture
 def workflow(s3: EmbeddedS3, engine: Engine) -> Workflow:
     return Workflow(s3, engine)
+
+
+@pytest.fixture(autouse=True)
+def _no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy a command takes long enough to tell how far it is."""
+    monkeypatch.setattr(console, "_LINE_SECONDS", 3_600.0)

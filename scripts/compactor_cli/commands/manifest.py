@@ -13,9 +13,8 @@ from compactor.errors import InvalidInput
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
-from compactor_cli.console import Bar, counted, print_line
+from compactor_cli.console import Bar, counted, print_line, progress
 from compactor_cli.extras import require
-from compactor_cli.console import progress
 from compactor_cli.mapping import Mapped, as_json_lines, mapping
 from compactor_cli.restored_files import write_new
 
