@@ -8,6 +8,7 @@ from typing import Any
 
 from compactor.discovery.parallel import Parallel
 from compactor.layout import RUNS, is_run_id
+from compactor.money import shown
 from compactor.ports import ObjectStore
 from compactor.report.sentences import backlog, partition_count
 from compactor.settings.uris import S3Uri
@@ -26,6 +27,7 @@ class PastRun:
         backlog: objects that it left for a later run, too young or too few.
         failed: partitions that did not finish.
         worker_seconds: that all workers worked, added up.
+        dollars: what it cost, about; None where a version of before did not tell.
     """
 
     run_id: str
@@ -40,6 +42,7 @@ class PastRun:
     records: int
     backlog: int
     worker_seconds: float
+    dollars: float | None
 
     @classmethod
     def of(cls, report: dict[str, Any]) -> PastRun:
@@ -59,6 +62,7 @@ class PastRun:
             totals["records"],
             backlog(report),
             round(totals["seconds"], 2),
+            cost["dollars"] if (cost := report.get("cost")) else None,
         )
 
     @property
@@ -73,10 +77,21 @@ class PastRun:
             human_bytes(self.bytes_after),
             f"{self.failed:,} of {self.partitions:,}",
             f"{self.backlog:,}",
+            "" if self.dollars is None else shown(self.dollars),
         )
 
 
-HEADS = ("Run", "Status", "Objects", "After", "Bytes", "After", "Failed partitions", "Backlog")
+HEADS = (
+    "Run",
+    "Status",
+    "Objects",
+    "After",
+    "Bytes",
+    "After",
+    "Failed partitions",
+    "Backlog",
+    "Cost",
+)
 
 
 def newest_reports(state: S3Uri, store: ObjectStore, most: int) -> list[StoredReport]:

@@ -126,7 +126,7 @@ def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document(
             "1 object became 1; 1 record is in exactly one output.",
         ),
         (Counts(objects_in=2, objects_out=2, copied=2), "2 objects became 2."),
-        (Counts(), "Nothing was compacted: there was nothing to do."),
+        (Counts(), "nothing to compact: no object below s3://"),
     ],
 )
 def test_the_page_begins_with_what_the_run_came_to(counts: Counts, sentence: str) -> None:
@@ -142,9 +142,32 @@ def test_a_run_that_did_nothing_says_what_most_objects_were_left_for() -> None:
     desk.receipt("a/", skipped=skipped)
     desk.report()
     text = Page(desk.stored("report.html")).text
-    assert "Nothing was compacted: 5,000 objects left, mostly too_young." in text
+    assert "nothing to compact: 4,000 objects left: younger than settle_seconds" in text
     assert "Waiting for a later run 4,000" in text
     assert "too_young 4,000 1 B younger than settle_seconds" in text
+
+
+def test_the_page_says_what_the_run_cost_and_after_how_long_it_pays() -> None:
+    desk = Desk("a/")
+    desk.receipt(
+        "a/",
+        counts=Counts(
+            objects_in=2_000,
+            objects_out=24,
+            bytes_in=8_000_000,
+            bytes_out=2_000_000,
+            requests={"GET": 2_000, "LIST": 4, "PUT": 60},
+        ),
+    )
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    # 2,000 GETs at $0.0004 a thousand; a few more are the run's own.
+    assert "the run costs $0.0011 once (GET $0.0008" in text
+    assert "each scan of it opens 24 objects instead of 2,000: that saves $0.0008" in text
+    assert "payback: after 2 scans" in text
+    earlier = msgspec.json.decode(desk.stored("report.json"))
+    del earlier["cost"]
+    assert "What it cost" not in Page(render(earlier)).text
 
 
 def test_every_reason_to_leave_an_object_has_its_remedy() -> None:

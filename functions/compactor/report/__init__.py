@@ -2,5 +2,7 @@
 
 report     its figures, as one document
 page       the same as a page, by the templates beside it; and the page of many runs
-view       what the page shows of the document; charts, sentences and remedies are parts of it
+view       what the page shows of the document; charts, sentences, remedies and spent are parts
+cost       what the run cost, by what it counted
+nothing    why a run did nothing, and the way out
 """

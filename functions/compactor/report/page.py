@@ -12,9 +12,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from compactor.money import shown as dollars
 from compactor.report import sentences, view
 from compactor.report.charts import Trend, histogram, trend
 from compactor.report.html import human_seconds
+from compactor.report.spent import HEADS, Spent, spent
 from compactor.shown import visible
 from compactor.sizes import human_bytes
 
@@ -23,6 +25,7 @@ _TRENDS = (
     ("Objects they became", "objects_after"),
     ("Bytes compacted", "bytes_before"),
     ("Left for a later run", "backlog"),
+    ("Dollars spent, about", "dollars"),
 )
 _NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
 _NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
@@ -35,6 +38,7 @@ def render(report: Mapping[str, Any]) -> str:
         report: what ``report.json`` holds, of this version or an earlier one.
     """
     sizes = report.get("sizes") or _NO_SIZES
+    money = spent(report)
     return _rendered(
         "report.html.j2",
         report={"headline": "", "resting": None, **report},
@@ -44,7 +48,9 @@ def render(report: Mapping[str, Any]) -> str:
         proof=sentences.proof(report),
         verify=view.verify_command(report["settings"]),
         warnings=report.get("warnings", ()),
-        tiles=_tiles(report),
+        tiles=_tiles(report, money),
+        money=money,
+        money_heads=HEADS,
         sizes=histogram(sizes["before"], sizes["after"]),
         failures=view.failures(report),
         partitions=view.partition_rows(report),
@@ -67,7 +73,8 @@ def render_history(state: str, runs: Sequence[Mapping[str, Any]]) -> str:
     Args:
         state: the prefix's URI.
         runs: at least one, the newest first: run_id, status, started_at, partitions, failed,
-            objects_before, objects_after, bytes_before, bytes_after, records and backlog of each.
+            objects_before, objects_after, bytes_before, bytes_after, records, backlog and dollars
+            (perhaps None) of each.
     """
     before, after = (sum(one[f"objects_{when}"] for one in runs) for when in ("before", "after"))
     failed = sum(one["status"] != "succeeded" for one in runs)
@@ -84,12 +91,14 @@ def render_history(state: str, runs: Sequence[Mapping[str, Any]]) -> str:
 
 def _trend(title: str, name: str, runs: Sequence[Mapping[str, Any]]) -> Trend:
     """A number of all runs, the oldest first."""
-    shown = human_bytes if name.startswith("bytes_") else _number
-    values = [(one[name], shown(one[name]), one["run_id"]) for one in reversed(runs)]
+    shown = dollars if name == "dollars" else _number
+    shown = human_bytes if name.startswith("bytes_") else shown
+    numbers = [(one[name] or 0, one["run_id"]) for one in reversed(runs)]
+    values = [(number, shown(number), run) for number, run in numbers]
     return trend(title, "a" if name.endswith("_after") else "b", values)
 
 
-def _tiles(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, str]]:
     """The numbers that a person looks for first."""
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
@@ -102,6 +111,8 @@ def _tiles(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Partitions", f"{sentences.partition_count(report):,}"),
         ("Time of all workers", human_seconds(totals["seconds"])),
     ]
+    if money is not None:
+        tiles.append(("Cost, about", money.dollars))
     if totals["quarantined"]:
         tiles.append(("Quarantined", f"{totals['quarantined']:,}"))
     if waiting := sentences.backlog(report):

@@ -1,0 +1,76 @@
+"""What a run has cost and saves, for its page: by its own account. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compactor.money import RunWork, Shape, shown, verdict
+from compactor.prices import prices_for
+from compactor.settings.fields import FIELDS
+
+HEADS = ("", "Sources", "Outputs", "Saved")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Money, for a person.
+
+    Attributes:
+        dollars: what the run cost.
+        planned: what its plans reckoned.
+        rows: of a table with :data:`HEADS`.
+        lines: sentences.
+        prices_of: the region of the prices.
+    """
+
+    dollars: str
+    planned: str
+    rows: tuple[tuple[str, str, str, str], ...]
+    lines: tuple[str, ...]
+    prices_of: str
+
+
+def spent(report: Mapping[str, Any]) -> Spent | None:
+    """The money of a run; None where it compacted nothing, or its report is of an earlier version.
+
+    What is saved is reckoned as if all sources, and all outputs, were of their average size, in
+    S3 Standard.
+
+    Args:
+        report: what ``report.json`` holds, of any version.
+    """
+    cost, totals = report.get("cost"), report["totals"]
+    if not cost or not totals["objects_in"]:
+        return None
+    prices = prices_for(cost["prices_of"])
+    work = RunWork(
+        requests=cost["requests"],
+        gb_seconds=cost["gb_seconds"],
+        invocations=cost["invocations"],
+        transitions=cost["transitions"],
+        vcpu_hours=cost["vcpu_hours"],
+        gb_hours=cost["gb_hours"],
+    )
+    deletes = _setting(report, "clean_up") == "delete"
+    found = verdict(
+        _alike(totals["objects_in"], totals["bytes_in"]),
+        _alike(totals["objects_out"], totals["bytes_out"]),
+        work,
+        prices,
+        _setting(report, "scans_per_month"),
+        target_class=_setting(report, "target_class"),
+        retention_days=_setting(report, "retention_days") if deletes else None,
+    )
+    expected = sum(cost["expected_requests"].values())
+    planned = f"{shown(cost['expected_dollars'])} and {expected:,} requests"
+    return Spent(shown(cost["dollars"]), planned, found.rows(), found.lines(), prices.region)
+
+
+def _alike(objects: int, size: int) -> Shape:
+    return Shape.alike(objects, round(size / max(1, objects)))
+
+
+def _setting(report: Mapping[str, Any], name: str) -> Any:
+    return report["settings"].get(name, FIELDS[name].default)
