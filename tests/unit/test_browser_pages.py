@@ -69,7 +69,7 @@ def full_report() -> dict[str, Any]:
 
 def history() -> str:
     """Of three runs, one of them failed, with a name that is long and hostile."""
-    numbers = dict.fromkeys(("partitions", "failed", "records", "backlog"), 1_234_567)
+    numbers = dict.fromkeys(("partitions", "failed", "records", "backlog", "dollars"), 1_234_567)
     numbers |= dict.fromkeys(("objects_before", "objects_after", "bytes_before", "bytes_after"), 9)
     told = {"run_id": LONG + BREAKOUT, "started_at": "2026-01-03T00:00:00Z", **numbers}
     runs = [{**told, "status": status} for status in ("succeeded", "failed", "succeeded")]
