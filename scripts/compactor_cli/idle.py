@@ -15,6 +15,7 @@ from compactor.log.entries import Commit
 from compactor.log.stored import some_entries
 from compactor.ports import ObjectStore
 from compactor.settings.settings import STATE_ROOT, Settings
+from compactor.settings.uris import S3Uri
 
 _SHOWN_PREFIXES = 5
 _PAGES_LOOKED_AT = 3
@@ -38,12 +39,17 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
         return
     if any(_is_of(settings, commit) for commit in some_entries(settings.state, store)):
         return
-    there = _beside(settings, store)
+    raise nothing_below(root, store)
+
+
+def nothing_below(root: S3Uri, store: ObjectStore) -> InvalidInput:
+    """The error that there is no object below a prefix; it names what there is beside it."""
+    there = _beside(root, store)
     told = (
         f"nothing below {root.uri}: is the prefix right? the bucket"
         f" {'has ' + ', '.join(there) if there else f'{root.bucket} is empty'}"
     )
-    raise InvalidInput("s3_source_uri", root.uri, "a prefix with objects", told=told)
+    return InvalidInput("s3_source_uri", root.uri, "a prefix with objects", told=told)
 
 
 def _is_of(settings: Settings, commit: Commit) -> bool:
@@ -54,9 +60,8 @@ def _is_of(settings: Settings, commit: Commit) -> bool:
     )
 
 
-def _beside(settings: Settings, store: ObjectStore) -> list[str]:
-    """What is in the source's bucket, at the deepest level of its prefix that has anything."""
-    root = settings.source.root
+def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
+    """What is in the bucket of a prefix, at the deepest level of it that has anything."""
     levels = root.prefix.split("/")[:-1]
     while levels:
         levels.pop()

@@ -136,7 +136,7 @@ def test_a_job_leaves_no_directory_behind(spark: Spark) -> None:
 def test_only_the_jobs_own_lines_are_progress(spark: Spark) -> None:
     emr.add_step(step(a_cluster()))
 
-    assert spark.lines == ["1/2 groups, 5 objects/s"]
+    assert spark.lines == ["starting", "1/2 groups, 5 objects/s"]
 
 
 @pytest.mark.parametrize("name", ["spark-result.json", "spark-error.json"])

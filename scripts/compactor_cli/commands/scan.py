@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,9 +26,9 @@ from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import EXIT_USAGE, Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import progress
+from compactor_cli.idle import nothing_below
 from compactor_cli.scanned import Scanned, document, show
 
 _MOST_OBJECTS = 1_000_000
@@ -37,7 +36,6 @@ _MAX_OBJECTS = "--max-objects"
 _INVENTORIES = ("inventory_manifest_uri", "inventory_table")
 # A scan writes nowhere: no key is taken for an output because of where it lies.
 _NOWHERE = "s3://no-destination/none/"
-_SHOWN_PREFIXES = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,8 +78,7 @@ def run(args: argparse.Namespace) -> int:
     """List, look at a sample, and show what is there.
 
     Raises:
-        InvalidInput: the input is at fault.
-        Failure: there is nothing below the prefix.
+        InvalidInput: the input is at fault, or there is nothing below the prefix.
     """
     most = _most(args.max_objects)
     settings, destination = _settings(args)
@@ -91,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
         listing = _inventory(settings, store, Path(directory))
         now = time.time() if listing is None else listing.as_of
         seen = _scanned(settings, store, listing, now, most)
-    _require_any(seen, settings.source.root, store)
+    if not seen.objects:
+        raise nothing_below(settings.source.root, store)
     looked = _looked(settings, store, seen)
     choice = _choice(seen, settings.source.root)
     advice = advise(choice.layouts[0] if choice.clear else None, seen.keys.stamps, seen.keys.total)
@@ -178,17 +176,6 @@ def _scanned(
             bar.show(done, total, f"{done:,} objects, {rate:,.0f}/s")
 
         return scan(settings, lists, now, most=most, on_objects=on_objects, known=known)
-
-
-def _require_any(seen: Seen, root: S3Uri, store: S3Store) -> None:
-    if seen.objects:
-        return
-    line = f"nothing below {root.uri}: is the prefix right?"
-    page = next(iter(store.list_level(root.bucket, "")), None)
-    there = [] if page is None else [*page.prefixes, *(one.key for one in page.objects)]
-    has = ", ".join(islice(sorted(there), _SHOWN_PREFIXES))
-    more = ", …" if len(there) > _SHOWN_PREFIXES else ""
-    raise Failure(f"{line} the bucket {f'has {has}{more}' if has else 'is empty'}", EXIT_USAGE)
 
 
 def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
