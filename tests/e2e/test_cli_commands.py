@@ -357,7 +357,7 @@ def test_run_compacts_and_a_second_run_changes_nothing(lake, command, tmp_path):
     state = ["--state-uri", f"s3://{lake.bucket}/_compactor/compacted/", *lake.endpoint]
     code, out, _ = command("report", *state, "--json")
     assert (code, json.loads(out)) == (0, json.loads((tmp_path / "new/report.json").read_bytes()))
-    assert "Nothing was compacted" in (tmp_path / "new/report.html").read_text()
+    assert "Nothing to compact" in (tmp_path / "new/report.html").read_text()
 
 
 def test_run_takes_the_input_of_the_state_machine_and_ends_as_it_does(lake, command, tmp_path):

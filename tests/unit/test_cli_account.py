@@ -87,7 +87,7 @@ def test_a_refusal_without_a_reason_is_told_with_the_right_that_it_takes(s3, cap
     s3.always(refusal(403, "AccessDenied", "Access Denied"))
     line = told(s3, capsys, "plan")
     assert f"list {SOURCE}: 403 AccessDenied: Access Denied (s3:ListBucket is needed)" in line
-    assert line.startswith(f"compactor: InvalidInput: s3_source_uri {SOURCE}: ")
+    assert line.startswith(f"compactor: s3_source_uri {SOURCE}: ")
 
 
 @pytest.mark.parametrize("name", ["plan", "status"])
@@ -96,7 +96,7 @@ def test_a_profile_that_is_not_there_is_named(capsys, monkeypatch, name):
     assert main([name, *COMMANDS.get(name, ())]) == 2
     _, err = capsys.readouterr()
     assert err == (
-        "compactor: InvalidInput: there is no profile nope, which AWS_PROFILE names: aws configure"
+        "compactor: there is no profile nope, which AWS_PROFILE names: aws configure"
         " list-profiles shows those that are there\n"
     )
 
@@ -126,5 +126,5 @@ def test_credentials_that_another_service_refuses_are_told_as_those_that_s3_does
     assert main(["status"]) == 2
     _, err = capsys.readouterr()
     assert err.startswith(
-        f"compactor: InvalidInput: the credentials found here are not taken ({code}): log in"
+        f"compactor: the credentials found here are not taken ({code}): log in"
     )

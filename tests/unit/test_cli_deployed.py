@@ -292,7 +292,7 @@ def test_without_the_stack_each_command_says_what_it_looked_for_and_where(comman
         code, out, err = command(name, "--stack", "nowhere", "--region", "eu-west-1")
     assert (code, out) == (2, "")
     assert err.startswith(
-        "compactor: InvalidInput: --stack: there is no stack 'nowhere' in eu-west-1 and this"
+        "compactor: --stack: there is no stack 'nowhere' in eu-west-1 and this"
         " account: deploy it (make deploy), or name yours with --stack"
     )
     assert err.count("\n") == 1
@@ -343,7 +343,7 @@ def test_without_a_region_the_line_says_so(command, monkeypatch):
         monkeypatch.delenv(variable)
     code, out, err = command("status")
     assert (code, out) == (2, "")
-    assert err.startswith("compactor: InvalidInput: no AWS region found: name one with --region")
+    assert err.startswith("compactor: no AWS region found: name one with --region")
 
 
 def test_the_region_that_other_tools_find_is_found(stack, command, monkeypatch):

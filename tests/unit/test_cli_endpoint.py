@@ -121,7 +121,7 @@ def test_without_credentials_nothing_is_begun(capsys, monkeypatch, dead):
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     assert main(["run", *PLACES, "--endpoint-url", dead]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("compactor: InvalidInput: no AWS credentials found: log in (")
+    assert err.startswith("compactor: no AWS credentials found: log in (")
     assert err.count("\n") == 1
 
 

@@ -206,7 +206,8 @@ def lateness(late: float, share: float = 0.05) -> list[int]:
     ]
     keys = keys_of([*moved, *found[many:]])
     choice = choose(keys, whole_bucket=False)
-    return [one.seconds for one in advise(choice.layouts[0], keys.stamps, keys.total)]
+    advice = advise(choice.layouts[0], keys.stamps, keys.total, 30 * _DAY)
+    return [one.seconds for one in advice]
 
 
 def test_late_objects_keep_their_partition_open_for_as_long():
@@ -219,9 +220,22 @@ def test_late_objects_keep_their_partition_open_for_as_long():
 def test_copies_tell_nothing_of_lateness_and_change_no_setting():
     keys = keys_of(objects(["%Y/%m/%d/"], late=400 * _DAY))
     choice = choose(keys, whole_bucket=False)
-    settle, still_open = advise(choice.layouts[0], keys.stamps, keys.total)
+    settle, still_open = advise(choice.layouts[0], keys.stamps, keys.total, 30 * _DAY)
     assert (settle.is_default, still_open.is_default, still_open.measured) == (True, True, False)
     assert "copies" in still_open.reason
+
+
+def test_what_was_put_there_at_once_for_many_dates_changes_no_setting():
+    now = (BEGIN + timedelta(days=3)).timestamp()
+    found = [
+        SourceObject("mine", f"logs/{at:%Y/%m/%d}/x-{at:%Y-%m-%d-%H-%M-%S}.json", "0" * 32, 1, now)
+        for at in (BEGIN + timedelta(minutes=4 * n) for n in range(1_000))
+    ]
+    keys = keys_of(found)
+    layout = choose(keys, whole_bucket=False).layouts[0]
+    advice = advise(layout, keys.stamps, keys.total, 2.0)
+    assert [one.seconds for one in advice] == [600, 3_600]
+    assert all("arrived within 2 s" in one.reason for one in advice)
 
 
 def test_names_with_a_time_tell_how_long_objects_take_to_settle():
@@ -233,7 +247,7 @@ def test_names_with_a_time_tell_how_long_objects_take_to_settle():
         found.append(SourceObject("mine", key, "0" * 32, 1, written.timestamp() + late))
     keys = keys_of(found)
     layout = choose(keys, whole_bucket=False).layouts[0]
-    settle, _ = advise(layout, keys.stamps, keys.total)
+    settle, _ = advise(layout, keys.stamps, keys.total, 1_000 * 60.0)
     # The slowest of a hundred comes 49 minutes after the others.
     assert 2_940 <= settle.seconds <= 3_120
     assert settle.measured

@@ -28,7 +28,8 @@ def sentence(report: Mapping[str, Any]) -> str:
     before, after = totals["objects_in"], totals["objects_out"]
     if not before:
         # Reports of earlier versions have no such line.
-        return report.get("headline") or _nothing(report)
+        told = report.get("headline") or _nothing(report)
+        return told[0].upper() + told[1:]
     parts = [f"{plural(before, 'object')} became {after:,}"]
     if after and before >= 2 * after:
         parts.append(f"queries open {before / after:,.0f} times fewer objects")

@@ -40,23 +40,28 @@ class Advice:
         return self.seconds == FIELDS[self.field].default
 
 
-def advise(layout: Layout | None, stamps: Quantiles, total: int) -> tuple[Advice, Advice]:
+def advise(
+    layout: Layout | None, stamps: Quantiles, total: int, arrived_within: float
+) -> tuple[Advice, Advice]:
     """The two settings that say what is left for a later run.
 
     Args:
         layout: that the keys have; None where that is not clear.
         stamps: how long after the time in their name objects arrived.
         total: all keys.
+        arrived_within: seconds from the first arrival to the last.
     """
-    return _settle(stamps, total), _open(layout)
+    return _settle(stamps, total, arrived_within), _open(layout, arrived_within)
 
 
-def _settle(stamps: Quantiles, total: int) -> Advice:
+def _settle(stamps: Quantiles, total: int, arrived_within: float) -> Advice:
     half, most = stamps.at(0.5), stamps.at(0.99)
     if half is None or most is None or stamps.count < max(_ENOUGH, 0.9 * total):
         return _usual("settle_seconds", "the keys tell no time of day to count from")
     if half > _WEEK:
         return _usual("settle_seconds", _COPIED)
+    if _at_once(stamps, arrived_within):
+        return _usual("settle_seconds", _put_at_once(arrived_within))
     spread = most - half
     seconds = max(_default("settle_seconds"), min(_rounded(spread), _DAY))
     reason = (
@@ -66,7 +71,7 @@ def _settle(stamps: Quantiles, total: int) -> Advice:
     return Advice("settle_seconds", seconds, reason, measured=True)
 
 
-def _open(layout: Layout | None) -> Advice:
+def _open(layout: Layout | None, arrived_within: float) -> Advice:
     name = "open_partition_seconds"
     if layout is None or layout.way is None:
         return _usual(name, "the keys have no date to count from")
@@ -76,6 +81,8 @@ def _open(layout: Layout | None) -> Advice:
         return _usual(name, f"fewer than {_ENOUGH} objects tell too little")
     if half > _WEEK:
         return _usual(name, _COPIED)
+    if _at_once(way.after_end, arrived_within):
+        return _usual(name, _put_at_once(arrived_within))
     seconds = max(_default(name), min(_rounded(most), _MOST_SECONDS))
     if not way.late:
         reason = "no object arrived after the period in its key was over"
@@ -92,6 +99,19 @@ _COPIED = (
     "half of the objects were put there more than a week after the date in their key, as copies"
     " are: their Last-Modified does not tell how late they come"
 )
+
+
+def _at_once(late: Quantiles, arrived_within: float) -> bool:
+    """Whether they came closer together than their dates are: put there at once."""
+    low, high = late.at(0.1), late.at(0.9)
+    return low is not None and high is not None and high - low > arrived_within
+
+
+def _put_at_once(arrived_within: float) -> str:
+    return (
+        f"all objects arrived within {told(arrived_within)}, closer together than their dates are,"
+        " as copies do: their Last-Modified does not tell how late they come"
+    )
 
 
 def _usual(name: str, reason: str) -> Advice:

@@ -92,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
         raise nothing_below(settings.source.root, store)
     looked = _looked(settings, store, seen)
     choice = _choice(seen, settings.source.root)
-    advice = advise(choice.layouts[0] if choice.clear else None, seen.keys.stamps, seen.keys.total)
+    layout = choice.layouts[0] if choice.clear else None
+    within = seen.arrivals.last - seen.arrivals.first
+    advice = advise(layout, seen.keys.stamps, seen.keys.total, within)
     proposals = propose(
         choice, settings, advice, now, destination=destination, parquet=_all_parquet(looked)
     )
