@@ -108,7 +108,7 @@ def test_arguments_that_name_no_run_are_refused_at_once(
 def test_a_state_bucket_that_is_missing_is_told_on_the_console(new_job: Callable[..., Job]) -> None:
     ended = without_session(new_job(), "--run", "s3://no-such-bucket/state/runs/1/")
     assert ended.returncode == 1
-    assert "failed: InvalidInput: bucket: 'no-such-bucket' is not accepted" in ended.stderr
+    assert "failed: InvalidInput: there is no bucket no-such-bucket: " in ended.stderr
     assert "the outcome could not be stored" in ended.stderr
     assert "Traceback" not in ended.stderr
 
@@ -170,7 +170,7 @@ def must_tell(job: Job) -> str:
     assert (error["partitions"]["done"], error["partitions"]["failed"]) == (1, 3)
     cause: str = error["cause"]
     assert "\n" not in cause
-    for said in ("half/: InvalidInput: group ", "shut/: InvalidInput: permission: "):
+    for said in ("half/: InvalidInput: group ", "shut/: InvalidInput: not allowed: "):
         assert said in cause
-    assert "lost/: InvalidInput: bucket: 'no-such-bucket' is not accepted" in cause
+    assert "lost/: InvalidInput: there is no bucket no-such-bucket: " in cause
     return cause

@@ -95,8 +95,8 @@ def vars_of(commit: Any) -> dict[str, Any]:
 
 
 def counted(receipt: Receipt) -> tuple[object, ...]:
-    """A receipt but for time and requests."""
-    counts = replace(receipt.counts, seconds=0.0, requests={})
+    """A receipt but for time and requests, which only a worker reckons beforehand."""
+    counts = replace(receipt.counts, seconds=0.0, requests={}, expected={})
     skipped = {reason: (one.objects, one.bytes) for reason, one in receipt.skipped.items()}
     return receipt.path, receipt.status, counts, skipped, receipt.error
 

@@ -233,7 +233,7 @@ def test_a_prefix_with_nothing_below_it_ends_with_what_the_bucket_has(store, cap
 
 def test_an_empty_bucket_is_told_as_such(capsys):
     assert cli.main(["scan", "s3://source/"]) == 2
-    assert "the bucket is empty" in capsys.readouterr().err
+    assert "the bucket source is empty" in capsys.readouterr().err
 
 
 def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys):
