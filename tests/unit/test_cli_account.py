@@ -125,6 +125,4 @@ def test_credentials_that_another_service_refuses_are_told_as_those_that_s3_does
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
     assert main(["status"]) == 2
     _, err = capsys.readouterr()
-    assert err.startswith(
-        f"compactor: the credentials found here are not taken ({code}): log in"
-    )
+    assert err.startswith(f"compactor: the credentials found here are not taken ({code}): log in")

@@ -175,3 +175,10 @@ def test_the_dashboard_is_told_of_spark_alone_where_it_used_something(
     told = capsys.readouterr().out
     assert '"SparkVcpuHours":[2.0]' in told
     assert '"SparkGbHours":[8.0]' in told
+
+
+def test_functions_that_are_invoked_on_this_machine_cost_no_time_of_lambda_either_way() -> None:
+    counts = Counts(requests={"GET": 5}, expected={"GET": 5.0, "gb_seconds": 9.0}, invocations=2.0)
+    found = cost_of_run(counts, {}, {}, partitions=1, clean_up=None, hours=SparkHours(), region="")
+    assert "Lambda" not in found.by
+    assert found.expected_dollars == pytest.approx(found.dollars, abs=1e-8)

@@ -133,8 +133,8 @@ def cost_of_run(
         gb_hours=hours.gb_hours,
     )
     requests = Counter({kind: round(totals.expected.get(kind, 0)) for kind in PRICE_OF_REQUEST})
-    # Lambda is reckoned where there is some.
-    reckoned = totals.expected.get("gb_seconds", 0.0) if invocations else 0.0
+    # Functions that run on this machine are invoked, and cost nothing.
+    reckoned = totals.expected.get("gb_seconds", 0.0) if totals.gb_seconds else 0.0
     expected = RunWork(
         requests=_charged(requests + both),
         gb_seconds=reckoned,
