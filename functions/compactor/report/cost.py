@@ -75,6 +75,7 @@ class RunCost:
         if self.vcpu_hours:
             parts.append(f"{self.vcpu_hours:,.2f} vCPU-hours of Spark")
         planned = f"; its plans reckoned {shown(self.expected_dollars)} and {expected:,} requests"
+        planned += ", Spark's partitions apart" if self.vcpu_hours else ""
         return f"cost about {shown(self.dollars)}: {', '.join(parts)}{planned}"
 
 
