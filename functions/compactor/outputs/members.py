@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from isal import isal_zlib
 
 from compactor.codecs.codecs import Limits, decompress_stream
-from compactor.errors import IntegrityError, ObjectMissing
 from compactor.formats.framing import Framed
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import Compression, Signature
 from compactor.outputs.plain import PlainContent
+from compactor.outputs.ranges import MOST_RANGES, stored_bytes
 from compactor.outputs.slices import SliceReader, require_equal
 from compactor.planning.packing import output_compression
 from compactor.ports import ObjectStore
@@ -22,8 +22,6 @@ from compactor.settings.settings import Settings
 # RFC 1952: CRC32 of the content and its size modulo 2**32, both little-endian.
 _TRAILER_BYTES = 8
 _SIZE_MODULO = 1 << 32
-# So many members cost a GET each; of more the output is read from its start.
-_MOST_RANGES = 64
 
 
 def writes_members(settings: Settings, signature: Signature) -> bool:
@@ -73,7 +71,7 @@ def restored(
     """
     own = [(row, row.stored_at) for row in rows if row.stored_at is not None]
     whole = (
-        SliceReader(store.open(output.bucket, output.key), 0) if len(own) > _MOST_RANGES else None
+        SliceReader(store.open(output.bucket, output.key), 0) if len(own) > MOST_RANGES else None
     )
     for row, at in own:
         yield row, _one(output, row, at, whole, store)
@@ -82,13 +80,9 @@ def restored(
 def _one(
     output: Output, row: ManifestRow, at: int, whole: SliceReader | None, store: ObjectStore
 ) -> Iterator[bytes]:
-    if whole is not None:
-        stored = b"".join(whole.slice(at, row.source.size))
-    else:
-        try:
-            stored = store.get_range(output.bucket, output.key, at, row.source.size)
-        except ObjectMissing as error:
-            raise IntegrityError(f"the output is gone, or cut: {error}") from error
+    size = row.source.size
+    pieces = stored_bytes(output, at, at + size, store) if whole is None else whole.slice(at, size)
+    stored = b"".join(pieces)
     _check(row, stored)
     yield stored
 

@@ -217,11 +217,8 @@ class OpenOutput:
         writer, separator, pieces = self._writer, framed.separator, framed.slice
         for piece in pieces:
             writer.write(piece)
-        offset = self._start + len(separator)
-        self._settled = end = writer.plain_bytes
         self._frame_bytes += len(separator)
-        row = ManifestRow(source, offset, end - offset, content.size, content.crc32, facts)
-        self._rows.append(row)
+        self._add_row(source, content, facts, self._start + len(separator))
         if self.sample is not None:
             self.sample.place(source.key, source.identity, raw, separator, pieces)
 
@@ -237,13 +234,19 @@ class OpenOutput:
         writer = self._writer
         writer.write_member(raw, content.head)
         writer.write(b"".join(framed.slice)[content.size :])
-        self._settled = end = writer.plain_bytes
         self._member_sources.append(source.identity)
-        length = end - self._start
-        row = ManifestRow(source, self._start, length, content.size, content.crc32, facts)
-        self._rows.append(row)
+        self._add_row(source, content, facts, self._start)
         if self.sample is not None:
             self.sample.place(source.key, source.identity, raw, b"", framed.slice)
+
+    def _add_row(
+        self, source: SourceObject, content: plain.PlainContent, facts: SliceFacts, offset: int
+    ) -> None:
+        """Tell of a slice, all of which is written."""
+        self._settled = end = self._writer.plain_bytes
+        self._rows.append(
+            ManifestRow(source, offset, end - offset, content.size, content.crc32, facts)
+        )
 
     def _write_frame(self, data: bytes) -> None:
         self._writer.write(data)

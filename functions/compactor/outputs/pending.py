@@ -247,7 +247,7 @@ class OutputWriter:
     def _encode(self, pieces: list[_Piece]) -> None:
         plain: list[bytes | memoryview] = []
         for piece in pieces:
-            if isinstance(piece, bytes | memoryview):
+            if not isinstance(piece, tuple):
                 plain.append(piece)
                 continue
             self._encode_plain(plain)

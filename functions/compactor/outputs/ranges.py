@@ -20,7 +20,8 @@ from compactor.sizes import MIB
 _RANGE_BYTES = 8 * MIB
 # Beyond that one GET of the whole output is cheaper, or not much slower.
 _MOST_SHARE = 0.5
-_MOST_RANGES = 64
+#: So many ranges cost a GET each; of more the output is read from its start.
+MOST_RANGES = 64
 
 
 @dataclass(slots=True)
@@ -63,7 +64,7 @@ def stretches(output: Output, rows: Sequence[ManifestRow]) -> list[Stretch] | No
             found.append(one)
         found[-1].rows.append(_own(row))
     read = sum(one.end - one.start for one in found)
-    return found if len(found) <= _MOST_RANGES and read <= _MOST_SHARE * output.size else None
+    return found if len(found) <= MOST_RANGES and read <= _MOST_SHARE * output.size else None
 
 
 def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[bytes]:
@@ -73,7 +74,7 @@ def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[by
         IntegrityError: while iterating, when the output is gone, or ends before them.
         UnreadableSource: likewise, when they do not decompress.
     """
-    stored = _stored(output, stretch, store)
+    stored = stored_bytes(output, stretch.start, stretch.end, store)
     if output.copied or output.compression is Compression.NONE:
         return stored
     if stretch.start and output.compression is Compression.GZIP and not output.members:
@@ -81,9 +82,14 @@ def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[by
     return decompress_stream(stored, output.compression, limits=Limits(None, None))
 
 
-def _stored(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[bytes]:
-    for at in range(stretch.start, stretch.end, _RANGE_BYTES):
-        length = min(_RANGE_BYTES, stretch.end - at)
+def stored_bytes(output: Output, start: int, end: int, store: ObjectStore) -> Iterator[bytes]:
+    """A range of an output as it is stored, in pieces, each by a GET.
+
+    Raises:
+        IntegrityError: while iterating, when the output is gone, or ends before it.
+    """
+    for at in range(start, end, _RANGE_BYTES):
+        length = min(_RANGE_BYTES, end - at)
         try:
             yield store.get_range(output.bucket, output.key, at, length)
         except ObjectMissing as error:
