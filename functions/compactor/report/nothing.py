@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from compactor.discovery.forecast import Waiting
 from compactor.model import Skipped, SkipReason
+from compactor.report.sentences import plural
 from compactor.settings.settings import Settings
 
 # By age alone: time is a way out of these.
@@ -116,7 +117,7 @@ def nothing_to_do(
     told += [_left(one, skipped[one].objects, settings, waiting, typed=typed) for one in shown]
     rest = sum(skipped[one].objects for one in reasons[len(shown) :])
     if rest:
-        told.append(f"{_objects(rest)} for other reasons, see below")
+        told.append(f"{plural(rest, 'object')} for other reasons, see below")
     return f"nothing to compact: {'; '.join(told) or _nothing_there(settings)}"
 
 
@@ -137,7 +138,7 @@ def _left(
         for name in ("include", "exclude", "min_objects", "depth", _PAYS, *_AGES)
         for value in [getattr(settings, name)]
     }
-    why = f"{_objects(objects)} left: {what.format_map(values)}"
+    why = f"{plural(objects, 'object')} left: {what.format_map(values)}"
     return f"{why}; {way.format_map(values)}" if way else why
 
 
@@ -201,7 +202,3 @@ def moment_text(at: float, now: float) -> str:
     moment = datetime.fromtimestamp(math.ceil(at / 60) * 60, UTC)
     today = datetime.fromtimestamp(now, UTC).date()
     return f"{moment:%H:%M} UTC" if moment.date() == today else f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _objects(count: int) -> str:
-    return "1 object" if count == 1 else f"{count:,} objects"
