@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor.discovery.discover import Discovery
+from compactor.discovery.estimate import PASSES
+from compactor.money.storage import KEYS_PER_LIST
 from compactor.prices import prices_for
 
 _USUAL, _OREGON = prices_for("us-east-1"), prices_for("us-west-2")
@@ -18,9 +20,6 @@ BACKFILL_DOLLARS = _OREGON.of("s3.metadata.backfill")
 CHANGE_DOLLARS = _OREGON.of("s3.metadata.change")
 MONTH_DOLLARS = _OREGON.of("s3.metadata.month")
 _FREE_OBJECTS = 1_000_000_000
-_KEYS_PER_LIST = 1_000
-# Discovery lists a partition, and so does the worker that compacts it.
-_PASSES = 2
 _CENT = 0.01
 
 
@@ -98,13 +97,13 @@ def prices_of(found: Discovery, *, by_table: bool = False) -> ListingPrices:
     counts = [item.objects for item in (*found.items, *found.oversized)]
     resting = found.resting
     # Discovery alone lists what is at rest.
-    once = max(resting.partitions, -(-resting.objects // _KEYS_PER_LIST))
-    requests = _PASSES * _requests(counts) + once
+    once = max(resting.partitions, -(-resting.objects // KEYS_PER_LIST))
+    requests = PASSES * _requests(counts) + once
     return ListingPrices(sum(counts) + resting.objects, requests, by_table)
 
 
 def _requests(counts: Iterable[int]) -> int:
-    return sum(max(1, -(-count // _KEYS_PER_LIST)) for count in counts)
+    return sum(max(1, -(-count // KEYS_PER_LIST)) for count in counts)
 
 
 def _dollars(value: float) -> str:

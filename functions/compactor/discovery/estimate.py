@@ -30,6 +30,8 @@ from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, 
 from compactor.planning.packing import output_compression, packing_class, stored_bytes
 from compactor.settings.settings import Settings
 
+#: Discovery lists a partition, and so does the worker that compacts it.
+PASSES = 2
 _MB_PER_GB = 1024
 # Discovery and the report, together.
 _BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
@@ -120,6 +122,44 @@ def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
     )
 
 
+def of_numbers(partitions: int, outputs: int, sources: int, parts: float) -> Counter[str]:
+    """What the partitions of a deployed run ask for, listings apart.
+
+    Args:
+        partitions: with something to do.
+        outputs: of them.
+        sources: that are read.
+        parts: of the outputs' uploads, about; each output has one at least.
+    """
+    found = Counter(GET=sources, PUT=math.ceil(max(parts, outputs)))
+    each = _PARTITION + _DEPLOYED_PARTITION + _WORKED_ON
+    for counts, times in ((each, partitions), (_OUTPUT, outputs)):
+        for kind, count in counts.items():
+            found[kind] += count * times
+    return found
+
+
+def of_functions(
+    partitions: int, largest: Largest, seconds: float, settings: Settings, worker_mb: int
+) -> RunWork:
+    """Lambda and Step Functions.
+
+    Args:
+        partitions: of the run.
+        largest: of them.
+        seconds: that functions of ``worker_mb`` work on them, added up.
+        settings: of the run.
+        worker_mb: of their memory.
+    """
+    each = Fleet(processors_of(worker_mb)).batch_partitions(partitions, largest, settings)
+    children = math.ceil(partitions / each)
+    return RunWork(
+        gb_seconds=(_BESIDE_SECONDS + seconds) * worker_mb / _MB_PER_GB,
+        invocations=children + _BESIDE_CALLS,
+        transitions=TRANSITIONS_PER_RUN + TRANSITIONS_PER_CHILD * children,
+    )
+
+
 def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWork:
     """Requests and time of one window; of the ``first`` with those of its partition."""
     found = _of_partition(plan, settings, Standing(deployed=False)) if first else Counter[str]()
@@ -184,19 +224,12 @@ def _spark_hours(oversized: Sequence[WorkItem]) -> float:
 
 
 def _functions(plans: Sequence[CompactionPlan], settings: Settings, standing: Standing) -> RunWork:
-    """Lambda and Step Functions."""
     fleet = Fleet(processors_of(standing.worker_mb))
     objects = [sum(len(group.sources) for group in plan.groups) for plan in plans]
     sizes = [sum(group.size for group in plan.groups) for plan in plans]
     largest = Largest(max(objects, default=0), max(sizes, default=0))
-    each = fleet.batch_partitions(len(plans), largest, settings)
-    children = math.ceil(len(plans) / each)
-    seconds = _BESIDE_SECONDS + sum(_seconds(plan, fleet) for plan in plans)
-    return RunWork(
-        gb_seconds=seconds * standing.worker_mb / _MB_PER_GB,
-        invocations=children + _BESIDE_CALLS,
-        transitions=TRANSITIONS_PER_RUN + TRANSITIONS_PER_CHILD * children,
-    )
+    seconds = sum(_seconds(plan, fleet) for plan in plans)
+    return of_functions(len(plans), largest, seconds, settings, standing.worker_mb)
 
 
 def _seconds(plan: CompactionPlan, fleet: Fleet) -> float:

@@ -23,7 +23,8 @@ _LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
 _ARCHIVES = frozenset({GLACIER, DEEP_ARCHIVE})
 # Of each archived object: its name and the like in Standard, an index in its own class.
 _NAME_BYTES, _INDEX_BYTES = 8 * 1024, 32 * 1024
-_KEYS_PER_LIST = 1_000
+#: Of one LIST, at most.
+KEYS_PER_LIST = 1_000
 
 
 def a_month(shape: Shape, prices: Prices, scans_per_month: float = 1) -> tuple[Figure, ...]:
@@ -90,7 +91,7 @@ def to_scan(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
     """What S3 takes to have all of it listed and read once."""
     if not shape.objects:
         return ()
-    pages = -(-shape.objects // _KEYS_PER_LIST)
+    pages = -(-shape.objects // KEYS_PER_LIST)
     found = [charged("LIST", pages, "pages of 1,000 keys", price_of(prices, "s3.list"))]
     for one in shape.holdings:
         # Parts of an object are ranges of it, each a request of its own.

@@ -9,27 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
+from compactor.discovery.estimate import PASSES, of_functions, of_numbers
+from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, processors_of
 from compactor.discovery.speed import speed_for
 from compactor.discovery.work import Largest
 from compactor.limits import USUAL
 from compactor.money import Holding, RunWork, Shape
-from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN
+from compactor.money.storage import KEYS_PER_LIST
 from compactor.planning.seconds import PART_BYTES
 from compactor.scanning.choosing import Choice, Layout
 from compactor.scanning.scan import Seen
 from compactor.settings.settings import Settings
-
-_KEYS_PER_LIST = 1_000
-# Discovery lists a partition, and so does the worker that compacts it.
-_PASSES = 2
-# Of an output: begin and end of its upload, its commit and the commit's witness.
-_PUTS_OF_AN_OUTPUT = 4
-# Of a partition: its log, twice; the first and last entry; its receipt, rest and checkpoint.
-_LISTS_OF_A_PARTITION, _GETS_OF_A_PARTITION, _PUTS_OF_A_PARTITION = 2, 2, 3
-# Of discovery and the report.
-_BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
-_MB_PER_GB = 1_024
 
 
 def compacted_of(choice: Choice) -> Sequence[Layout]:
@@ -82,22 +72,10 @@ def _of_layout(one: Layout, grown: float, settings: Settings) -> RunWork:
     size = round(grown * (one.packs.plain + one.packs.compressed))
     copied = round(grown * one.packs.large_bytes)
     parts = size / USUAL.part_bytes + copied / USUAL.copy_part_bytes
-    pages = max(partitions, math.ceil(objects / _KEYS_PER_LIST))
-    fleet = Fleet(processors_of(USUAL_WORKER_MB))
-    each = fleet.batch_partitions(
-        partitions, Largest(objects // partitions, size // partitions), settings
-    )
-    children = math.ceil(partitions / each)
-    speed = speed_for(one.example).on(fleet.processors)
-    seconds = _BESIDE_SECONDS + PARTITION_SECONDS * partitions + speed.seconds(read, size)
-    return RunWork(
-        requests={
-            "LIST": _PASSES * pages + _LISTS_OF_A_PARTITION * partitions,
-            "GET": read + _GETS_OF_A_PARTITION * partitions,
-            "PUT": math.ceil(_PUTS_OF_AN_OUTPUT * outputs + max(parts, outputs))
-            + _PUTS_OF_A_PARTITION * partitions,
-        },
-        gb_seconds=seconds * USUAL_WORKER_MB / _MB_PER_GB,
-        invocations=children + _BESIDE_CALLS,
-        transitions=TRANSITIONS_PER_RUN + TRANSITIONS_PER_CHILD * children,
-    )
+    requests = of_numbers(partitions, outputs, read, parts)
+    requests["LIST"] += PASSES * max(partitions, math.ceil(objects / KEYS_PER_LIST))
+    speed = speed_for(one.example).on(processors_of(USUAL_WORKER_MB))
+    seconds = PARTITION_SECONDS * partitions + speed.seconds(read, size)
+    largest = Largest(objects // partitions, size // partitions)
+    functions = of_functions(partitions, largest, seconds, settings, USUAL_WORKER_MB)
+    return RunWork(dict(requests)) + functions
