@@ -5,11 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import pytest
-from botocore.exceptions import ConnectionClosedError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import (
+    ConnectionClosedError,
+    HTTPClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+)
 
 from compactor.stores.connections import Connections, Origin, Received, Sent
 
@@ -45,7 +50,8 @@ class Scripted:
             except OSError:
                 return
             self.connections += 1
-            with connection:
+            # Who is answered early may be gone.
+            with connection, suppress(ConnectionError):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 while connection.recv(65_536):
                     for piece in self._pieces:
@@ -122,3 +128,40 @@ def test_what_has_no_status_is_no_answer(answer: bytes) -> None:
     with answering(answer, ends=True) as script, pytest.raises(HTTPClientError) as told:
         asked(Connections(), script)
     assert isinstance(told.value, ConnectionClosedError)
+
+
+LARGE = bytes(32 << 20)
+
+
+def sent_large(
+    script: Scripted,
+    connections: Connections | None = None,
+    time_is_up: Callable[[], bool] = lambda: False,
+) -> Received:
+    sent = Sent("PUT", "/bucket/key", {"host": "127.0.0.1"}, LARGE)
+    return (connections or Connections()).ask(script.origin, sent, 5.0, time_is_up)
+
+
+def test_who_refuses_a_large_body_before_it_is_all_there_is_heard() -> None:
+    connections = Connections()
+    with answering(REFUSED, ends=True) as script:
+        received = sent_large(script, connections)
+        assert (received.status, received.body) == (404, b"hello")
+        assert not connections._idle[script.origin], "behind it nobody knows what is sent"
+
+
+def test_who_takes_a_large_body_before_it_is_all_there_has_not_got_it() -> None:
+    with answering(PLAIN, ends=True) as script, pytest.raises(ConnectionClosedError):
+        sent_large(script)
+
+
+def test_a_large_body_goes_out_no_longer_than_there_is_time() -> None:
+    looks: list[None] = []
+
+    def time_is_up() -> bool:
+        looks.append(None)
+        return len(looks) > 3
+
+    with answering(PLAIN) as script, pytest.raises(ReadTimeoutError):
+        sent_large(script, time_is_up=time_is_up)
+    assert len(looks) == 4

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import ssl
 import subprocess
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -234,6 +237,18 @@ def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS
         assert len(other.asked) == 2
 
 
+@pytest.mark.parametrize("size", [1024 * 1024 + 1, 3 * 1024 * 1024 + 7])
+def test_a_large_part_arrives_whole_and_signed(
+    s3: ScriptedS3, by_botocore: list[Any], size: int
+) -> None:
+    part = bytes(size)
+    s3.always(Answer(headers={"ETag": '"e"'}))
+    assert store_on(s3.url).upload_part("bucket", "k", "id", 1, part).size == size
+    assert s3.last.body == part
+    assert s3.last.headers["x-amz-content-sha256"] == hashlib.sha256(part).hexdigest()
+    assert by_botocore == []
+
+
 @pytest.mark.parametrize("size", [0, 1, 64 * 1024, 64 * 1024 + 1, 1024 * 1024])
 def test_a_body_arrives_whole(s3: ScriptedS3, by_botocore: list[Any], size: int) -> None:
     body = b"x" * size
@@ -256,8 +271,11 @@ def test_nobody_there_is_asked_again_and_told_at_last() -> None:
 
 
 @contextmanager
-def tls(directory: Path) -> Iterator[str]:
-    """An S3 over TLS with a certificate that nobody knows; its file is ``cert.pem``."""
+def tls(directory: Path, parts: list[Asked] | None = None) -> Iterator[str]:
+    """An S3 over TLS with a certificate that nobody knows; its file is ``cert.pem``.
+
+    What is put there comes to ``parts``.
+    """
     certificate, key = directory / "cert.pem", directory / "key.pem"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
@@ -272,6 +290,16 @@ def tls(directory: Path) -> Iterator[str]:
             self.send_header("Content-Length", "5")
             self.end_headers()
             self.wfile.write(b"hello")
+
+        def do_PUT(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            body = self.rfile.read(int(headers["content-length"]))
+            if parts is not None:
+                parts.append(Asked("PUT", self.path, headers, body))
+            self.send_response(200)
+            self.send_header("ETag", '"e"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
@@ -300,4 +328,20 @@ def test_tls_trusts_what_botocore_trusts(
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "cert.pem"))
         store = S3Store(make_client(url), patience=patience)
         assert store.get("bucket", "k") == b"hello"
+    assert by_botocore == []
+
+
+@pytest.mark.parametrize("size", [5, 3 * 1024 * 1024 + 7])
+def test_a_part_is_hashed_once_over_tls_which_keeps_its_checksum_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_botocore: list[Any], size: int
+) -> None:
+    part, sent = bytes(size), list[Asked]()
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+    with tls(tmp_path, sent) as url:
+        stored = S3Store(make_client(url)).upload_part("bucket", "k", "id", 1, part)
+    (put,) = sent
+    assert (put.body, stored.size) == (part, size)
+    assert put.headers["x-amz-content-sha256"] == "UNSIGNED-PAYLOAD"
+    crc32 = zlib.crc32(part).to_bytes(4, "big")
+    assert put.headers["x-amz-checksum-crc32"] == base64.b64encode(crc32).decode()
     assert by_botocore == []

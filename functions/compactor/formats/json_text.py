@@ -16,6 +16,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from compactor.formats.lines import count_newlines
+
 _BLANKS = b" \t\r\n"
 _PROVEN_AT_ONCE = 1 << 20
 _LONGEST_LINE = 64 << 20
@@ -79,7 +81,7 @@ def _are_plain_lines(content: bytes) -> bool:
         objects = _many_objects.decode(b"[%b]" % text.replace(b"\n", b","))
     except (msgspec.MsgspecError, RecursionError):
         return False
-    return len(objects) == text.count(b"\n") + 1
+    return len(objects) == count_newlines(text) + 1
 
 
 def _are_any_lines(content: bytes) -> bool:
@@ -87,7 +89,7 @@ def _are_any_lines(content: bytes) -> bool:
     if count is None:
         return False
     text = content.strip(_BLANKS)
-    breaks = text.count(b"\n")
+    breaks = count_newlines(text)
     if breaks < count - 1:
         return False
     if breaks == count - 1 == text.count(b"}\n{") or not text:

@@ -37,6 +37,7 @@ _UNUSUAL = frozenset({"connection", "keep-alive", "transfer-encoding"})
 _CONNECT_SECONDS = 5.0
 _MOST_IDLE = 64
 _JOINED_BYTES = 64 * 1024
+_REFUSED = 400
 
 
 class _Readable(Protocol):
@@ -88,10 +89,10 @@ class Connections:
             origin: who is asked.
             sent: what.
             silence_seconds: how long nothing may be heard, at most.
-            time_is_up: for the body of the answer.
+            time_is_up: for the bodies of both.
 
         Raises:
-            BotoCoreError: there was no answer.
+            BotoCoreError: there was no answer, or the request went out too slowly.
             Again: it comes so slowly that its time is up.
         """
         url = f"{'https' if origin.secure else 'http'}://{origin.host}"
@@ -99,8 +100,12 @@ class Connections:
         stays = False
         try:
             with _told_of_answers(url):
-                _send(connection, sent)
+                cut = _send(connection, sent, time_is_up)
                 received, stays = _receive(connection.sock, sent.method, time_is_up)
+            if cut is not None:
+                stays = False
+                if received.status < _REFUSED:
+                    raise ConnectionClosedError(endpoint_url=url, error=cut) from cut
         finally:
             idle = self._idle.setdefault(origin, [])
             if stays and len(idle) < _MOST_IDLE:
@@ -160,10 +165,13 @@ def _has_ended(connection: http.client.HTTPConnection) -> bool:
     return bool(poll.poll(0))
 
 
-def _send(connection: http.client.HTTPConnection, sent: Sent) -> None:
+def _send(
+    connection: http.client.HTTPConnection, sent: Sent, time_is_up: TimeIsUp
+) -> OSError | None:
     """Head and small bodies in one piece: of two, each wakes the other side.
 
-    http.client sends them apart, and takes as much CPU time for the head as signing does.
+    http.client sends them apart, and takes as much CPU time for the head as signing does. Returns
+    what cut a large body off: who refuses a request need not take all of it, and may have said so.
     """
     lines = [f"{sent.method} {sent.target} HTTP/1.1", "accept-encoding: identity"]
     lines += [f"{name}: {value}" for name, value in sent.headers.items()]
@@ -174,8 +182,18 @@ def _send(connection: http.client.HTTPConnection, sent: Sent) -> None:
         raise ValueError(f"a line break in a header of {sent.method} {sent.target}")
     together = sent.body if len(sent.body) <= _JOINED_BYTES else b""
     connection.sock.sendall(b"".join((head.encode("latin-1"), b"\r\n\r\n", together)))
-    if len(sent.body) > _JOINED_BYTES:
-        connection.sock.sendall(sent.body)
+    if together or not sent.body:
+        return None
+    view = memoryview(sent.body)
+    try:
+        # The time-out of a socket is for the whole of what it is given at once.
+        for at in range(0, len(view), PIECE_BYTES):
+            if time_is_up():
+                raise TimeoutError("the body went out too slowly")
+            connection.sock.sendall(view[at : at + PIECE_BYTES])
+    except (BrokenPipeError, ConnectionResetError) as error:
+        return error
+    return None
 
 
 def _receive(sock: socket.socket, method: str, time_is_up: TimeIsUp) -> tuple[Received, bool]:

@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import lru_cache
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
+_UNSIGNED = "UNSIGNED-PAYLOAD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Keys:
 def signed(
     request: tuple[str, str, str],
     headers: Mapping[str, str],
-    body: bytes | memoryview,
+    body: bytes | memoryview | None,
     *,
     keys: Keys,
     region: str,
@@ -41,7 +42,7 @@ def signed(
     Args:
         request: its method, path and query; the last two encoded, the query in the order of names.
         headers: with names in lower case and values as they are sent, ``host`` among them.
-        body: all of it.
+        body: all of it; None to leave it out of what is signed, which S3 takes over TLS.
         keys: whose request it is.
         region: of the bucket.
         at: now, UTC.
@@ -49,7 +50,7 @@ def signed(
     # strftime takes as long as hashing.
     date, time = at.isoformat(timespec="seconds")[:19].split("T")
     moment = f"{date.replace('-', '')}T{time.replace(':', '')}Z"
-    digest = hashlib.sha256(body).hexdigest()
+    digest = _UNSIGNED if body is None else hashlib.sha256(body).hexdigest()
     found = {**headers, "x-amz-content-sha256": digest, "x-amz-date": moment}
     if keys.token:
         found["x-amz-security-token"] = keys.token

@@ -20,7 +20,7 @@ from compactor.errors import (
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import OpenUpload
 from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, told_of_source
-from compactor.stores.bodies import PIECE_BYTES, SentBody, TimeIsUp, byte_range
+from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
 from compactor.stores.connections import Received
 from compactor.stores.direct import OK, Asked
 from compactor.stores.translate import code_of
@@ -94,8 +94,6 @@ class S3Uploads(S3Base):
                 )
                 return answer["ETag"].strip('"')
 
-            if len(body) > PIECE_BYTES:
-                return otherwise()
             return self._directly(asked, _part_etag, otherwise, time_is_up)
 
         etag = self._answer("PUT", "upload part", bucket, key, request)
