@@ -29,6 +29,7 @@ from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
 from compactor.outputs.headers import HeaderCase
+from compactor.outputs.inflating import Plain, inflated
 from compactor.outputs.members import writes_members
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
@@ -180,9 +181,9 @@ class _Pass:
         sources = [s for s in self._given.group.sources if s.identity not in quarantined]
         denials = Denials(sources, self._given.store)
         read_any = False
-        for body in self._in_time(sources):
+        for body, plain_of in self._in_time(sources):
             try:
-                self._place(body)
+                self._place(body, plain_of)
                 if not read_any:
                     read_any = True
                     denials.read()
@@ -196,35 +197,36 @@ class _Pass:
                 self._leave_rest(sources[sources.index(body.source) :])
                 break
 
-    def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[SourceBody]:
+    def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[tuple[SourceBody, Plain]]:
         """Bodies of the sources while there is time, but of one at least that has any bytes."""
-        time = self._given.time
-        bodies = self._given.store.read_sources(sources)
+        given = self._given
+        time = given.time
+        bodies = inflated(given.store.read_sources(sources), given.settings)
         taken, begun = 0, False
         while True:
             try:
-                body = next(bodies, None)
+                one = next(bodies, None)
             except TransientStoreError:
                 if time is None or not begun or not time.worth_keeping():
                     raise
                 break
-            if body is None:
+            if one is None:
                 return
-            yield body
+            yield one
             taken += 1
-            begun = begun or body.source.size > 0
+            begun = begun or one[0].source.size > 0
             if time is not None and begun and time.over():
                 break
         self._later = list(sources[taken:])
 
-    def _place(self, body: SourceBody) -> None:
+    def _place(self, body: SourceBody, plain_of: Plain) -> None:
         if body.error is not None:
             raise body.error
         source = body.source
         group, settings, store, _, _ = self._given
         if source.size >= self._copied_bytes and self._copy_slice(source):
             return
-        content = plain.read(body, settings)
+        content = plain_of()
         if group.held:
             again, content = compared(body, content, group, settings, store)
             if again is not None:
