@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from compactor.conditions import StoreTraits
 from compactor.model import SourceObject, StoredPart
+from compactor.pieces import Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +251,7 @@ class ObjectStore(Protocol):
         ...
 
     def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+        self, bucket: str, key: str, upload_id: str, number: int, body: Body
     ) -> StoredPart:
         """Store one part. Raises ObjectMissing when the upload is gone."""
         ...

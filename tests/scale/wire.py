@@ -101,7 +101,7 @@ class Wire:
         began = time.thread_time()
         url = f"https://{origin.host}{sent.target}"
         asked, status, headers, body = self._answer(
-            _parsed(sent.method, url, sent.headers, sent.body)
+            _parsed(sent.method, url, sent.headers, bytes(sent.body))
         )
         told = {name.lower(): value for name, value in {"Date": _DATE, **headers}.items()}
         self._tell(asked, began)

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 from compactor.conditions import StoreTraits
 from compactor.errors import SourceChanged, TransientStoreError
 from compactor.model import SourceObject, StoredPart
+from compactor.pieces import Body
 from compactor.ports import (
     Deletion,
     KeyPage,
@@ -258,7 +259,7 @@ class Client:
         return self._request("create_upload", bucket, key, begin)
 
     def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+        self, bucket: str, key: str, upload_id: str, number: int, body: Body
     ) -> StoredPart:
         def send(content: bytes) -> StoredPart:
             return self._s3.upload_part(bucket, key, upload_id, number, content)

@@ -27,6 +27,7 @@ from compactor.errors import (
     UnreadableSource,
 )
 from compactor.model import SourceObject, StoredPart
+from compactor.pieces import Body
 from compactor.ports import (
     Deletion,
     KeyPage,
@@ -174,7 +175,7 @@ class MemoryStore(MemoryBase):
             return upload_id
 
     def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+        self, bucket: str, key: str, upload_id: str, number: int, body: Body
     ) -> StoredPart:
         with self._request("upload_part", bucket, key) as there:
             upload = there.upload(key, upload_id)

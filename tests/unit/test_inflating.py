@@ -20,9 +20,10 @@ TEXTS = [f'{{"n":{number}}}\n'.encode() * (1 + number % 4_000) for number in ran
 
 @pytest.fixture(params=[1, 2])
 def processors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(inflating, "processors", lambda: request.param)
+    count: int = request.param
+    monkeypatch.setattr(inflating, "processors", lambda: count)
     monkeypatch.setattr(inflating, "_LEAST_BYTES", 100)
-    return request.param
+    return count
 
 
 def body(number: int) -> SourceBody:

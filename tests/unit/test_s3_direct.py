@@ -25,6 +25,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from compactor.errors import InvalidInput, TransientStoreError
+from compactor.pieces import Pieces
 from compactor.stores.direct import Direct
 from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
@@ -237,16 +238,20 @@ def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS
         assert len(other.asked) == 2
 
 
-@pytest.mark.parametrize("size", [1024 * 1024 + 1, 3 * 1024 * 1024 + 7])
-def test_a_large_part_arrives_whole_and_signed(
-    s3: ScriptedS3, by_botocore: list[Any], size: int
+@pytest.mark.parametrize("cuts", [1, 2, 7])
+@pytest.mark.parametrize("size", [10, 64 * 1024 + 1, 3 * 1024 * 1024 + 7])
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_part_arrives_whole_and_signed_in_however_many_pieces(
+    s3: ScriptedS3, by_botocore: list[Any], size: int, cuts: int, direct: bool
 ) -> None:
-    part = bytes(size)
+    part = (bytes(range(251)) * (size // 251 + 1))[:size]
+    pieces = [part[size * cut // cuts : size * (cut + 1) // cuts] for cut in range(cuts)]
     s3.always(Answer(headers={"ETag": '"e"'}))
-    assert store_on(s3.url).upload_part("bucket", "k", "id", 1, part).size == size
-    assert s3.last.body == part
+    store = store_on(s3.url, direct=direct)
+    stored = store.upload_part("bucket", "k", "id", 1, Pieces(pieces))
+    assert (s3.last.body, stored.size, stored.crc32) == (part, size, zlib.crc32(part))
     assert s3.last.headers["x-amz-content-sha256"] == hashlib.sha256(part).hexdigest()
-    assert by_botocore == []
+    assert len(by_botocore) == (0 if direct else 1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 64 * 1024, 64 * 1024 + 1, 1024 * 1024])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compactor.model import SourceObject, StoredPart
+from compactor.pieces import Body
 from compactor.ports import ObjectStore
 
 # Of a source that S3 would copy, so much is held at a time.
@@ -44,10 +45,10 @@ class Rehearsal:
         return "adopted"
 
     def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+        self, bucket: str, key: str, upload_id: str, number: int, body: Body
     ) -> StoredPart:
         """What S3 would answer, where ETags are MD5 sums."""
-        etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        etag = hashlib.md5(bytes(body), usedforsecurity=False).hexdigest()
         return StoredPart(number, etag, len(body))
 
     def copy_part(

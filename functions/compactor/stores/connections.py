@@ -22,6 +22,7 @@ from botocore.exceptions import (
 )
 from botocore.httpsession import create_urllib3_context, get_cert_path
 
+from compactor.pieces import Body, pieces_of
 from compactor.stores.bodies import PIECE_BYTES, TimeIsUp
 from compactor.stores.translate import Again
 
@@ -58,7 +59,7 @@ class Sent(NamedTuple):
     method: str
     target: str
     headers: Mapping[str, str]
-    body: bytes | memoryview
+    body: Body
 
 
 class Received(NamedTuple):
@@ -180,20 +181,27 @@ def _send(
     head = "\r\n".join(lines)
     if {head.count("\r"), head.count("\n")} != {len(lines) - 1}:
         raise ValueError(f"a line break in a header of {sent.method} {sent.target}")
-    together = sent.body if len(sent.body) <= _JOINED_BYTES else b""
-    connection.sock.sendall(b"".join((head.encode("latin-1"), b"\r\n\r\n", together)))
-    if together or not sent.body:
+    is_small = len(sent.body) <= _JOINED_BYTES
+    together = pieces_of(sent.body) if is_small else ()
+    connection.sock.sendall(b"".join((head.encode("latin-1"), b"\r\n\r\n", *together)))
+    if is_small:
         return None
-    view = memoryview(sent.body)
     try:
         # The time-out of a socket is for the whole of what it is given at once.
-        for at in range(0, len(view), PIECE_BYTES):
+        for piece in _cut(sent.body):
             if time_is_up():
                 raise TimeoutError("the body went out too slowly")
-            connection.sock.sendall(view[at : at + PIECE_BYTES])
+            connection.sock.sendall(piece)
     except (BrokenPipeError, ConnectionResetError) as error:
         return error
     return None
+
+
+def _cut(body: Body) -> Iterator[memoryview]:
+    """A body in pieces of 1 MiB at most."""
+    for piece in pieces_of(body):
+        view = memoryview(piece)
+        yield from (view[at : at + PIECE_BYTES] for at in range(0, len(view), PIECE_BYTES))
 
 
 def _receive(sock: socket.socket, method: str, time_is_up: TimeIsUp) -> tuple[Received, bool]:

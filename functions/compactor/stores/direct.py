@@ -27,6 +27,7 @@ from botocore.httpsession import ProxyConfiguration
 from botocore.utils import get_environ_proxies
 from urllib3 import HTTPResponse
 
+from compactor.pieces import Body
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.connections import Connections, Origin, Received, Sent
 from compactor.stores.retries import silence_seconds
@@ -75,7 +76,7 @@ class Asked:
     key: str
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | memoryview = b""
+    body: Body = b""
 
 
 @dataclass(frozen=True, slots=True)

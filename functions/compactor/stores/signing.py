@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from compactor.pieces import Body, pieces_of
+
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _UNSIGNED = "UNSIGNED-PAYLOAD"
 
@@ -31,7 +33,7 @@ class Keys:
 def signed(
     request: tuple[str, str, str],
     headers: Mapping[str, str],
-    body: bytes | memoryview | None,
+    body: Body | None,
     *,
     keys: Keys,
     region: str,
@@ -50,7 +52,7 @@ def signed(
     # strftime takes as long as hashing.
     date, time = at.isoformat(timespec="seconds")[:19].split("T")
     moment = f"{date.replace('-', '')}T{time.replace(':', '')}Z"
-    digest = _UNSIGNED if body is None else hashlib.sha256(body).hexdigest()
+    digest = _UNSIGNED if body is None else _sha256(body)
     found = {**headers, "x-amz-content-sha256": digest, "x-amz-date": moment}
     if keys.token:
         found["x-amz-security-token"] = keys.token
@@ -68,6 +70,13 @@ def signed(
         f" Signature={signature}"
     )
     return found
+
+
+def _sha256(body: Body) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces_of(body):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 @lru_cache(8)

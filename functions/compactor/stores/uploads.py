@@ -18,6 +18,7 @@ from compactor.errors import (
     SourceChanged,
 )
 from compactor.model import SourceObject, StoredPart
+from compactor.pieces import Body, Pieces, pieces_of
 from compactor.ports import OpenUpload
 from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, told_of_source
 from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
@@ -71,11 +72,12 @@ class S3Uploads(S3Base):
         return self._answer("PUT", "create upload", bucket, key, request)
 
     def upload_part(
-        self, bucket: str, key: str, upload_id: str, number: int, body: bytes | memoryview
+        self, bucket: str, key: str, upload_id: str, number: int, body: Body
     ) -> StoredPart:
         self.requests.add("bytes_written", len(body))
-        crc32 = isal_zlib.crc32(body)
-
+        crc32 = 0
+        for piece in pieces_of(body):
+            crc32 = isal_zlib.crc32(piece, crc32)
         checksum = encoded_crc32(crc32)
         query = {"partNumber": str(number), "uploadId": upload_id}
         headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32": checksum}
@@ -88,7 +90,7 @@ class S3Uploads(S3Base):
                     Key=key,
                     UploadId=upload_id,
                     PartNumber=number,
-                    Body=SentBody(body, time_is_up),
+                    Body=SentBody(_together(body), time_is_up),
                     ChecksumAlgorithm="CRC32",
                     ChecksumCRC32=checksum,
                 )
@@ -262,6 +264,10 @@ class S3Uploads(S3Base):
             )
 
         return self._answer("LIST", "list uploads", bucket, prefix, request)
+
+
+def _together(body: Body) -> bytes | memoryview:
+    return bytes(body) if isinstance(body, Pieces) else body
 
 
 def _completion(parts: Sequence[Mapping[str, Any]]) -> bytes:
