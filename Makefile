@@ -35,7 +35,7 @@ demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of
 pictures: node_modules ## Make the pictures of docs/ anew, from a real run; needs Chromium
 	@.venv/bin/python -m compactor_dev.pictures
 
-bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look, "--against COMMIT" for two versions
+bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look, "--tls" over TLS too, "--against COMMIT" for two versions
 	@.venv/bin/python -m compactor_dev.benchmark $(ARGS)
 
 query-bench: set-up ## Query engines on the same records before and after; ENGINES=duckdb,chdb,polars,trino,spark, ARGS="--sets 20k-3kb"

@@ -29,10 +29,14 @@ MEASURED = Measurement(
     outputs=1,
     bytes_out=4_000_000,
     seconds=1.0,
-    cpu_seconds=0.2,
+    user_seconds=0.15,
+    kernel_seconds=0.05,
     start_seconds=0.0,
-    start_cpu_seconds=0.0,
+    start_user_seconds=0.0,
+    start_kernel_seconds=0.0,
     peak_bytes=100_000_000,
+    instructions=None,
+    others=0.0,
     equal=True,
 )
 GIT = shutil.which("git") or "/usr/bin/git"
@@ -75,10 +79,15 @@ def repository(tmp_path: Path) -> Path:
 def pair(number: int, *, old: tuple[float, float], today: tuple[float, float]) -> list[Measurement]:
     """Seconds and CPU seconds of both versions, in the order of their round."""
     both = [
-        replace(MEASURED, round=number, seconds=old[0], cpu_seconds=old[1]),
         replace(
-            MEASURED, client=against.TODAY, round=number, seconds=today[0], cpu_seconds=today[1]
-        ),
+            MEASURED,
+            client=client,
+            round=number,
+            seconds=seconds,
+            user_seconds=0.75 * cpu,
+            kernel_seconds=0.25 * cpu,
+        )
+        for client, (seconds, cpu) in ((MEASURED.client, old), (against.TODAY, today))
     ]
     return both if number % 2 else both[::-1]
 
@@ -164,28 +173,44 @@ def test_a_comparison_that_cannot_be_made_ends_in_one_line_before_anything_is_fe
     assert said[0].startswith(f"bench: {field}: ")
 
 
-def test_rounds_begin_with_one_version_and_the_other_in_turn() -> None:
-    both = (
-        clients.version("abc1234", "old", Path("/old")),
-        clients.version(against.TODAY, "today", Path("/new")),
-    )
-    order = [one.name for number in (1, 2, 3, 4) for one in against.in_turn(both, number)]
-    assert order == ["abc1234", "today", "today", "abc1234"] * 2
-
-
 def test_ratios_are_those_within_a_round_not_of_medians() -> None:
     speeds = [one.speed for one in against.pairs_of(THREE, "25 ms")]
     assert speeds == pytest.approx([0.5, 0.8, 1.0])
     told = against.summary_of(THREE, "25 ms", "abc1234")
-    assert "0.800 (0.500 to 1.000) times the objects/s of abc1234" in told
-    assert "1.250 (1.100 to 1.500) times its CPU an object; 3 rounds" in told
+    assert "1.250 (1.100 to 1.500) times the CPU of abc1234 an object, and" in told
+    assert "0.800 (0.500 to 1.000) times its objects/s; 3 rounds" in told
 
 
-def test_a_row_shows_which_version_was_first_and_both_its_figures() -> None:
-    rows = against.rows_of(THREE, "25 ms")
-    assert rows[0] == ["1", "abc1234", "1,000", "500", "0.500", "0.200", "0.300", "1.500"]
+def test_a_row_shows_which_version_was_first_and_begins_with_cpu() -> None:
+    heads, rows = against.rows_of(THREE, "25 ms", "abc1234")
+    assert heads[:3] == ["Round", "First", "CPU ms/object (user + kernel), abc1234"]
+    assert rows[0] == [
+        "1",
+        "abc1234",
+        "0.200 (0.150 + 0.050)",
+        "0.300 (0.225 + 0.075)",
+        "1.500",
+        "1,000",
+        "500",
+        "0.500",
+    ]
     assert rows[1][:2] == ["2", "today"]
-    assert {len(row) for row in rows} == {len(against.HEADS)}
+    assert {len(row) for row in rows} == {len(heads)}
+
+
+def test_instructions_are_compared_where_every_round_has_them() -> None:
+    counted = [
+        replace(one, instructions=4_000_000 if one.client == against.TODAY else 5_000_000)
+        for one in THREE.measurements
+    ]
+    heads, rows = against.rows_of(result(*counted), "25 ms", "abc1234")
+    assert heads[5] == "Instructions/object, abc1234"
+    assert rows[0][5:8] == ["5,000", "4,000", "0.800"]
+    told = against.summary_of(result(*counted), "25 ms", "abc1234")
+    assert "0.800 (0.800 to 0.800) times its instructions, and" in told
+    partly = [replace(counted[0], instructions=None), *counted[1:]]
+    heads, rows = against.rows_of(result(*partly), "25 ms", "abc1234")
+    assert len(heads) == len(rows[0]) == 8
 
 
 def test_a_round_that_one_version_did_not_finish_counts_for_nothing() -> None:

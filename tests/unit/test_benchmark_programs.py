@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ import pytest
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor_dev.benchmark import command
 from compactor_dev.benchmark.clients import CLIENTS, named
+from compactor_dev.benchmark.datasets import SETS
 from compactor_dev.benchmark.front import Lane, render
 from compactor_dev.benchmark.load import Ceiling, parse
 from compactor_dev.benchmark.measure import measure
-from compactor_dev.benchmark.session import Wanted
+from compactor_dev.benchmark.session import Wanted, in_turn
 from compactor_dev.benchmark.task import Task
 from compactor_dev.benchmark.tools import Tools, packages_of
 from compactor_dev.benchmark.worker import event_for
@@ -71,8 +73,17 @@ def test_only_the_bucket_of_the_sources_is_cached() -> None:
     assert cached == ["/sources/", "= /sources"]
 
 
+def test_only_the_lane_over_tls_has_a_certificate() -> None:
+    text = configured(Lane(25.0), Lane(25.0, tls=True))
+    assert text.count("ssl_certificate ") == text.count("ssl_certificate_key ") == 1
+    assert "listen 127.0.0.1:9000 backlog" in text
+    assert "listen 127.0.0.1:9001 ssl " in text
+    assert text.index("listen 127.0.0.1:9001") < text.index("ssl_certificate /x/tls.pem;")
+    assert Lane(25.0, tls=True).name == "25 ms, TLS"
+
+
 def test_the_configuration_s_braces_are_balanced() -> None:
-    text = configured(Lane(0.0), Lane(25.0, faults=True))
+    text = configured(Lane(0.0), Lane(25.0, faults=True), Lane(25.0, tls=True))
     assert text.count("{") == text.count("}")
 
 
@@ -128,17 +139,69 @@ def test_an_unknown_client_is_refused_by_name() -> None:
         named("worker,rclone")
 
 
-def test_clients_take_turns_in_every_lane_and_faults_are_for_those_that_retry() -> None:
+def lanes_of(wanted: Wanted, name: str) -> dict[str, list[str]]:
+    found = wanted.clients_by_lane(SETS[name])
+    return {lane.name: [one.name for one in clients] for lane, clients in found.items()}
+
+
+def test_clients_go_through_every_lane_and_faults_are_for_those_that_retry() -> None:
     clients = named("worker,seed")
     wanted = Wanted(clients, [Lane(0.0), Lane(25.0)], rounds=2, faults=True)
-    pairs = [(lane.name, client.name) for lane, client in wanted.pairs()]
-    assert pairs == [
-        ("0 ms", "worker"),
-        ("0 ms", "seed"),
-        ("25 ms", "worker"),
-        ("25 ms", "seed"),
-        ("25 ms, faults", "worker"),
-    ]
+    assert lanes_of(wanted, "json-4k") == {
+        "0 ms": ["worker", "seed"],
+        "25 ms": ["worker", "seed"],
+        "25 ms, faults": ["worker"],
+    }
+    assert wanted.steps(SETS["json-4k"]) == 2 + 2 * 5
+
+
+def test_tls_is_for_the_worker_and_the_loop_on_the_sets_that_are_named() -> None:
+    wanted = Wanted(tuple(CLIENTS.values()), [Lane(25.0)], rounds=1, tls=["json-4k-gzip"])
+    assert lanes_of(wanted, "json-4k-gzip")["25 ms, TLS"] == ["worker", "worker-members", "obstore"]
+    assert "25 ms, TLS" not in lanes_of(wanted, "json-4k")
+    nobody = Wanted(named("aws"), [Lane(25.0)], rounds=1, tls=["json-4k"])
+    assert lanes_of(nobody, "json-4k") == {"25 ms": ["aws"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "over_tls"),
+    [
+        ([], ["json-4k", "json-100k"]),
+        (["--tls"], list(SETS)),
+        (["--quick"], []),
+        (["--settings", '{"read_concurrency":1}'], []),
+        (["--quick", "--tls"], list(SETS)),
+    ],
+)
+def test_what_the_page_shows_has_two_sets_over_tls_and_the_option_has_all(
+    options: list[str], over_tls: list[str]
+) -> None:
+    wanted = command.wanted_of(command.parser().parse_args(options), tuple(SETS.values()))
+    assert [name for name in SETS if any("TLS" in lane for lane in lanes_of(wanted, name))] == (
+        over_tls
+    )
+
+
+def test_the_worker_with_members_is_measured_on_gzip_alone() -> None:
+    wanted = Wanted(named("worker,worker-members"), [Lane(25.0)], rounds=1)
+    with_it = {name for name in SETS if "worker-members" in lanes_of(wanted, name)["25 ms"]}
+    assert with_it == {"json-4k-gzip", "json-100k-gzip", "cloudtrail", "cloudtrail-long"}
+    assert CLIENTS["worker-members"].settings == {"gzip_output": "members"}
+
+
+def test_two_clients_are_first_equally_often_in_any_even_number_of_rounds() -> None:
+    order = ["".join(in_turn(named("worker,seed"), number)[0].name[0]) for number in range(1, 9)]
+    assert order == ["w", "s", "s", "w", "w", "s", "s", "w"]
+
+
+def test_every_client_is_in_every_place_equally_often() -> None:
+    clients = named("worker,seed,obstore,boto3")
+    orders = [[one.name for one in in_turn(clients, number)] for number in range(1, 9)]
+    assert orders[1] == orders[0][::-1]
+    places = Counter(pair for order in orders for pair in enumerate(order))
+    assert set(places.values()) == {2}
+    assert len(places) == 16
+    assert all(sorted(order) == sorted(orders[0]) for order in orders)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +213,7 @@ def test_clients_take_turns_in_every_lane_and_faults_are_for_those_that_retry() 
         (["--rounds", "0"], "--rounds"),
         (["--settings", "[]"], "--settings"),
         (["--clients", "x"], "--clients"),
+        (["--clients", "worker-members", "--sets", "json-4k"], "--clients"),
     ],
 )
 def test_a_mistaken_option_ends_in_one_line_before_anything_is_fetched(
@@ -170,8 +234,20 @@ def test_cpu_time_and_memory_are_those_of_the_process_and_its_children(tmp_path:
     command_line = ["/bin/sh", "-c", f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}; true"]
     taken = measure(command_line, os.environ, tmp_path / "log", 60)
     assert taken.seconds > 0.7
-    assert 0.5 <= taken.cpu_seconds < 5
+    assert 0.5 <= taken.user_seconds + taken.kernel_seconds < 5
     assert 64_000_000 < taken.peak_bytes < 200_000_000
+
+
+@pytest.mark.parametrize(
+    ("work", "greater"), [("sum(range(20_000))", "user"), ("os.urandom(1 << 20)", "kernel")]
+)
+def test_cpu_time_in_user_space_and_in_the_kernel_are_told_apart(
+    tmp_path: Path, work: str, greater: str
+) -> None:
+    code = f"import os, time\nwhile time.process_time() < 0.5: {work}"
+    taken = measure([sys.executable, "-S", "-c", code], os.environ, tmp_path / "log", 60)
+    both = {"user": taken.user_seconds, "kernel": taken.kernel_seconds}
+    assert max(both, key=both.__getitem__) == greater
 
 
 def test_a_client_that_fails_says_why(tmp_path: Path) -> None:

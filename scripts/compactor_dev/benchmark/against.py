@@ -2,7 +2,7 @@
 
 A shared machine has slow minutes, and each version needs its own to be measured in. So each
 round runs both, one directly after the other, and in the next round in the opposite order
-(ABBA); what counts is the ratio within a round, and how far the rounds differ.
+(ABBA, then BAAB); what counts is the ratio within a round, and how far the rounds differ.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from compactor_dev.benchmark.front import Lane
 from compactor_dev.benchmark.machine import describe
 from compactor_dev.benchmark.results import Measurement, SetResult, Spread
 from compactor_dev.benchmark.server import bench_server
-from compactor_dev.benchmark.session import Bench
-from compactor_dev.benchmark.table import figure
+from compactor_dev.benchmark.session import Bench, in_turn
+from compactor_dev.benchmark.table import figure, parts
 from compactor_dev.benchmark.tools import Tools
 
 TODAY = "today"
@@ -32,7 +32,6 @@ ROUNDS, QUICK_ROUNDS = 6, 2
 QUICK_OBJECTS = 5_000
 # Enough to compile all that a version imports, and to open its connections once.
 _WARMING_OBJECTS = 100
-HEADS = ("Round", "First", "Objects/s, {}", "today", "Ratio", "CPU ms/object, {}", "today", "Ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,12 @@ class Pair(NamedTuple):
     def cpu(self) -> float:
         """Likewise, CPU time for an object."""
         return self.today.cpu_ms_per_object / self.old.cpu_ms_per_object
+
+    @property
+    def executed(self) -> float | None:
+        """Likewise, instructions for an object; None where nobody counts them."""
+        old, today = self.old.instructions_per_object, self.today.instructions_per_object
+        return today / old if old and today else None
 
 
 def compare(
@@ -131,11 +136,6 @@ def _compare_on(
     return result
 
 
-def in_turn(both: tuple[Client, Client], number: int) -> tuple[Client, Client]:
-    """The order of one round, from 1: ABBA, so that no version is always the second."""
-    return both if number % 2 else (both[1], both[0])
-
-
 def _warm(bench: Bench, client: Client, lane: Lane) -> None:
     few = Client(client.name, client.title, client.command, _WARMING_OBJECTS, client.functions)
     try:
@@ -179,31 +179,63 @@ def pairs_of(result: SetResult, lane: str) -> list[Pair]:
     return found
 
 
-def rows_of(result: SetResult, lane: str) -> list[list[str]]:
-    """A row for each round, for :data:`HEADS`."""
+class _Column(NamedTuple):
+    """A figure of each version, and what today's is for each of the old one's."""
+
+    head: str
+    cell: Callable[[Measurement], str]
+    ratio: Callable[[Pair], float | None]
+
+
+def _cpu(one: Measurement) -> str:
+    both = parts(one.user_ms_per_object, one.kernel_ms_per_object)
+    return f"{figure(one.cpu_ms_per_object)} ({both})"
+
+
+_COLUMNS = (
+    _Column("CPU ms/object (user + kernel)", _cpu, lambda pair: pair.cpu),
+    _Column(
+        "Instructions/object",
+        lambda one: figure(one.instructions_per_object or 0.0),
+        lambda pair: pair.executed,
+    ),
+    _Column("Objects/s", lambda one: figure(one.objects_per_second), lambda pair: pair.speed),
+)
+
+
+def rows_of(result: SetResult, lane: str, commit: str) -> tuple[list[str], list[list[str]]]:
+    """Heads, and a row for each round; what was not counted in every round is left out."""
+    pairs = pairs_of(result, lane)
     order = [one.client for one in result.measurements if one.lane == lane]
-    rows = []
-    for place, pair in enumerate(pairs_of(result, lane)):
-        speeds, costs = _both(pair, "objects_per_second"), _both(pair, "cpu_ms_per_object")
-        first = order[2 * place]
-        rows.append(
-            [str(pair.old.round), first, *speeds, f"{pair.speed:.3f}", *costs, f"{pair.cpu:.3f}"]
-        )
-    return rows
+    columns = [
+        column for column in _COLUMNS if all(column.ratio(pair) is not None for pair in pairs)
+    ]
+    heads = [head for one in columns for head in (f"{one.head}, {commit}", "today", "Ratio")]
+    rows = [
+        [
+            str(pair.old.round),
+            order[2 * place],
+            *(cell for column in columns for cell in _cells(column, pair)),
+        ]
+        for place, pair in enumerate(pairs)
+    ]
+    return ["Round", "First", *heads], rows
+
+
+def _cells(column: _Column, pair: Pair) -> tuple[str, str, str]:
+    return column.cell(pair.old), column.cell(pair.today), f"{column.ratio(pair):.3f}"
 
 
 def summary_of(result: SetResult, lane: str, commit: str) -> str:
-    """Both ratios in one line: median, smallest and largest of the rounds."""
+    """All ratios in one line: median, smallest and largest of the rounds."""
     pairs = pairs_of(result, lane)
     speed, cpu = Spread.of(one.speed for one in pairs), Spread.of(one.cpu for one in pairs)
+    executed = [one.executed for one in pairs if one.executed is not None]
+    instructions = f", {_ratio(Spread.of(executed))} times its instructions" if executed else ""
     return (
-        f"{result.title}, {lane}: today's has {_ratio(speed)} times the objects/s of {commit},"
-        f" and takes {_ratio(cpu)} times its CPU an object; {len(pairs)} rounds."
+        f"{result.title}, {lane}: today's takes {_ratio(cpu)} times the CPU of {commit} an"
+        f" object{instructions}, and has {_ratio(speed)} times its objects/s; {len(pairs)} rounds."
     )
-
-
-def _both(pair: Pair, name: str) -> list[str]:
-    return [figure(getattr(one, name)) for one in pair]
 
 
 def _ratio(spread: Spread) -> str:

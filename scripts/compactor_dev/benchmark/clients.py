@@ -5,16 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from compactor_dev.benchmark import either
-from compactor_dev.benchmark.datasets import chosen
+from compactor_dev.benchmark.datasets import DataSet, chosen
 from compactor_dev.benchmark.task import Task
 from compactor_dev.benchmark.tools import Tools
 
-WORKER, SEED = "worker", "seed"
-
+# The loop is what others are compared with: it checks, counts and commits nothing.
+WORKER, MEMBERS, SEED, LOOP = "worker", "worker-members", "seed", "obstore"
 
 Command = Callable[[Task, Tools], list[str]]
 
@@ -29,6 +30,8 @@ class Client:
         sample: how many objects it gets at most, because it reads so few a second; None for
             all. Speeds are per object, so that they compare.
         functions: what alone it imports of the project; None for all of today's.
+        settings: fields of the run's input that make it another client than the worker.
+        gzip: it is measured on sets of gzip objects alone.
     """
 
     name: str
@@ -36,6 +39,12 @@ class Client:
     command: Command
     sample: int | None = None
     functions: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    gzip: bool = False
+
+    def takes(self, data_set: DataSet) -> bool:
+        """Whether it is measured on this set."""
+        return data_set.gzip or not self.gzip
 
     def available(self, tools: Tools) -> bool:
         """Whether its program is there."""
@@ -92,8 +101,15 @@ cat {parts}/* >{joined} && {program} --only-show-errors {joined} {target}"""
 _ALL = (
     Client(WORKER, "**s3-compactor worker**", _worker),
     Client("worker-1", "the same on one processor", _worker_on_one),
+    Client(
+        MEMBERS,
+        'the worker, gzip_output "members"',
+        _worker,
+        settings={"gzip_output": "members"},
+        gzip=True,
+    ),
     Client(SEED, "one object at a time (boto3)", _naive("seed"), 300),
-    Client("obstore", "obstore, 256 threads", _fastest),
+    Client(LOOP, "bare loop: obstore, 256 threads", _fastest),
     Client("boto3", "boto3, 64 threads", _naive("boto3"), 5_000),
     Client("smart-open", "smart-open", _naive("smart-open"), 300),
     Client("s5cmd", "s5cmd cat, pipe", _s5cmd, 300),

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import json
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from compactor_dev.benchmark import (
     table,
     tools,
 )
-from compactor_dev.benchmark.clients import SEED, WORKER, Client
+from compactor_dev.benchmark.clients import Client
 from compactor_dev.benchmark.front import Lane
 from compactor_dev.benchmark.machine import available_bytes
 from compactor_dev.benchmark.results import Results, SetResult
@@ -33,6 +33,8 @@ from compactor_dev.benchmark.session import Wanted, measure_set
 _BUILD = REPOSITORY / "build"
 _EXIT_FAILED, _EXIT_USAGE, _EXIT_INTERRUPTED = 1, 2, 130
 _QUICK_SAMPLE = 100
+# Sets of which docs/performance.md shows what TLS costs.
+_OVER_TLS = ("json-4k", "json-100k")
 # Sources and one output in the server's memory, twice: moto joins the parts of an upload.
 _LARGE_NEEDS_BYTES = 8 * 1024**3
 
@@ -55,6 +57,12 @@ def parser() -> argparse.ArgumentParser:
         "--faults",
         action="store_true",
         help="also with 1%% of 503s and 0.5%% of answers half a second late",
+    )
+    made.add_argument(
+        "--tls",
+        action="store_true",
+        help="also over TLS: worker and bare loop, on every set; without it on"
+        f" {' and '.join(_OVER_TLS)} alone, and with --quick or --settings on none",
     )
     made.add_argument(
         "--quick",
@@ -101,24 +109,18 @@ def _run(args: argparse.Namespace) -> int:
     if args.format is not None:
         raise InvalidInput("--format", args.format, "--against with it, or --sets without")
     chosen = datasets.named(args.sets or _default_sets(quick=args.quick))
-    wanted = _wanted(args)
+    wanted = wanted_of(args, chosen)
+    _require_clients(chosen, wanted)
     directory = _BUILD / "bench"
     programs = tools.find(directory)
     chosen = _with_memory(chosen)
     wanted = replace(wanted, clients=_available(wanted.clients, programs))
-    # What docs/performance.md shows is made with the defaults alone.
-    usual = not args.quick and not wanted.settings
-    kept = _BUILD / ("bench.json" if usual else "bench-quick.json")
+    kept = _BUILD / ("bench.json" if _usual(args) else "bench-quick.json")
     known = results.load(kept)
-    with progress("Measuring", total=wanted.steps() * len(chosen)) as bar:
-        done = 0
-
-        def step(text: str) -> None:
-            nonlocal done
-            bar.show(done, wanted.steps() * len(chosen), text)
-            done += 1
-
-        told = replace(wanted, on_step=step)
+    steps = sum(wanted.steps(one) for one in chosen)
+    with progress("Measuring", total=steps) as bar:
+        done = itertools.count()
+        told = replace(wanted, on_step=lambda text: bar.show(next(done), steps, text))
         for data_set in chosen:
             # A set is kept as soon as it is measured: a run takes its time.
             known[data_set.name] = measure_set(data_set, told, programs, directory)
@@ -127,11 +129,20 @@ def _run(args: argparse.Namespace) -> int:
     for data_set in chosen:
         _show(known[data_set.name])
     print_line(f"Every round: {kept.relative_to(REPOSITORY)}")
-    if usual and table.regenerate(REPOSITORY / "docs/performance.md", known):
+    if _usual(args) and table.regenerate(REPOSITORY / "docs/performance.md", known):
         print_line("docs/performance.md: the table between its markers is written anew")
-    if usual and speeds.regenerate(REPOSITORY / "functions/compactor/discovery/speed.py", known):
+    if _usual(args) and speeds.regenerate(
+        REPOSITORY / "functions/compactor/discovery/speed.py", known
+    ):
         print_line("discovery/speed.py: its measured table is written anew")
-    return _verdict(known[one.name] for one in chosen)
+    measured = [known[one.name] for one in chosen]
+    _warn(measured)
+    return _verdict(measured)
+
+
+def _usual(args: argparse.Namespace) -> bool:
+    """What docs/performance.md shows is made with the defaults alone."""
+    return not args.quick and not _settings(args.settings)
 
 
 def _compare(args: argparse.Namespace) -> int:
@@ -151,13 +162,14 @@ def _compare(args: argparse.Namespace) -> int:
     print_line(f"{old.commit}: {old.subject}")
     for result in measured.values():
         for lane in result.lanes:
-            heads = [head.format(old.commit) for head in against.HEADS]
-            print_table(f"{result.title}, {lane}", heads, against.rows_of(result, lane))
+            heads, rows = against.rows_of(result, lane, old.commit)
+            print_table(f"{result.title}, {lane}", heads, rows, texts=(0, 1))
     for result in measured.values():
         for lane in result.lanes:
             print_line(against.summary_of(result, lane, old.commit))
     print_line(f"Every round: {kept.relative_to(REPOSITORY)}")
-    return _verdict(measured.values())
+    _warn([*measured.values()])
+    return _verdict([*measured.values()])
 
 
 def _comparison(args: argparse.Namespace) -> against.Comparison:
@@ -171,10 +183,15 @@ def _comparison(args: argparse.Namespace) -> against.Comparison:
     return against.Comparison(
         commit=args.against,
         sets=[against.first_of(one) for one in chosen] if args.quick else chosen,
-        lanes=_lanes(args.latency_ms or "25"),
+        lanes=_compared(args),
         rounds=_rounds(args.rounds, against.QUICK_ROUNDS if args.quick else against.ROUNDS),
         settings=_settings(args.settings),
     )
+
+
+def _compared(args: argparse.Namespace) -> list[Lane]:
+    lanes = _lanes(args.latency_ms or "25")
+    return [*lanes, replace(lanes[-1], tls=True)] if args.tls else lanes
 
 
 def _rounds(given: int | None, default: int) -> int:
@@ -195,15 +212,28 @@ def _with_memory(chosen: Sequence[datasets.DataSet]) -> tuple[datasets.DataSet, 
     return tuple(one for one in chosen if not (short and one.name == "large"))
 
 
-def _wanted(args: argparse.Namespace) -> Wanted:
+def wanted_of(args: argparse.Namespace, chosen: Sequence[datasets.DataSet]) -> Wanted:
+    """What the options ask for, of these sets.
+
+    Raises:
+        InvalidInput: an option is wrong.
+    """
     named = clients.named(args.clients or ",".join(clients.CLIENTS))
     return Wanted(
         clients=[_quick(one) for one in named] if args.quick else named,
         lanes=_lanes(args.latency_ms or ("25" if args.quick else "0,25")),
         rounds=_rounds(args.rounds, 1 if args.quick else 3),
         faults=args.faults,
+        tls=[one.name for one in chosen if args.tls or (_usual(args) and one.name in _OVER_TLS)],
         settings=_settings(args.settings),
     )
+
+
+def _require_clients(chosen: Sequence[datasets.DataSet], wanted: Wanted) -> None:
+    for data_set in chosen:
+        if not wanted.clients_by_lane(data_set):
+            names = ",".join(one.name for one in wanted.clients)
+            raise InvalidInput("--clients", names, f"one that is measured on {data_set.name}")
 
 
 def _available(named: Sequence[Client], programs: tools.Tools) -> list[Client]:
@@ -245,21 +275,21 @@ def _in_order(known: Results) -> Results:
 
 
 def _show(result: SetResult) -> None:
-    rows = []
-    for lane in result.lanes:
-        for client in result.clients:
-            found = table.cells(result, client, lane)
-            if found is not None:
-                rows.append([cell.replace("**", "") for cell in found])
-    print_table(result.title, table.HEADS, rows)
-    ratio = results.times(
-        result.summary(WORKER, result.lanes[-1]), result.summary(SEED, result.lanes[-1])
-    )
-    if ratio is not None:
-        print_line(f"The worker is {table.figure(ratio)} times as fast as one at a time.")
+    heads, rows = table.rows_of(result)
+    plain = [[cell.replace("**", "") for cell in row] for row in rows]
+    print_table(result.title, heads, plain, texts=(0, 1))
+    for said in table.sentences(result):
+        print_line(said)
 
 
-def _verdict(measured: Iterable[SetResult]) -> int:
+def _warn(measured: Sequence[SetResult]) -> None:
+    for result in measured:
+        disturbed = results.disturbance(result)
+        if disturbed is not None:
+            print_error(f"bench: {result.title}: {disturbed}")
+
+
+def _verdict(measured: Sequence[SetResult]) -> int:
     """Outputs that differ make the run fail: a speed without its result is no speed."""
     differing = [
         f"{one.client} on {one.data_set}"

@@ -13,14 +13,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compactor.errors import TransientStoreError
+from compactor_dev.benchmark import certificate
 from compactor_dev.benchmark.tools import Tools
 from compactor_dev.ports import free_ports
 
-WITH_FAULTS = ", faults"
+WITH_FAULTS, OVER_TLS = ", faults", ", TLS"
 FAULT_SHARE, LATE_SHARE, LATE_SECONDS = 0.01, 0.005, 0.5
 _SLOW_DOWN = (
     "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
@@ -51,15 +52,18 @@ class Lane:
     Attributes:
         latency_ms: from a request to the first byte of its answer, on top of the server's own.
         faults: 1 % of the requests get a 503, and 0.5 % are half a second late.
+        tls: over TLS, by a certificate made for this front.
     """
 
     latency_ms: float
     faults: bool = False
+    tls: bool = False
 
     @property
     def name(self) -> str:
         """How results call it."""
-        return f"{self.latency_ms:g} ms" + (WITH_FAULTS if self.faults else "")
+        over = OVER_TLS if self.tls else ""
+        return f"{self.latency_ms:g} ms{over}" + (WITH_FAULTS if self.faults else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,12 @@ class Front:
     Attributes:
         endpoints: one URL a lane.
         log: where requests are told, if they are.
+        trust: variables by which clients trust its lanes over TLS; none without such lanes.
     """
 
     endpoints: Mapping[Lane, str]
     log: Path
+    trust: Mapping[str, str] = field(default_factory=dict)
 
 
 def render(
@@ -88,7 +94,8 @@ def render(
 
     Args:
         tools: where nginx's modules are.
-        directory: for the cache, temporary data, the log and the process id.
+        directory: for the cache, temporary data, the log and the process id; has the certificate
+            already where a lane needs one.
         upstream: host and port of the S3 behind it.
         ports: where each lane listens, on the loopback interface.
         buckets: those whose GETs are cached, because nobody writes to them.
@@ -101,7 +108,9 @@ def render(
         f"  {name}_temp_path {directory}/{name};\n"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    servers = "".join(_server(lane, port, buckets) for lane, port in ports.items())
+    servers = "".join(
+        _server(lane, _listen(lane, port, directory), buckets) for lane, port in ports.items()
+    )
     return f"""{user}{modules}daemon off;
 worker_processes 1;
 pid {directory}/nginx.pid;
@@ -130,11 +139,20 @@ def _log(directory: Path) -> str:
   access_log {directory}/{ACCESS_LOG} requests;"""
 
 
-def _server(lane: Lane, port: int, buckets: Sequence[str]) -> str:
+def _listen(lane: Lane, port: int, directory: Path) -> str:
+    if not lane.tls:
+        return f"    listen 127.0.0.1:{port} backlog=4096;"
+    files = certificate.files(directory)
+    return f"""    listen 127.0.0.1:{port} ssl backlog=4096;
+    ssl_certificate {files.chain};
+    ssl_certificate_key {files.key};"""
+
+
+def _server(lane: Lane, listen: str, buckets: Sequence[str]) -> str:
     access = _access(lane)
     cached = "".join(_cached(bucket) for bucket in buckets)
     return f"""  server {{
-    listen 127.0.0.1:{port} backlog=4096;
+{listen}
     proxy_http_version 1.1;
     proxy_set_header Connection "";
     proxy_set_header Host $http_host;
@@ -191,6 +209,7 @@ def front(
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     ports = dict(zip(lanes, free_ports(len(lanes)), strict=True))
+    trust = certificate.make(directory).trust if any(lane.tls for lane in lanes) else {}
     configuration = directory / "nginx.conf"
     text = render(tools, directory, upstream, ports, buckets, logged=logged)
     configuration.write_text(text, encoding="utf-8")
@@ -204,8 +223,11 @@ def front(
     )
     try:
         _await(process, ports)
-        endpoints = {lane: f"http://127.0.0.1:{port}" for lane, port in ports.items()}
-        yield Front(endpoints, directory / ACCESS_LOG)
+        endpoints = {
+            lane: f"{'https' if lane.tls else 'http'}://127.0.0.1:{port}"
+            for lane, port in ports.items()
+        }
+        yield Front(endpoints, directory / ACCESS_LOG, trust)
     finally:
         _end(process)
         shutil.rmtree(directory / "cache", ignore_errors=True)

@@ -1,4 +1,4 @@
-"""One client process: its wall time, its CPU time, its peak memory."""
+"""One client process: its CPU time, its wall time, its peak memory, and who else was at work."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from pathlib import Path
 
 from compactor.errors import TransientStoreError
 from compactor_cli.local.child import read_peak_bytes
+from compactor_dev.benchmark.instructions import counted
+from compactor_dev.benchmark.others import Look
 
 _LOOK_SECONDS = 0.05
 
@@ -24,13 +26,19 @@ class Measured:
 
     Attributes:
         seconds: wall time.
-        cpu_seconds: user and system time.
+        user_seconds, kernel_seconds: CPU time. The kernel knows their sum exactly, and how it
+            falls into the two by samples.
         peak_bytes: largest resident memory; of a pipeline, the sum of its programs'.
+        instructions: executed in user space; None where nobody counts them.
+        others: the share of all processors that other processes used meanwhile.
     """
 
     seconds: float
-    cpu_seconds: float
+    user_seconds: float
+    kernel_seconds: float
     peak_bytes: int
+    instructions: int | None
+    others: float
 
 
 def measure(
@@ -47,7 +55,8 @@ def measure(
     Raises:
         TransientStoreError: it failed, or took too long; says what it printed last.
     """
-    with log.open("wb") as sink:
+    before = Look.now()
+    with log.open("wb") as sink, counted() as instructions:
         started = time.monotonic()
         process = subprocess.Popen(
             command,
@@ -65,10 +74,18 @@ def measure(
             _end(process)
             raise
         seconds = time.monotonic() - started
+        executed = instructions()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise TransientStoreError(f"{Path(command[0]).name} failed: {last_line(log)}")
-    return Measured(seconds, usage.ru_utime + usage.ru_stime, sum(peaks.values()))
+    return Measured(
+        seconds=seconds,
+        user_seconds=usage.ru_utime,
+        kernel_seconds=usage.ru_stime,
+        peak_bytes=sum(peaks.values()),
+        instructions=executed,
+        others=before.others_until(Look.now()),
+    )
 
 
 def last_line(log: Path) -> str:

@@ -1,15 +1,19 @@
-"""What was measured, and what follows from it: medians, spreads, ratios."""
+"""What was measured, and what follows from it: medians, spreads, ratios within rounds."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-VERSION = 1
+from compactor_dev.benchmark.clients import LOOP, SEED
+from compactor_dev.benchmark.others import QUIET_SHARE
+
+# What another version left is not read: its figures would be taken for others.
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,13 @@ class Measurement:
         of_objects: objects of the set, of which these were the first.
         outputs, bytes_out: what was left in the data prefix.
         seconds: wall time of the process, its start included.
-        cpu_seconds: of the process and what it started.
-        start_seconds, start_cpu_seconds: of these, until the client could begin; 0.0 where it
-            does not tell. They come once, however many objects follow, so that a sample's
-            figures are those of the whole set at the sample's pace.
+        user_seconds, kernel_seconds: CPU time of the process and what it started.
+        start_seconds, start_user_seconds, start_kernel_seconds: of these, until the client could
+            begin; 0.0 where it does not tell. They come once, however many objects follow, so
+            that a sample's figures are those of the whole set at the sample's pace.
         peak_bytes: largest resident memory.
+        instructions: executed in user space, the start included; None where nobody counts them.
+        others: the share of all processors that other processes used meanwhile.
         equal: the outputs hold exactly the records of the sources.
         detail: what the client itself had to say.
     """
@@ -42,10 +48,14 @@ class Measurement:
     outputs: int
     bytes_out: int
     seconds: float
-    cpu_seconds: float
+    user_seconds: float
+    kernel_seconds: float
     start_seconds: float
-    start_cpu_seconds: float
+    start_user_seconds: float
+    start_kernel_seconds: float
     peak_bytes: int
+    instructions: int | None
+    others: float
     equal: bool
     detail: Mapping[str, Any] = field(default_factory=dict)
 
@@ -60,9 +70,25 @@ class Measurement:
         return self.objects_per_second * self.bytes_in / self.objects / 1e6
 
     @property
+    def user_ms_per_object(self) -> float:
+        """CPU milliseconds in user space for one source."""
+        return self._whole(self.user_seconds, self.start_user_seconds) * 1000 / self.of_objects
+
+    @property
+    def kernel_ms_per_object(self) -> float:
+        """Likewise, in the kernel."""
+        return self._whole(self.kernel_seconds, self.start_kernel_seconds) * 1000 / self.of_objects
+
+    @property
     def cpu_ms_per_object(self) -> float:
-        """CPU milliseconds for one source."""
-        return self._whole(self.cpu_seconds, self.start_cpu_seconds) * 1000 / self.of_objects
+        """Both."""
+        return self.user_ms_per_object + self.kernel_ms_per_object
+
+    @property
+    def instructions_per_object(self) -> float | None:
+        """None where nobody counts, and for a sample, of whose start nobody knows them."""
+        whole = self.objects == self.of_objects
+        return self.instructions / self.objects if whole and self.instructions else None
 
     def _whole(self, taken: float, start: float) -> float:
         """What the whole set would take."""
@@ -91,13 +117,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All rounds of one client in one lane."""
+    """All rounds of one client in one lane; single figures are medians."""
 
     rounds: int
     sample: int
+    cpu_ms_per_object: Spread
+    user_ms_per_object: float
+    kernel_ms_per_object: float
+    instructions_per_object: float | None
     objects_per_second: Spread
     mb_per_second: float
-    cpu_ms_per_object: Spread
     peak_bytes: int
     size_ratio: float
     equal: bool
@@ -109,15 +138,49 @@ def summarise(rounds: Sequence[Measurement]) -> Summary:
     def middle(of: Callable[[Measurement], float]) -> float:
         return median(of(one) for one in rounds)
 
+    executed = [one.instructions_per_object for one in rounds]
+    counted = [one for one in executed if one is not None]
     return Summary(
         rounds=len(rounds),
         sample=rounds[0].objects,
+        cpu_ms_per_object=Spread.of(one.cpu_ms_per_object for one in rounds),
+        user_ms_per_object=middle(lambda one: one.user_ms_per_object),
+        kernel_ms_per_object=middle(lambda one: one.kernel_ms_per_object),
+        instructions_per_object=median(counted) if counted else None,
         objects_per_second=Spread.of(one.objects_per_second for one in rounds),
         mb_per_second=middle(lambda one: one.mb_per_second),
-        cpu_ms_per_object=Spread.of(one.cpu_ms_per_object for one in rounds),
         peak_bytes=max(one.peak_bytes for one in rounds),
         size_ratio=middle(lambda one: one.size_ratio),
         equal=all(one.equal for one in rounds),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """What one client has for each unit of another's, in the same rounds.
+
+    Attributes:
+        cpu: CPU time an object.
+        speed: objects a second.
+    """
+
+    cpu: Spread
+    speed: Spread
+
+
+def ratio(ones: Sequence[Measurement], others: Sequence[Measurement]) -> Ratio | None:
+    """Formed within each round that both have; None when there is no such round.
+
+    A slow minute of the machine meets both clients of a round, so that what is left of it in
+    their ratio is little; in a ratio of medians it may stand whole.
+    """
+    by_round = {one.round: one for one in others}
+    pairs = [(one, by_round[one.round]) for one in ones if one.round in by_round]
+    if not pairs:
+        return None
+    return Ratio(
+        cpu=Spread.of(one.cpu_ms_per_object / other.cpu_ms_per_object for one, other in pairs),
+        speed=Spread.of(one.objects_per_second / other.objects_per_second for one, other in pairs),
     )
 
 
@@ -150,6 +213,15 @@ class SetResult:
         rounds = self.rounds(client, lane)
         return summarise(rounds) if rounds else None
 
+    def ratio(self, client: str, other: str, lane: str) -> Ratio | None:
+        """One client beside another, within the rounds of a lane."""
+        return ratio(self.rounds(client, lane), self.rounds(other, lane))
+
+    @property
+    def disturbed(self) -> list[Measurement]:
+        """During which others used more than :data:`QUIET_SHARE` of the processors."""
+        return [one for one in self.measurements if one.others > QUIET_SHARE]
+
     @property
     def lanes(self) -> list[str]:
         """In the order in which they were measured first."""
@@ -164,11 +236,17 @@ class SetResult:
 Results = dict[str, SetResult]
 
 
-def times(one: Summary | None, other: Summary | None) -> float | None:
-    """How many times as fast the first is, by medians; None when either was not measured."""
-    if one is None or other is None:
+def disturbance(result: SetResult) -> str | None:
+    """A sentence on what others used of the processors; None when the set was measured quietly."""
+    found = result.disturbed
+    if not found:
         return None
-    return one.objects_per_second.median / other.objects_per_second.median
+    worst = max(found, key=lambda one: one.others)
+    return (
+        f"Not quiet: in {len(found)} of {len(result.measurements)} measurements others used more"
+        f" than {QUIET_SHARE:.0%} of the processors, at most {worst.others:.0%}"
+        f" ({worst.client}, {worst.lane}, round {worst.round})."
+    )
 
 
 def to_json(results: Results) -> str:
@@ -189,7 +267,18 @@ def _derived(result: SetResult) -> dict[str, Any]:
         }
         for lane in result.lanes
     }
-    return {"summaries": summaries}
+    ratios = {
+        lane: {
+            client: {
+                base: asdict(found)
+                for base in (LOOP, SEED)
+                if (found := result.ratio(client, base, lane)) is not None
+            }
+            for client in result.clients
+        }
+        for lane in result.lanes
+    }
+    return {"summaries": summaries, "ratios": ratios}
 
 
 def load(path: Path) -> Results:
@@ -204,6 +293,6 @@ def load(path: Path) -> Results:
 
 
 def _set_result(given: Mapping[str, Any]) -> SetResult:
-    known = {name: value for name, value in given.items() if name != "summaries"}
+    known = {one.name: given[one.name] for one in fields(SetResult)}
     known["measurements"] = [Measurement(**one) for one in given["measurements"]]
     return SetResult(**known)

@@ -68,6 +68,7 @@ class BenchServer:
     def __init__(self, data_set: DataSet, embedded: EmbeddedS3, running: Front) -> None:
         self.data_set = data_set
         self.lanes = running.endpoints
+        self._trust = running.trust
         self._embedded = embedded
         self._sources: dict[int | None, Sources] = {}
         self._client: Any = boto3.client(
@@ -81,7 +82,8 @@ class BenchServer:
 
     def environment(self, lane: Lane) -> Mapping[str, str]:
         """Variables that lead boto3 and obstore into a lane; an empty one is to be removed."""
-        return {**self._embedded.environment, "AWS_ENDPOINT_URL_S3": self.lanes[lane]}
+        trust = self._trust if lane.tls else {}
+        return {**self._embedded.environment, "AWS_ENDPOINT_URL_S3": self.lanes[lane], **trust}
 
     def sources(self, sample: int | None) -> Sources:
         """The first so many objects, or all; stored before :meth:`fill` returned."""

@@ -1,11 +1,11 @@
-"""Rounds over lanes and clients, in turn, so that a slow minute of the machine meets all."""
+"""Rounds over lanes and clients, so that a slow minute of the machine meets all clients."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from compactor_cli.local.child import python_environment
 from compactor_dev import IMPORT_ROOTS
-from compactor_dev.benchmark.clients import WORKER, Client
+from compactor_dev.benchmark.clients import LOOP, MEMBERS, WORKER, Client
 from compactor_dev.benchmark.datasets import DataSet
 from compactor_dev.benchmark.front import Lane
 from compactor_dev.benchmark.load import ceiling
@@ -25,6 +25,8 @@ from compactor_dev.benchmark.task import Task
 from compactor_dev.benchmark.tools import Tools
 
 _LIMIT_SECONDS = 900.0
+_RETRYING = (WORKER, "boto3")
+_OVER_TLS = (WORKER, MEMBERS, LOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,9 @@ class Wanted:
     """What a run of the benchmark measures.
 
     Attributes:
-        lanes: without faults, in order.
+        lanes: without faults and TLS, in order.
         faults: the worker and boto3 also go through a lane with faults.
+        tls: names of the sets for which the worker and the bare loop also go over TLS.
         settings: fields of the run's input, for the worker.
         on_step: told what comes next.
     """
@@ -41,21 +44,36 @@ class Wanted:
     clients: Sequence[Client]
     lanes: Sequence[Lane]
     rounds: int
-    faults: bool
+    faults: bool = False
+    tls: Collection[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     on_step: Callable[[str], None] = lambda text: None
 
-    def pairs(self) -> list[tuple[Lane, Client]]:
-        """Every lane with its clients."""
-        pairs = [(lane, client) for lane in self.lanes for client in self.clients]
+    def clients_by_lane(self, data_set: DataSet) -> dict[Lane, list[Client]]:
+        """Who is measured on a set, by lane; no lane is without a client."""
+        clients = [one for one in self.clients if one.takes(data_set)]
+        found = dict.fromkeys(self.lanes, clients)
+        last = self.lanes[-1].latency_ms
         if self.faults:
-            lane = Lane(self.lanes[-1].latency_ms, faults=True)
-            pairs += [(lane, one) for one in self.clients if one.name in (WORKER, "boto3")]
-        return pairs
+            found[Lane(last, faults=True)] = [one for one in clients if one.name in _RETRYING]
+        if data_set.name in self.tls:
+            found[Lane(last, tls=True)] = [one for one in clients if one.name in _OVER_TLS]
+        return {lane: chosen for lane, chosen in found.items() if chosen}
 
-    def steps(self) -> int:
-        """How often :attr:`on_step` is told something, for each data set."""
-        return 2 + self.rounds * len(self.pairs())
+    def steps(self, data_set: DataSet) -> int:
+        """How often :attr:`on_step` is told something of a set."""
+        return 2 + self.rounds * sum(map(len, self.clients_by_lane(data_set).values()))
+
+
+def in_turn(clients: Sequence[Client], number: int) -> list[Client]:
+    """The order of one round, from 1: forwards, then backwards (ABBA), then from the next one on.
+
+    So none is always the first, or always after the same one, and of two each is as often first.
+    """
+    turns, backwards = divmod(number - 1, 2)
+    first = turns % len(clients)
+    order = [*clients[first:], *clients[:first]]
+    return order[::-1] if backwards else order
 
 
 def measure_set(data_set: DataSet, wanted: Wanted, tools: Tools, directory: Path) -> SetResult:
@@ -70,15 +88,15 @@ def measure_set(data_set: DataSet, wanted: Wanted, tools: Tools, directory: Path
     Raises:
         CompactorError: a server or a client failed.
     """
-    pairs = wanted.pairs()
-    lanes = list(dict.fromkeys([Lane(0.0), *(lane for lane, _ in pairs)]))
+    by_lane = wanted.clients_by_lane(data_set)
+    lanes = list(dict.fromkeys([Lane(0.0), *by_lane]))
     now = datetime.now(UTC)
     result = SetResult(
         data_set.title, data_set.objects, now.isoformat(timespec="seconds"), describe(tools)
     )
     with bench_server(data_set, tools, directory / "server", lanes) as server:
         wanted.on_step(f"{data_set.title}: storing")
-        server.fill([client.sample for _, client in pairs], now.timestamp())
+        server.fill([one.sample for some in by_lane.values() for one in some], now.timestamp())
         wanted.on_step(f"{data_set.title}: warming the cache")
         server.warm(Lane(0.0))
         keys = server.keys()
@@ -92,9 +110,10 @@ def measure_set(data_set: DataSet, wanted: Wanted, tools: Tools, directory: Path
         result.upload_bytes_per_second = server.upload_bytes_per_second()
         bench = Bench(server, tools, directory, wanted.settings)
         for number in range(1, wanted.rounds + 1):
-            for lane, client in pairs:
-                wanted.on_step(f"{data_set.title}: {client.name}, {lane.name}, round {number}")
-                result.measurements.append(bench.measurement(client, lane, number))
+            for lane, clients in by_lane.items():
+                for client in in_turn(clients, number):
+                    wanted.on_step(f"{data_set.title}: {client.name}, {lane.name}, round {number}")
+                    result.measurements.append(bench.measurement(client, lane, number))
     return result
 
 
@@ -134,10 +153,14 @@ class Bench:
             outputs=left.objects,
             bytes_out=left.bytes,
             seconds=taken.seconds,
-            cpu_seconds=taken.cpu_seconds,
+            user_seconds=taken.user_seconds,
+            kernel_seconds=taken.kernel_seconds,
             start_seconds=detail.pop("start_seconds", 0.0),
-            start_cpu_seconds=detail.pop("start_cpu_seconds", 0.0),
+            start_user_seconds=detail.pop("start_user_seconds", 0.0),
+            start_kernel_seconds=detail.pop("start_kernel_seconds", 0.0),
             peak_bytes=max(taken.peak_bytes, detail.pop("peak_bytes", 0)),
+            instructions=taken.instructions,
+            others=taken.others,
             equal=left.records == sources.records,
             detail=detail,
         )
@@ -151,7 +174,7 @@ class Bench:
             prefix=f"{client.name}/",
             extension=self._server.data_set.extension,
             scratch=str(self._scratch),
-            settings=dict(self._settings),
+            settings={**self._settings, **client.settings},
             answer=str(self._directory / "answer.json"),
         )
 

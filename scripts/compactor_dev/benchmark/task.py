@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +19,8 @@ class Started:
     """What it took a Python client until it could begin: the interpreter and its imports."""
 
     start_seconds: float
-    start_cpu_seconds: float
+    start_user_seconds: float
+    start_kernel_seconds: float
 
     @classmethod
     def now(cls) -> Started:
@@ -26,7 +28,9 @@ class Started:
         ticks = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         # Field 22 of the whole line, in clock ticks since the machine booted.
         began = int(ticks[19]) / os.sysconf("SC_CLK_TCK")
-        return cls(time.clock_gettime(time.CLOCK_BOOTTIME) - began, time.process_time())
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+        return cls(seconds, used.ru_utime, used.ru_stime)
 
 
 @dataclass(frozen=True, slots=True)
