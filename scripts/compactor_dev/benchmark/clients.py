@@ -32,6 +32,7 @@ class Client:
         functions: what alone it imports of the project; None for all of today's.
         settings: fields of the run's input that make it another client than the worker.
         gzip: it is measured on sets of gzip objects alone.
+        asks: discovery asks the store once a day before workers like it.
     """
 
     name: str
@@ -41,6 +42,11 @@ class Client:
     functions: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     gzip: bool = False
+    asks: bool = False
+
+    def before(self, task: Task, tools: Tools) -> list[str] | None:
+        """What runs before it, and is not measured."""
+        return [*_worker(task, tools), "--ask"] if self.asks else None
 
     def takes(self, data_set: DataSet) -> bool:
         """Whether it is measured on this set."""
@@ -99,14 +105,15 @@ cat {parts}/* >{joined} && {program} --only-show-errors {joined} {target}"""
 
 
 _ALL = (
-    Client(WORKER, "**s3-compactor worker**", _worker),
-    Client("worker-1", "the same on one processor", _worker_on_one),
+    Client(WORKER, "**s3-compactor worker**", _worker, asks=True),
+    Client("worker-1", "the same on one processor", _worker_on_one, asks=True),
     Client(
         MEMBERS,
         'the worker, gzip_output "members"',
         _worker,
         settings={"gzip_output": "members"},
         gzip=True,
+        asks=True,
     ),
     Client(SEED, "one object at a time (boto3)", _naive("seed"), 300),
     Client(LOOP, "bare loop: obstore, 256 threads", _fastest),
@@ -121,7 +128,7 @@ CLIENTS: Mapping[str, Client] = {one.name: one for one in _ALL}
 
 def version(name: str, title: str, functions: Path) -> Client:
     """The worker of one version, started the same way for all of them."""
-    return Client(name, title, _either, functions=functions)
+    return Client(name, title, _either, functions=functions, asks=True)
 
 
 def named(names: str) -> tuple[Client, ...]:

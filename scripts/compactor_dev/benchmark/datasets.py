@@ -194,7 +194,14 @@ def objects(data_set: DataSet) -> Iterator[SetObject]:
 
 
 def object_name(data_set: DataSet, index: int) -> str:
-    """Key of an object below its prefix; the order of keys is the order of indices."""
+    """Key of an object below its prefix; the order of keys is the order of indices.
+
+    CloudTrail's are as AWS writes them:
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
+    """
+    if data_set.kind is Kind.CLOUDTRAIL:
+        trail = f"{_SITE.account}_CloudTrail_{_SITE.region}_20260131T1200Z"
+        return f"{trail}_{index:016d}{data_set.extension}"
     return f"2026-01-31-{index:06d}{data_set.extension}"
 
 

@@ -133,6 +133,7 @@ class Bench:
         """Run a client once, read back what it left, and delete that."""
         sources = self._server.sources(client.sample)
         task = self._task(client, lane, sources.prefix)
+        self._prepare(client, lane, task)
         taken, told = self._run(client, lane, task)
         detail = dict(told)
         if client.name == WORKER:
@@ -178,13 +179,22 @@ class Bench:
             answer=str(self._directory / "answer.json"),
         )
 
+    def _prepare(self, client: Client, lane: Lane, task: Task) -> None:
+        command = client.before(task, self._tools)
+        if command is not None:
+            ours = python_environment(self._base(lane), *IMPORT_ROOTS)
+            measure(command, ours, self._directory / "before.log", _LIMIT_SECONDS)
+
+    def _base(self, lane: Lane) -> dict[str, str]:
+        """The environment of every client."""
+        return {**os.environ, **self._server.environment(lane), **self._compiled_once()}
+
     def _run(self, client: Client, lane: Lane, task: Task) -> tuple[Measured, dict[str, Any]]:
         answer = Path(task.answer)
         answer.unlink(missing_ok=True)
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
-        base = {**os.environ, **self._server.environment(lane), **self._compiled_once()}
-        environment = environment_of(client, base)
+        environment = environment_of(client, self._base(lane))
         log = self._directory / f"{client.name}.log"
         command = client.command(task, self._tools)
         taken = measure(command, environment, log, _LIMIT_SECONDS)
