@@ -21,7 +21,9 @@ QUIET_SHARE = 0.05
 _PROC = Path("/proc")
 _PROCESSOR = re.compile(r"^cpu\d+ ", re.MULTILINE)
 # Of the first line of /proc/stat: user, nice, system, and what the hypervisor gave to others.
-# Interrupts are left out: they are mostly our own network's, and no process is told of its share.
+# Interrupts are left out, most of them our own network's: some kernels count them as time of the
+# processes they interrupt, others as nobody's. So a few percent of others' work may be hidden,
+# but none is told that was not.
 _USED = (0, 1, 2, 7)
 # Of /proc/PID/stat, after the program's name: time in user space and in the kernel, its own and
 # that of children which it waited for.
