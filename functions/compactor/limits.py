@@ -19,8 +19,11 @@ class WorkerLimits:
     Attributes:
         whole_bytes: plain content up to this size is held whole; beyond it, it is streamed.
         block_bytes: so much plain content is given to the encoder at once.
+        segment_bytes: gzip outputs are encoded in segments, side by side. One has at least so much
+            plain content and ends where a source does, at twice of it at the latest.
+        encoding_threads: the most that encode one output.
         point_bytes: so many encoded bytes lie at least between two places of an output at which
-            decoding can begin; with that, they make it 0.2 to 0.6 % larger (docs/performance.md).
+            decoding can begin; with segments, it gets 0.04 to 0.4 % larger (docs/performance.md).
         part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
         min_part_bytes: S3 refuses smaller parts, except the last.
@@ -47,6 +50,8 @@ class WorkerLimits:
 
     whole_bytes: int = 16 * MIB
     block_bytes: int = MIB
+    segment_bytes: int = 4 * MIB
+    encoding_threads: int = 4
     point_bytes: int = 256 * 1024
     part_bytes: int = 16 * MIB
     min_part_bytes: int = 5 * MIB

@@ -38,6 +38,8 @@ _HOLDING = _STORING - {"create_upload"}
 _SELDOM_POSSIBLE = frozenset({"two workers with one plan", "delivered again between two plans"})
 # A run that has not come to rest after so many calls never will.
 _CALLS_TO_REST = 6
+# Outputs have several.
+_SEGMENT_BYTES = 50
 
 
 def play(
@@ -49,7 +51,7 @@ def play(
 ) -> Outcome:
     """Play one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
-    limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS))
+    limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS), segment_bytes=_SEGMENT_BYTES)
 
     def make(outcome: Outcome) -> _Schedule:
         return _Schedule(World(choices, without, limits), choices, outcome, tell=tell)

@@ -224,13 +224,13 @@ KINDS: dict[str, Callable[[bytes], bytes]] = {
     kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=25),
     sizes=st.lists(st.sampled_from([1, 20, 3_000]), min_size=25, max_size=25),
     ended=st.lists(st.booleans(), min_size=25, max_size=25),
-    blocks=st.sampled_from([300, 1 << 20]),
+    segment=st.sampled_from([300, 5_000, 1 << 22]),
 )
 @settings(max_examples=60, deadline=None)
 def test_any_mixture_is_read_whole_and_given_back(
-    kinds: list[str], sizes: list[int], ended: list[bool], blocks: int
+    kinds: list[str], sizes: list[int], ended: list[bool], segment: int
 ) -> None:
-    limits = WorkerLimits(point_bytes=1_000, block_bytes=blocks)
+    limits = WorkerLimits(point_bytes=1_000, segment_bytes=segment)
     contents = [
         lines(n, sizes[n])[: None if ended[n] else -1] if kind != "empty" else b""
         for n, kind in enumerate(kinds)

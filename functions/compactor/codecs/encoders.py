@@ -1,26 +1,40 @@
 """What encodings outputs go in: none, gzip, zstd.
 
-Encoding is reproducible: the same plain bytes with the same points give the same encoded bytes
-however they are cut into writes.
+Encoding is reproducible: the same plain bytes give the same encoded bytes however they are cut into
+writes. gzip outputs are encoded segment by segment, each without a look at the others, so that
+several threads can do it; where segments and points lie is for who cuts them to say.
 
-The encoders were chosen by measure, CPU milliseconds per MB of plain bytes and size out/in:
+The encoders were chosen by measure, CPU milliseconds per MB of plain bytes and size out/in, each
+over segments of 4 MiB:
 
-| encoder       | JSON events | CloudTrail  | CSV          | VPC flow     |
-|---------------|-------------|-------------|--------------|--------------|
-| isal level 2  | 1.7 / 0.192 | 0.9 / 0.117 | 2.1 / 0.283  | 2.0 / 0.240  |
-| isal level 3  | 4.0 / 0.187 | 2.7 / 0.122 | 4.1 / 0.277  | 3.6 / 0.232  |
-| zlib-ng -4    | 6.0 / 0.165 | 2.7 / 0.102 | 8.0 / 0.260  | 7.8 / 0.215  |
-| zlib-ng -6    | 8.2 / 0.158 | 5.1 / 0.092 | 12.3 / 0.255 | 13.9 / 0.207 |
-| stdlib -6     | 12.5 / 0.161| 7.9 / 0.096 | 20.6 / 0.258 | 28.1 / 0.204 |
-| zstd level 3  | 2.4 / 0.129 | 1.6 / 0.079 | 3.1 / 0.174  | 3.7 / 0.202  |
+| encoder       | JSON events  | CloudTrail  | CSV          | log          | S3 access   |
+|---------------|--------------|-------------|--------------|--------------|-------------|
+| isal -2       |  1.4 / 0.190 | 0.8 / 0.114 |  1.9 / 0.284 |  1.6 / 0.251 | 1.1 / 0.163 |
+| isal -3       |  2.8 / 0.186 | 2.0 / 0.119 |  3.5 / 0.278 |  3.0 / 0.248 | 2.3 / 0.164 |
+| zlib-ng -1    |  2.6 / 0.261 | 1.5 / 0.152 |  3.9 / 0.400 |  3.2 / 0.351 | 2.2 / 0.241 |
+| zlib-ng -3    |  4.5 / 0.177 | 2.4 / 0.105 |  7.0 / 0.271 |  5.7 / 0.240 | 3.7 / 0.157 |
+| zlib-ng -4    |  5.4 / 0.163 | 2.8 / 0.100 |  8.4 / 0.263 |  6.8 / 0.236 | 4.1 / 0.154 |
+| zlib-ng -5    |  5.9 / 0.158 | 3.3 / 0.092 |  9.6 / 0.260 |  7.7 / 0.233 | 5.0 / 0.149 |
+| zlib-ng -6    |  7.6 / 0.155 | 4.3 / 0.090 | 13.0 / 0.258 | 10.7 / 0.231 | 5.7 / 0.149 |
+| zlib-ng -7    |  9.0 / 0.151 | 4.7 / 0.090 | 17.7 / 0.245 | 16.4 / 0.220 | 7.6 / 0.148 |
+| zlib-ng -8    | 13.7 / 0.147 | 6.3 / 0.088 | 28.4 / 0.244 | 39.4 / 0.219 | 8.9 / 0.148 |
+| zlib-ng -9    | 14.7 / 0.158 | 8.7 / 0.094 | 22.9 / 0.262 | 18.8 / 0.236 | 12.7 / 0.165 |
+| stdlib -6     | 11.9 / 0.159 | 7.5 / 0.094 | 20.4 / 0.263 | 16.3 / 0.235 | 11.6 / 0.157 |
+| libdeflate -5 |  5.1 / 0.157 | 3.2 / 0.097 |  7.5 / 0.240 |  5.9 / 0.218 | 4.2 / 0.146 |
+| libdeflate -6 |  6.4 / 0.149 | 3.5 / 0.092 |  9.3 / 0.237 |  8.5 / 0.216 | 4.9 / 0.144 |
+| zstd -3       |  2.0 / 0.121 | 1.3 / 0.079 |  2.4 / 0.161 |  3.0 / 0.219 | 2.0 / 0.133 |
 
-zlib-ng -6 costs 7 vCPU seconds a GB more than isal -2 (USD 0.0002 on Lambda) and saves 34 MB of
-it, which S3 Standard charges USD 0.0008 a month: it pays for itself in a week. And with isal the
-outputs can be larger than the sources they replace, which were mostly written at level 6.
+zlib-ng -6 costs 6 vCPU seconds a GB of JSON more than isal -2 (USD 0.00014 on Lambda) and saves
+35 MB of it, which S3 Standard charges USD 0.0008 a month: it pays for itself in a week. And with
+isal the outputs can be larger than the sources they replace, which were mostly written at level 6.
+Level 7 would pay for itself, too, in two weeks to two months; for that a worker would take up to
+half longer. libdeflate is better at less CPU, but ends each stream that it makes with a last block,
+behind which no segment of the same member can follow; its `deflate` package knows no flush.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Protocol
 
 import zstandard
@@ -33,17 +47,17 @@ ZSTD_LEVEL = 3
 BLOCK_BYTES = 256 << 10
 
 _GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
+_RAW = -15  # the same window, and neither of them
+# RFC 1952: deflate, no name, no time, no remark on the effort, made on Unix.
+_GZIP_HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3))
+# RFC 1951: a last block of fixed codes with nothing in it. So no segment needs to know that it is
+# the last one.
+_LAST_BLOCK = b"\x03\x00"
+_SIZE_MODULO = 1 << 32
 
 
-class Encoder(Protocol):
-    """Encodes one output; not reusable after :meth:`finish`.
-
-    Attributes:
-        has_points: whether decoding can begin anywhere but at the start; False, too, where every
-            byte is such a place.
-    """
-
-    has_points: bool
+class SegmentEncoder(Protocol):
+    """Encodes one segment of an output; not reusable after :meth:`finish`."""
 
     def write(self, data: bytes | memoryview) -> bytes:
         """Take plain bytes; return the encoded bytes that are ready, often none."""
@@ -54,6 +68,46 @@ class Encoder(Protocol):
         ...
 
     def finish(self) -> bytes:
+        """The last encoded bytes; decoding can begin behind them, too."""
+        ...
+
+
+class Segments(Protocol):
+    """How outputs are encoded of segments that know nothing of each other."""
+
+    def begin(self) -> bytes:
+        """What stands before the first segment."""
+        ...
+
+    def encoder(self) -> SegmentEncoder:
+        """A new encoder of one segment."""
+        ...
+
+    def end(self, crc32: int, size: int) -> bytes:
+        """What stands behind the last segment.
+
+        Args:
+            crc32: of all plain bytes.
+            size: their number.
+        """
+        ...
+
+
+class Encoder(Protocol):
+    """Encodes one output as a stream; not reusable after :meth:`finish`.
+
+    Attributes:
+        segments: how such outputs are encoded in segments instead, other bytes of the same
+            content; None where there is no such way.
+    """
+
+    segments: Segments | None
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        """Take plain bytes; return the encoded bytes that are ready, often none."""
+        ...
+
+    def finish(self) -> bytes:
         """The last encoded bytes."""
         ...
 
@@ -61,15 +115,16 @@ class Encoder(Protocol):
 def encoder(compression: Compression, *, members: bool = False) -> Encoder:
     """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
 
-    With ``members``, gzip outputs have one more from each point on.
+    With ``members``, segments of gzip are members of their own, and one more begins at each point.
 
-    The bytes depend on the plain bytes, the points in them and the version of the library, on
-    nothing else. A point of gzip is a full flush (RFC 1951 calls what it leaves an empty stored
-    block): the member goes on, at a byte's begin, without a look back. zstd has none within a
-    frame.
+    The bytes depend on the plain bytes, the segments and the points in them and the version of the
+    library, on nothing else. A point of one gzip member is a full flush (RFC 1951 calls what it
+    leaves an empty stored block), and so is the end of a segment: the member goes on, at a byte's
+    begin, without a look back. zstd has none within a frame.
     """
     if compression is Compression.GZIP:
-        return _Members() if members else _Gzip()
+        member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+        return _Blocks(member, _Members() if members else _OneMember())
     if compression is Compression.ZSTD:
         context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
         return _Blocks(context.compressobj())
@@ -77,13 +132,10 @@ def encoder(compression: Compression, *, members: bool = False) -> Encoder:
 
 
 class _Identity:
-    has_points = False
+    segments = None
 
     def write(self, data: bytes | memoryview) -> bytes:
         return bytes(data)
-
-    def point(self) -> bytes:
-        return b""
 
     def finish(self) -> bytes:
         return b""
@@ -95,10 +147,6 @@ class _Compressor(Protocol):
     def flush(self) -> bytes: ...
 
 
-class _Deflate(_Compressor, Protocol):
-    def flush(self, mode: int = ..., /) -> bytes: ...
-
-
 class _Blocks:
     """Hands the compressor blocks of one size, whatever the writes were.
 
@@ -106,9 +154,8 @@ class _Blocks:
     256 KiB, which runs without the interpreter lock, costs less than many for a few KiB each.
     """
 
-    has_points = False
-
-    def __init__(self, compressor: _Compressor) -> None:
+    def __init__(self, compressor: _Compressor, segments: Segments | None = None) -> None:
+        self.segments = segments
         self._compressor = compressor
         self._held = bytearray()
 
@@ -126,55 +173,71 @@ class _Blocks:
         self._held = bytearray(view[at:])
         return b"".join(encoded)
 
-    def point(self) -> bytes:
-        return b""
-
     def finish(self) -> bytes:
-        return self._rest() + self._compressor.flush()
-
-    def _rest(self) -> bytes:
         held, self._held = self._held, bytearray()
-        return self._compressor.compress(held) if held else b""
+        return (self._compressor.compress(held) if held else b"") + self._compressor.flush()
 
 
-class _Gzip(_Blocks):
-    has_points = True
+class _OneMember:
+    """Segments of one gzip member: deflate blocks between one header and one trailer."""
 
-    def __init__(self) -> None:
-        self._member = _member()
-        super().__init__(self._member)
+    def begin(self) -> bytes:
+        return _GZIP_HEADER
 
-    def point(self) -> bytes:
-        return self._rest() + self._member.flush(zlib_ng.Z_FULL_FLUSH)
+    def encoder(self) -> SegmentEncoder:
+        return _Deflated()
+
+    def end(self, crc32: int, size: int) -> bytes:
+        return _LAST_BLOCK + struct.pack("<II", crc32, size % _SIZE_MODULO)
 
 
-class _Members:
-    """Members behind each other, a new one after each point; others may be put between them.
-
-    Attributes:
-        is_open: whether anything was written since the last point: it ends with the next one.
-    """
-
-    has_points = True
+class _Deflated:
+    """Deflate blocks, none of them the last."""
 
     def __init__(self) -> None:
-        self.is_open = False
-        self._blocks = _Blocks(_member())
+        self._blocks = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _RAW)
 
     def write(self, data: bytes | memoryview) -> bytes:
-        self.is_open = self.is_open or len(data) > 0
-        return self._blocks.write(data)
+        return self._blocks.compress(data)
 
     def point(self) -> bytes:
-        if not self.is_open:
-            return b""
-        ended, self._blocks = self._blocks.finish(), _Blocks(_member())
-        self.is_open = False
-        return ended
+        return self._blocks.flush(zlib_ng.Z_FULL_FLUSH)
 
     def finish(self) -> bytes:
         return self.point()
 
 
-def _member() -> _Deflate:
-    return zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+class _Members:
+    """Segments of whole gzip members; others may be put between them."""
+
+    def begin(self) -> bytes:
+        return b""
+
+    def encoder(self) -> SegmentEncoder:
+        return _WholeMembers()
+
+    def end(self, crc32: int, size: int) -> bytes:
+        return b""
+
+
+class _WholeMembers:
+    """Members behind each other, a new one after each point at which one is open."""
+
+    def __init__(self) -> None:
+        self._member: _Compressor | None = None
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        if not data:
+            return b""
+        if self._member is None:
+            self._member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+        return self._member.compress(data)
+
+    def point(self) -> bytes:
+        if self._member is None:
+            return b""
+        ended, self._member = self._member.flush(), None
+        return ended
+
+    def finish(self) -> bytes:
+        return self.point()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from isal import isal_zlib
 
@@ -19,13 +19,15 @@ from compactor.log.contents import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
+from compactor.outputs.segments import Begin, Encoded, Member, Piece, encoding
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
 
-_BLOCKS_AHEAD = 4
 # So much plain content, in bytes that are encoded between two points, is looked at once.
 _PLAIN_TO_POINT = 2
 _PARTS_IN_FLIGHT = 3
+# A segment ends within a source once it has so many times what it should have.
+_LONGEST_SEGMENT = 2
 # They hold no bytes here.
 _COPIES_IN_FLIGHT = 16
 
@@ -87,29 +89,12 @@ class PendingOutput:
         )
 
 
-class _Begin(NamedTuple):
-    """A source begins behind so many plain bytes; whatever is before it, here is a point."""
-
-    at: int
-    is_point: bool
-
-
-class _Member(NamedTuple):
-    """A source that goes into its output as it is stored."""
-
-    stored: bytes
-    plain: bytes
-
-
-_Piece = bytes | memoryview | _Begin | _Member
-
-
 class OutputWriter:
     """Streams encoded bytes into a multipart upload, a few parts in flight.
 
-    One thread encodes, so that compression has a processor of its own while the caller frames
-    and the reader threads read. At most ``_BLOCKS_AHEAD`` blocks wait for it, and at most
-    ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32``,
+    Other threads encode (``outputs/segments.py``) while the caller frames and the reader threads
+    read; one joins what they made, in order, and cuts it into parts. How much waits for them is
+    limited, and at most ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32``,
     ``points``, and ``members``, which is where each of these begins, are complete after
     :meth:`finish`.
     """
@@ -133,35 +118,38 @@ class OutputWriter:
         self.crc32: int | None = 0
         self.points: list[tuple[int, int]] = []
         self.members: list[int] = []
-        self._encoder = encoder
         self._limits = limits
-        self._block_bytes = limits.block_bytes
+        self._encoding = encoding(encoder, limits)
+        self._most_waiting = limits.block_bytes
+        if self._encoding.segments:
+            self._most_waiting = _LONGEST_SEGMENT * limits.segment_bytes
         begin = partial(
             store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
         )
         self._parts = Parts(store, bucket, key, begin)
-        self._plain: list[_Piece] = []
+        self._plain: list[Piece] = []
         self._plain_waiting = 0
+        self._plain_crc32 = 0
         self._source_at = 0
         self._after_member = False
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self._blocks: deque[Future[None]] = deque()
+        self._passed_on = 0
+        self._take(self._encoding.begin())
 
     def write(self, data: bytes | memoryview) -> None:
         """Take plain bytes; the memory may be reused only after finish."""
-        self.plain_bytes += len(data)
-        if len(data) > self._block_bytes:
-            self._write_blocks(memoryview(data))
+        if not data:
             return
+        self.plain_bytes += len(data)
+        if self._plain_waiting + len(data) > self._most_waiting:
+            data = self._write_most(memoryview(data))
         if isinstance(data, memoryview) and 2 * len(data) < memoryview(data.obj).nbytes:
             # Waiting here it would keep the rest of its source in memory, too.
             data = bytes(data)
-        self._plain.append(data)
-        self._plain_waiting += len(data)
-        if self._plain_waiting >= self._block_bytes:
-            self._pass_on()
+        self._hold(data, len(data))
 
     def begin_source(self) -> None:
         """What is written from here on is of another source: perhaps decoding can begin here.
@@ -169,13 +157,15 @@ class OutputWriter:
         Only where enough was encoded since it could last, or behind a source's own member: behind a
         point nothing can refer to what is before it, which costs about 1 KiB each.
         """
-        if not self._encoder.has_points:
+        if not self._encoding.segments:
             return
         apart = self.plain_bytes - self._source_at
-        if apart >= _PLAIN_TO_POINT * self._limits.point_bytes or self._after_member:
+        if self._end_segment():
             self._source_at = self.plain_bytes
-            self._plain.append(_Begin(self._source_at, self._after_member))
-            self._after_member = False
+        elif apart >= _PLAIN_TO_POINT * self._limits.point_bytes or self._after_member:
+            self._source_at = self.plain_bytes
+            self._plain.append(Begin(self._source_at, self._after_member))
+        self._after_member = False
 
     def write_member(self, member: bytes, plain: bytes) -> None:
         """Take a source as it is stored, a gzip member, into an output of members.
@@ -184,12 +174,10 @@ class OutputWriter:
             member: its bytes; where they lie comes to ``members``.
             plain: what they decompress to.
         """
+        self._end_segment()
         self.plain_bytes += len(plain)
-        self._plain.append(_Member(member, plain))
-        self._plain_waiting += len(plain)
         self._after_member = True
-        if self._plain_waiting >= self._block_bytes:
-            self._pass_on()
+        self._hold(Member(member, plain), len(plain))
 
     def copy(self, source: SourceObject) -> None:
         """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
@@ -201,7 +189,7 @@ class OutputWriter:
         start = 0
         if 0 < self._encoded_waiting < self._limits.min_part_bytes:
             start = self._limits.min_part_bytes - self._encoded_waiting
-            self._take_encoded(self._parts.store.read_range(source, 0, start))
+            self._take(Encoded().add(self._parts.store.read_range(source, 0, start)))
         if self._encoded_waiting:
             self._send_part(self._encoded_waiting)
         for at, length in copy_ranges(start, source.size, self._limits):
@@ -214,78 +202,80 @@ class OutputWriter:
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
         """Store what is left; returns the upload id and its parts in order."""
         self._drain()
-        self._take_encoded(self._encoder.finish())
+        self._take(self._encoding.end(self._plain_crc32, self.plain_bytes))
         if self._encoded_waiting or not self._parts.count:
             self._send_part(self._encoded_waiting)
-        self._thread.shutdown()
+        self._stop()
         return self._parts.finish()
 
     def abort(self) -> None:
         """Drop everything stored so far."""
-        self._thread.shutdown(cancel_futures=True)
+        self._stop()
         self._parts.abort()
 
-    def _write_blocks(self, data: memoryview) -> None:
-        """A whole document, block by block: as one it would be held for each block ahead."""
-        for at in range(0, len(data), self._block_bytes):
-            self._plain.append(data[at : at + self._block_bytes])
+    def _stop(self) -> None:
+        self._encoding.stop()
+        self._thread.shutdown(cancel_futures=True)
+
+    def _write_most(self, data: memoryview) -> memoryview:
+        """What is too much to wait, cut where it is enough; returns the rest, which is not."""
+        while (room := self._most_waiting - self._plain_waiting) < len(data):
+            if room > 0:
+                self._plain.append(data[:room])
+                self._plain_waiting += room
+            data = data[max(room, 0) :]
+            self._pass_on()
+        return data
+
+    def _hold(self, piece: Piece, plain_bytes: int) -> None:
+        """Let a piece wait for those that are passed on together with it."""
+        self._plain.append(piece)
+        self._plain_waiting += plain_bytes
+        if self._plain_waiting >= self._most_waiting:
             self._pass_on()
 
+    def _end_segment(self) -> bool:
+        """End the segment where it has enough; whether one begins here."""
+        if self._plain_waiting >= self._limits.segment_bytes:
+            self._pass_on()
+        return not self._plain
+
     def _pass_on(self) -> None:
-        """Hand what waits to the encoding thread."""
-        pieces, self._plain, self._plain_waiting = self._plain, [], 0
-        while len(self._blocks) >= _BLOCKS_AHEAD:
+        """Hand what waits to the encoding threads."""
+        at, end = self._passed_on, self._passed_on + self._plain_waiting
+        pieces, self._plain = self._plain, []
+        self._passed_on, self._plain_waiting = end, 0
+        while len(self._blocks) >= self._encoding.ahead:
             self._blocks.popleft().result()
-        self._blocks.append(self._thread.submit(self._encode, pieces))
+        encoded = self._encoding.start(pieces, at, end)
+        self._blocks.append(self._thread.submit(self._join, encoded))
 
     def _drain(self) -> None:
         """Wait until everything written so far is encoded."""
-        self._pass_on()
+        if self._plain:
+            self._pass_on()
         while self._blocks:
             self._blocks.popleft().result()
 
-    def _encode(self, pieces: list[_Piece]) -> None:
-        plain: list[bytes | memoryview] = []
-        for piece in pieces:
-            if not isinstance(piece, tuple):
-                plain.append(piece)
-                continue
-            self._encode_plain(plain)
-            plain = []
-            if isinstance(piece, _Begin):
-                self._begin(piece)
-            else:
-                self._take_member(piece)
-        self._encode_plain(plain)
+    def _join(self, encode: Callable[[], Encoded]) -> None:
+        self._take(encode())
 
-    def _encode_plain(self, pieces: list[bytes | memoryview]) -> None:
-        block = b"".join(pieces)
-        self.newlines += block.count(b"\n")
-        self._take_encoded(self._encoder.write(block))
-
-    def _begin(self, source: _Begin) -> None:
-        """Make the begin of a source a point, if it is worth one."""
-        last = self.points[-1][0] if self.points else 0
-        if source.is_point or self.size - last >= self._limits.point_bytes:
-            self._take_encoded(self._encoder.point())
-            self.points.append((self.size, source.at))
-
-    def _take_member(self, one: _Member) -> None:
-        self._take_encoded(self._encoder.point())
-        self.members.append(self.size)
-        self.newlines += one.plain.count(b"\n")
-        self._take_encoded(one.stored)
-
-    def _take_encoded(self, data: bytes) -> None:
-        if not data:
-            return
+    def _take(self, one: Encoded) -> None:
+        """Put what comes next behind the rest."""
+        self.points += [(self.size + at, plain) for at, plain in one.points]
+        self.members += [self.size + at for at in one.members]
+        self.newlines += one.newlines
+        self._plain_crc32 = isal_zlib.crc32_combine(
+            self._plain_crc32, one.plain_crc32, one.plain_bytes
+        )
         if self.crc32 is not None:
-            self.crc32 = isal_zlib.crc32(data, self.crc32)
-        self.size += len(data)
-        self._encoded.append(data)
-        self._encoded_waiting += len(data)
-        while self._encoded_waiting >= self._limits.part_bytes:
-            self._send_part(self._limits.part_bytes)
+            self.crc32 = isal_zlib.crc32_combine(self.crc32, one.crc32, one.size)
+        self.size += one.size
+        for data in one.data:
+            self._encoded.append(data)
+            self._encoded_waiting += len(data)
+            while self._encoded_waiting >= self._limits.part_bytes:
+                self._send_part(self._limits.part_bytes)
 
     def _send_part(self, size: int) -> None:
         last = memoryview(self._encoded.pop() if self._encoded else b"")

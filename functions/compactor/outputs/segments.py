@@ -1,0 +1,242 @@
+"""How the pieces of an output are encoded: in one stream, or segment by segment in several threads.
+
+A segment is encoded without a look at the others, so which thread does it, and when, leaves no
+trace in the bytes. Where one ends is decided by the sources and ``WorkerLimits`` alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from isal import isal_zlib
+
+from compactor.codecs.encoders import Encoder, SegmentEncoder, Segments
+from compactor.limits import WorkerLimits
+
+# Blocks of a stream wait for one thread.
+_BLOCKS_AHEAD = 4
+# Of segments, beside one for each thread: one that is taken, and one for the thread that is free.
+_SEGMENTS_AHEAD = 2
+
+
+class Begin(NamedTuple):
+    """A source begins behind so many plain bytes; whatever is before it, here is a point."""
+
+    at: int
+    is_point: bool
+
+
+class Member(NamedTuple):
+    """A source that goes into its output as it is stored."""
+
+    stored: bytes
+    plain: bytes
+
+
+Plain = bytes | memoryview
+Piece = Plain | Begin | Member
+
+
+class Encoded:
+    """What became of some pieces of an output, or stands before or behind all of them.
+
+    Attributes:
+        data: the encoded bytes, in order.
+        size, crc32: of these.
+        plain_bytes, plain_crc32: of what a segment decodes to; of a stream they are not computed.
+        newlines: in what the pieces decode to.
+        points: before each of them, encoded bytes of these and plain bytes of the whole output.
+        members: encoded bytes of these before each source that is in them as it was stored.
+    """
+
+    def __init__(self) -> None:
+        self.data: list[bytes] = []
+        self.size = self.crc32 = 0
+        self.plain_bytes = self.plain_crc32 = self.newlines = 0
+        self.points: list[tuple[int, int]] = []
+        self.members: list[int] = []
+
+    def add(self, data: bytes) -> Encoded:
+        """Put encoded bytes behind those that there are."""
+        if data:
+            self.data.append(data)
+            self.size += len(data)
+            self.crc32 = isal_zlib.crc32(data, self.crc32)
+        return self
+
+
+class Encoding(Protocol):
+    """Encodes the pieces of one output, in their order.
+
+    Attributes:
+        segments: whether what it is given is encoded each by itself, points and members among it.
+        ahead: so many times pieces may wait or be under way.
+    """
+
+    segments: bool
+    ahead: int
+
+    def begin(self) -> Encoded:
+        """What stands before the first pieces."""
+        ...
+
+    def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
+        """Begin with pieces.
+
+        Args:
+            pieces: what to encode.
+            at: plain bytes of the output before them.
+            end: the same with theirs.
+
+        Returns:
+            What waits for the result; to be called once, in the order of the pieces.
+        """
+        ...
+
+    def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
+        """What stands behind the last pieces."""
+        ...
+
+    def stop(self) -> None:
+        """Drop what has not begun, and wait for what has."""
+        ...
+
+
+def encoding(encoder: Encoder, limits: WorkerLimits) -> Encoding:
+    """How an output of this encoder is encoded: where it has segments, in several threads."""
+    if encoder.segments is None:
+        return _Stream(encoder)
+    return _SideBySide(encoder.segments, limits)
+
+
+def threads(limits: WorkerLimits) -> int:
+    """How many encode one output: as many as there are processors for this process, within limits.
+
+    Where nobody tells which are for this process (macOS, Windows) all are.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    processors: int = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(processors, limits.encoding_threads)
+
+
+class _Stream:
+    """One encoder, in the thread of whoever waits for the result."""
+
+    segments = False
+    ahead = _BLOCKS_AHEAD
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def begin(self) -> Encoded:
+        return Encoded()
+
+    def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
+        return partial(self._encode, [one for one in pieces if not isinstance(one, tuple)])
+
+    def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
+        return Encoded().add(self._encoder.finish())
+
+    def stop(self) -> None:
+        """It has no thread of its own."""
+
+    def _encode(self, pieces: Sequence[Plain]) -> Encoded:
+        block = b"".join(pieces)
+        encoded = Encoded().add(self._encoder.write(block))
+        encoded.newlines = block.count(b"\n")
+        return encoded
+
+
+class _SideBySide:
+    """Segments, each with an encoder of its own, in several threads."""
+
+    segments = True
+
+    def __init__(self, segments: Segments, limits: WorkerLimits) -> None:
+        self._segments = segments
+        self._limits = limits
+        count = threads(limits)
+        self.ahead = count + _SEGMENTS_AHEAD
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="segment")
+
+    def begin(self) -> Encoded:
+        return Encoded().add(self._segments.begin())
+
+    def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
+        return self._threads.submit(self._encode, pieces, at, end).result
+
+    def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
+        return Encoded().add(self._segments.end(plain_crc32, plain_bytes))
+
+    def stop(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def _encode(self, pieces: list[Piece], at: int, end: int) -> Encoded:
+        segment = _Segment(self._segments.encoder(), at, end, self._limits.point_bytes)
+        return segment.encode(pieces)
+
+
+class _Segment:
+    """One segment while it is encoded."""
+
+    def __init__(self, encoder: SegmentEncoder, at: int, end: int, point_bytes: int) -> None:
+        self._encoder = encoder
+        self._at = at
+        self._end = end
+        self._point_bytes = point_bytes
+        self._encoded = Encoded()
+
+    def encode(self, pieces: list[Piece]) -> Encoded:
+        if self._at and not isinstance(pieces[0], Member):
+            self._encoded.points.append((0, self._at))
+        plain: list[Plain] = []
+        for piece in pieces:
+            if not isinstance(piece, tuple):
+                plain.append(piece)
+                continue
+            self._encode_plain(plain)
+            plain = []
+            if isinstance(piece, Begin):
+                self._begin(piece)
+            else:
+                self._take_member(piece)
+        self._encode_plain(plain)
+        return self._encoded.add(self._encoder.finish())
+
+    def _encode_plain(self, pieces: list[Plain]) -> None:
+        if pieces:
+            stretch = b"".join(pieces)
+            self._count(stretch)
+            self._encoded.add(self._encoder.write(stretch))
+
+    def _begin(self, source: Begin) -> None:
+        """Make the begin of a source a point, if it is worth one."""
+        encoded = self._encoded
+        last = encoded.points[-1][0] if encoded.points else 0
+        far = encoded.size - last >= self._point_bytes and self._rest() >= self._point_bytes
+        if source.is_point or far:
+            encoded.add(self._encoder.point())
+            encoded.points.append((encoded.size, source.at))
+
+    def _rest(self) -> float:
+        """Encoded bytes that are still to come, where they pack like those before them."""
+        encoded = self._encoded
+        left = self._end - self._at - encoded.plain_bytes
+        return left * encoded.size / (encoded.plain_bytes or 1)
+
+    def _take_member(self, one: Member) -> None:
+        encoded = self._encoded
+        encoded.add(self._encoder.point())
+        encoded.members.append(encoded.size)
+        self._count(one.plain)
+        encoded.add(one.stored)
+
+    def _count(self, plain: bytes) -> None:
+        encoded = self._encoded
+        encoded.newlines += plain.count(b"\n")
+        encoded.plain_bytes += len(plain)
+        encoded.plain_crc32 = isal_zlib.crc32(plain, encoded.plain_crc32)
