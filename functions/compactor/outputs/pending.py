@@ -20,6 +20,7 @@ from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
 from compactor.outputs.segments import Begin, Encoded, Member, Piece, encoding
+from compactor.pieces import Body, Pieces
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
 
@@ -281,7 +282,7 @@ class OutputWriter:
         last = memoryview(self._encoded.pop() if self._encoded else b"")
         cut = len(last) - (self._encoded_waiting - size)
         # Only the last piece reaches beyond the part: one is sent as soon as it is full.
-        part = b"".join([*self._encoded, last[:cut]])
+        part = Pieces([*self._encoded, last[:cut]])
         self._encoded = [bytes(last[cut:])] if cut < len(last) else []
         self._encoded_waiting -= size
         self._parts.upload(part)
@@ -314,7 +315,7 @@ class Parts:
             _PARTS_IN_FLIGHT + _COPIES_IN_FLIGHT, thread_name_prefix="upload"
         )
 
-    def upload(self, body: bytes) -> None:
+    def upload(self, body: Body) -> None:
         """Store a part with these bytes, once there is room for it."""
         self._make_room(self._uploads, _PARTS_IN_FLIGHT)
         self._uploads.append(self._submit(self.store.upload_part, body))

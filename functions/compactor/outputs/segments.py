@@ -6,7 +6,6 @@ trace in the bytes. Where one ends is decided by the sources and ``WorkerLimits`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +14,9 @@ from typing import NamedTuple, Protocol
 from isal import isal_zlib
 
 from compactor.codecs.encoders import Encoder, SegmentEncoder, Segments
+from compactor.formats.lines import count_newlines
 from compactor.limits import WorkerLimits
+from compactor.processors import processors
 
 # Blocks of a stream wait for one thread.
 _BLOCKS_AHEAD = 4
@@ -114,13 +115,8 @@ def encoding(encoder: Encoder, limits: WorkerLimits) -> Encoding:
 
 
 def threads(limits: WorkerLimits) -> int:
-    """How many encode one output: as many as there are processors for this process, within limits.
-
-    Where nobody tells which are for this process (macOS, Windows) all are.
-    """
-    affinity = getattr(os, "sched_getaffinity", None)
-    processors: int = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return min(processors, limits.encoding_threads)
+    """How many encode one output: one for each processor, within limits."""
+    return min(processors(), limits.encoding_threads)
 
 
 class _Stream:
@@ -147,7 +143,7 @@ class _Stream:
     def _encode(self, pieces: Sequence[Plain]) -> Encoded:
         block = b"".join(pieces)
         encoded = Encoded().add(self._encoder.write(block))
-        encoded.newlines = block.count(b"\n")
+        encoded.newlines = count_newlines(block)
         return encoded
 
 
@@ -237,6 +233,6 @@ class _Segment:
 
     def _count(self, plain: bytes) -> None:
         encoded = self._encoded
-        encoded.newlines += plain.count(b"\n")
+        encoded.newlines += count_newlines(plain)
         encoded.plain_bytes += len(plain)
         encoded.plain_crc32 = isal_zlib.crc32(plain, encoded.plain_crc32)
