@@ -39,10 +39,12 @@ def is_member_of(framed: Framed, facts: SliceFacts, content: PlainContent, store
     Args:
         framed: its slice of the output, and what is to be before that.
         facts: what was done to its content.
-        content: its plain bytes, all of them.
+        content: its plain bytes.
         stored: its bytes as stored.
     """
     if content.compression is not Compression.GZIP or framed.separator:
+        return False
+    if not content.complete:
         return False
     if facts.dropped_prefix or facts.dropped_suffix or facts.edits:
         return False

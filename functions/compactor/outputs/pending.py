@@ -95,10 +95,14 @@ class _Begin(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A source that goes into its output as it is stored."""
+    """A source that goes into its output as it is stored.
+
+    ``at`` is how many plain bytes are before it, where decoding of what was encoded ends there.
+    """
 
     stored: bytes
     plain: bytes
+    at: int | None
 
 
 _Piece = bytes | memoryview | _Begin | _Member
@@ -144,6 +148,7 @@ class OutputWriter:
         self._plain_waiting = 0
         self._source_at = 0
         self._after_member = False
+        self._after_encoded = False
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -171,6 +176,7 @@ class OutputWriter:
         """
         if not self._encoder.has_points:
             return
+        self._after_encoded = True
         apart = self.plain_bytes - self._source_at
         if apart >= _PLAIN_TO_POINT * self._limits.point_bytes or self._after_member:
             self._source_at = self.plain_bytes
@@ -180,14 +186,17 @@ class OutputWriter:
     def write_member(self, member: bytes, plain: bytes) -> None:
         """Take a source as it is stored, a gzip member, into an output of members.
 
+        Behind a source that was encoded it is a point: that one is read by a range up to here.
+
         Args:
             member: its bytes; where they lie comes to ``members``.
             plain: what they decompress to.
         """
+        at = self.plain_bytes if self._after_encoded else None
         self.plain_bytes += len(plain)
-        self._plain.append(_Member(member, plain))
+        self._plain.append(_Member(member, plain, at))
         self._plain_waiting += len(plain)
-        self._after_member = True
+        self._after_member, self._after_encoded = True, False
         if self._plain_waiting >= self._block_bytes:
             self._pass_on()
 
@@ -271,7 +280,10 @@ class OutputWriter:
             self.points.append((self.size, source.at))
 
     def _take_member(self, one: _Member) -> None:
-        self._take_encoded(self._encoder.point())
+        ended = self._encoder.point()
+        self._take_encoded(ended)
+        if ended and one.at is not None:
+            self.points.append((self.size, one.at))
         self.members.append(self.size)
         self.newlines += one.plain.count(b"\n")
         self._take_encoded(one.stored)
