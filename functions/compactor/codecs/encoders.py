@@ -21,6 +21,7 @@ outputs can be larger than the sources they replace, which were mostly written a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import zstandard
@@ -61,18 +62,18 @@ class Encoder(Protocol):
 def encoder(compression: Compression, *, members: bool = False) -> Encoder:
     """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
 
-    With ``members``, gzip outputs have one more from each point on.
+    With ``members``, outputs have one more member or frame from each point on.
 
     The bytes depend on the plain bytes, the points in them and the version of the library, on
     nothing else. A point of gzip is a full flush (RFC 1951 calls what it leaves an empty stored
     block): the member goes on, at a byte's begin, without a look back. zstd has none within a
-    frame.
+    frame: only outputs of several frames have points.
     """
     if compression is Compression.GZIP:
-        return _Members() if members else _Gzip()
+        return _Members(_member) if members else _Gzip()
     if compression is Compression.ZSTD:
         context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
-        return _Blocks(context.compressobj())
+        return _Members(context.compressobj) if members else _Blocks(context.compressobj())
     return _Identity()
 
 
@@ -149,7 +150,10 @@ class _Gzip(_Blocks):
 
 
 class _Members:
-    """Members behind each other, a new one after each point; others may be put between them.
+    """Members or frames behind each other, a new one after each point; others may be between.
+
+    Args:
+        begin: makes the compressor of the next one, once the one before it is whole.
 
     Attributes:
         is_open: whether anything was written since the last point: it ends with the next one.
@@ -157,9 +161,10 @@ class _Members:
 
     has_points = True
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], _Compressor]) -> None:
         self.is_open = False
-        self._blocks = _Blocks(_member())
+        self._begin = begin
+        self._blocks = _Blocks(begin())
 
     def write(self, data: bytes | memoryview) -> bytes:
         self.is_open = self.is_open or len(data) > 0
@@ -168,7 +173,8 @@ class _Members:
     def point(self) -> bytes:
         if not self.is_open:
             return b""
-        ended, self._blocks = self._blocks.finish(), _Blocks(_member())
+        ended = self._blocks.finish()
+        self._blocks = _Blocks(self._begin())
         self.is_open = False
         return ended
 

@@ -184,7 +184,7 @@ class OutputWriter:
             self._after_member = False
 
     def write_member(self, member: bytes, plain: bytes) -> None:
-        """Take a source as it is stored, a gzip member, into an output of members.
+        """Take a source as it is stored, a gzip member or zstd frame, into an output of such.
 
         Behind a source that was encoded it is a point: that one is read by a range up to here.
 
