@@ -156,6 +156,15 @@ def test_sources_that_are_joined_otherwise_are_joined_as_ever(ending: str, conte
         assert given_back(world, commit, [n], as_stored=True) == [content]
 
 
+def test_an_output_without_content_is_one_empty_member() -> None:
+    world = compacted([packed(b'{"Records":[]}')], "_CloudTrail_.gz", cloudtrail_output="lines")
+    commit, _, body = only(world)
+    assert body.startswith(b"\x1f\x8b")
+    assert gzip.decompress(body) == b""
+    assert check_commit(commit, world.store) == 0
+    assert given_back(world, commit, [0]) == [b'{"Records":[]}']
+
+
 def test_a_source_that_is_not_held_whole_is_encoded_anew() -> None:
     objects = b"".join(b'{"a":%d}' % n for n in range(500))
     limits = WorkerLimits(whole_bytes=1_000)

@@ -95,6 +95,17 @@ def test_one_frame_is_the_default() -> None:
     assert (output.points, output.members) == ((), False)
 
 
+def test_an_output_without_content_is_one_empty_frame() -> None:
+    world = compacted(
+        [b'{"Records":[]}'], "_CloudTrail_.json", compression="zstd", cloudtrail_output="lines"
+    )
+    commit, _, body = only(world)
+    assert is_one_frame(body)
+    assert plain(body) == b""
+    assert check_commit(commit, world.store) == 0
+    assert given_back(world, commit, [0]) == [b'{"Records":[]}']
+
+
 def test_a_frame_begins_at_each_point_and_nowhere_else() -> None:
     sources = [lines(seed, 300) for seed in range(200)]
     world = compacted(sources, ".json", compression="zstd", limits=CLOSE)

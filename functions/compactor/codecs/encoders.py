@@ -163,6 +163,7 @@ class _Members:
 
     def __init__(self, begin: Callable[[], _Compressor]) -> None:
         self.is_open = False
+        self._is_empty = True
         self._begin = begin
         self._blocks = _Blocks(begin())
 
@@ -171,6 +172,7 @@ class _Members:
         return self._blocks.write(data)
 
     def point(self) -> bytes:
+        self._is_empty = False
         if not self.is_open:
             return b""
         ended = self._blocks.finish()
@@ -179,7 +181,8 @@ class _Members:
         return ended
 
     def finish(self) -> bytes:
-        return self.point()
+        # No bytes at all would be neither gzip nor zstd.
+        return self._blocks.finish() if self.is_open or self._is_empty else b""
 
 
 def _member() -> _Deflate:
