@@ -8,9 +8,12 @@ reads from the store, as a query engine would, and never from a commit log.
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections import Counter
 from collections.abc import Mapping
+
+import zstandard
 
 from tests.simulation.contents import numbers
 from tests.support.memory_store import MemoryStore
@@ -30,15 +33,25 @@ def records_in(body: bytes) -> tuple[int, ...]:
     Raises:
         Violation: records are glued, or one of them was never written.
     """
-    if body[:2] == b"\x1f\x8b":
-        try:
-            body = gzip.decompress(body)
-        except (OSError, EOFError, zlib.error):
-            return ()
     try:
-        return tuple(numbers(body))
+        plain = _plain(body)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError):
+        return ()
+    try:
+        return tuple(numbers(plain))
     except ValueError as error:
         raise Violation(str(error)) from error
+
+
+def _plain(body: bytes) -> bytes:
+    if body[:2] == b"\x1f\x8b":
+        return gzip.decompress(body)
+    if body[:4] == b"\x28\xb5\x2f\xfd":
+        frames = zstandard.ZstdDecompressor().stream_reader(
+            io.BytesIO(body), read_across_frames=True
+        )
+        return frames.read()
+    return body
 
 
 class Ledger:

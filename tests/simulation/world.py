@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from math import inf
 
+import zstandard
+
 from compactor.discovery.counting import Count
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.places import rests_of
@@ -49,7 +51,7 @@ SETTINGS: tuple[Settings, ...] = (
         gzip_output="members",
     ),
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
-    settings(**_COMMON),
+    settings(**_COMMON, compression="zstd", zstd_output="frames"),
 )
 STATE = "_compactor/compacted/"
 NAMES = (
@@ -191,8 +193,14 @@ class World:
         body = kind.numbered(self._next_record)
         self._next_record += kind.records
         if name.endswith(".gz"):
-            body = gzip.compress(body, 0, mtime=0)
+            body = self._packed(body)
         return body[:-3] if broken else body, kind.joined
+
+    def _packed(self, body: bytes) -> bytes:
+        """As outputs are encoded, so that they may take it as it is stored, whatever its name."""
+        if self.settings.compression == "zstd":
+            return zstandard.compress(body)
+        return gzip.compress(body, 0, mtime=0)
 
     @property
     def names(self) -> list[str]:

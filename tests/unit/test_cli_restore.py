@@ -85,10 +85,21 @@ def test_cat_prints_the_content_of_each_key_in_the_order_asked_for(world, monkey
     assert b"KEY" in captured.err
 
 
-def test_from_an_output_of_members_the_very_file_comes_back(monkeypatch, command, tmp_path):
-    world = World(gzip_output="members")
+def gzip_member(n: int) -> bytes:
+    return gzip.compress(LOG_LINE % n, n + 1, mtime=n)
+
+
+def zstd_frame(n: int) -> bytes:
+    return zstandard.compress(LOG_LINE % n, n + 1)
+
+
+@pytest.mark.parametrize(("end", "store"), [("gz", gzip_member), ("zst", zstd_frame)])
+def test_from_an_output_of_members_or_frames_the_very_file_comes_back(
+    monkeypatch, command, tmp_path, end, store
+):
+    world = World(gzip_output="members", zstd_output="frames")
     monkeypatch.setattr(restore_command, "open_store", lambda *_: world.store)
-    stored = {f"{n}.log.gz": gzip.compress(LOG_LINE % n, n + 1, mtime=n) for n in range(9)}
+    stored = {f"{n}.log.{end}": store(n) for n in range(9)}
     for name, body in stored.items():
         world.put(name, body)
     world.run()

@@ -156,6 +156,35 @@ def test_sources_that_are_joined_otherwise_are_joined_as_ever(ending: str, conte
         assert given_back(world, commit, [n], as_stored=True) == [content]
 
 
+def test_an_output_without_content_is_one_empty_member() -> None:
+    world = compacted([packed(b'{"Records":[]}')], "_CloudTrail_.gz", cloudtrail_output="lines")
+    commit, _, body = only(world)
+    assert body.startswith(b"\x1f\x8b")
+    assert gzip.decompress(body) == b""
+    assert check_commit(commit, world.store) == 0
+    assert given_back(world, commit, [0]) == [b'{"Records":[]}']
+
+
+def test_a_source_that_is_not_held_whole_is_encoded_anew() -> None:
+    objects = b"".join(b'{"a":%d}' % n for n in range(500))
+    limits = WorkerLimits(whole_bytes=1_000)
+    world = compacted([packed(objects)], ".dat.gz", limits=limits, undelimited_output="as_is")
+    commit, _, body = only(world)
+    assert commit.rows[0].stored_at is None
+    assert gzip.decompress(body) == objects
+    assert check_commit(commit, world.store) == 500
+
+
+def test_between_its_sources_own_members_one_that_was_encoded_is_a_range_by_itself() -> None:
+    contents = [lines(seed, 200) for seed in range(60)]
+    stored = [several_members(one) if n == 7 else packed(one) for n, one in enumerate(contents)]
+    world = compacted(stored)
+    commit, output, _ = only(world)
+    before = world.store.requests.snapshot()["bytes_read"]
+    assert given_back(world, commit, [7]) == [contents[7]]
+    assert world.store.requests.snapshot()["bytes_read"] - before < output.size / 30
+
+
 def test_plain_and_zstd_outputs_know_no_members() -> None:
     for compression in ("none", "zstd"):
         world = compacted([packed(lines(1))], compression=compression)

@@ -33,14 +33,16 @@ options = st.fixed_dictionaries(
         "csv_header": st.just("present"),
     }
 )
+# Sources go into outputs as they are stored where they are held whole.
+stored = st.sampled_from([{}, {"gzip_output": "members", "zstd_output": "frames"}])
 
 
 @examples(max_examples=300)
-@given(st.lists(made(), min_size=1, max_size=9), options, st.sampled_from([2, 3, 100]))
+@given(st.lists(made(), min_size=1, max_size=9), options, stored, st.sampled_from([2, 3, 100]))
 def test_records_in_are_records_out_and_every_source_is_given_back(
-    sources: list[Made], given_: dict[str, Any], most: int
+    sources: list[Made], given_: dict[str, Any], stored_: dict[str, Any], most: int
 ) -> None:
-    Sources(sources, limits=small_groups(most), **given_).check_everything()
+    Sources(sources, limits=small_groups(most), **given_, **stored_).check_everything()
 
 
 @examples(max_examples=120)

@@ -144,15 +144,16 @@ def test_other_outputs_have_no_points(compression: str) -> None:
     sizes=st.lists(st.sampled_from([0, 1, 90, 20_000, 300_000]), min_size=1, max_size=20),
     compression=st.sampled_from(["none", "gzip", "zstd"]),
     segment=st.sampled_from([1_000, 50_000, 1 << 22]),
+    frames=st.sampled_from(["frame", "frames"]),
     data=st.data(),
 )
 @settings(max_examples=40, deadline=None)
 def test_any_sources_come_back_from_any_output(
-    sizes: list[int], compression: str, segment: int, data: st.DataObject
+    sizes: list[int], compression: str, segment: int, frames: str, data: st.DataObject
 ) -> None:
     sources = [lines(seed, size)[:-1] if size else b"" for seed, size in enumerate(sizes)]
     limits = replace(CLOSE, segment_bytes=segment)
-    world = World(limits=limits, compression=compression)
+    world = World(limits=limits, compression=compression, zstd_output=frames)
     for number, content in enumerate(sources):
         world.put(f"{number:05d}.json", content)
     world.run()

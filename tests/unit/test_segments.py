@@ -15,6 +15,7 @@ from shutil import which
 from typing import NamedTuple
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -115,24 +116,34 @@ class Watched:
         return self._inner.encoder()
 
 
+WAYS = {
+    "one member": lambda: encoder(Compression.GZIP),
+    "members": lambda: encoder(Compression.GZIP, members=True),
+    "frames": lambda: encoder(Compression.ZSTD, members=True),
+}
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
 def test_bytes_and_points_do_not_depend_on_who_encodes_what_when(
-    count: int, monkeypatch: pytest.MonkeyPatch
+    way: Callable[[], Encoder], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = made()
+    expected = made(into=way())
     assert len(expected.points) > 20
     processors(monkeypatch, count)
     for seed in range(5):
-        draw, into = random.Random(seed), encoder(Compression.GZIP)
+        draw, into = random.Random(seed), way()
         watched = Watched(into, lambda draw=draw: time.sleep(draw.choice([0, 0, 0.001, 0.01])))
         found = made(into=into)
         assert (found.body, found.points) == (expected.body, expected.points)
         assert len(watched.names) == count
 
 
-@given(seed=st.integers(0, 2**32))
-@hypothesis_settings(max_examples=20, deadline=None)
-def test_bytes_and_points_do_not_depend_on_the_cuts_between_writes(seed: int) -> None:
+@given(seed=st.integers(0, 2**32), way=st.sampled_from([*WAYS.values()]))
+@hypothesis_settings(max_examples=30, deadline=None)
+def test_bytes_and_points_do_not_depend_on_the_cuts_between_writes(
+    seed: int, way: Callable[[], Encoder]
+) -> None:
     draw = random.Random(seed)
     sources = [*SOURCES[:20], lines(1, 30_000), *SOURCES[20:30]]
 
@@ -144,7 +155,7 @@ def test_bytes_and_points_do_not_depend_on_the_cuts_between_writes(seed: int) ->
             writer.write(memoryview(piece) if draw.random() < 0.5 else piece)
             at += size
 
-    expected, found = made(sources), made(sources, write=in_pieces)
+    expected, found = made(sources, into=way()), made(sources, into=way(), write=in_pieces)
     assert (found.body, found.points) == (expected.body, expected.points)
 
 
@@ -164,8 +175,12 @@ def test_segments_are_one_member_without_name_or_time() -> None:
     assert gzip.decompress(found.body) == igzip.decompress(found.body) == plain
 
 
-def test_an_output_without_content_is_one_empty_member() -> None:
-    assert gzip.decompress(made([]).body) == gzip.decompress(made([b""]).body) == b""
+@pytest.mark.parametrize("sources", [[], [b""]])
+def test_an_output_without_content_is_one_empty_member_or_frame(sources: list[bytes]) -> None:
+    for name, way in WAYS.items():
+        body = made(sources, into=way()).body
+        read = zstandard.decompress if name == "frames" else gzip.decompress
+        assert (len(body) > 0, read(body)) == (True, b"")
 
 
 # A stream of a socket has nothing available() between two packets. GZIPInputStream then takes the

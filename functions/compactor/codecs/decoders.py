@@ -271,6 +271,23 @@ def _decode(frame: zstandard.ZstdDecompressionObj, data: memoryview) -> bytes:
         raise corrupt(f"zstd: {error}") from error
 
 
+def is_one_frame(stored: bytes) -> bool:
+    """Whether bytes that decode are one zstd frame, with nothing before or behind it.
+
+    Raises:
+        UnreadableSource: they do not decode.
+    """
+    if not stored.startswith(ZSTD_MAGIC):
+        return False
+    source = Input((stored,))
+    end, checksum = _zstd_header(source)
+    last = False
+    while not last:
+        last, content = _block(source, end)
+        end += 3 + content
+    return end + checksum == len(stored)
+
+
 def _zstd_header(source: Input) -> tuple[int, int]:
     """Bytes of the frame header, and of the checksum behind the last block."""
     head = source.peek(5)

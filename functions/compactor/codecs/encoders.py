@@ -35,6 +35,7 @@ behind which no segment of the same member can follow; its `deflate` package kno
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Protocol
 
 import zstandard
@@ -115,19 +116,17 @@ class Encoder(Protocol):
 def encoder(compression: Compression, *, members: bool = False) -> Encoder:
     """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
 
-    With ``members``, segments of gzip are members of their own, and one more begins at each point.
+    With ``members``, segments are whole members or frames, and one more begins at each point.
 
     The bytes depend on the plain bytes, the segments and the points in them and the version of the
     library, on nothing else. A point of one gzip member is a full flush (RFC 1951 calls what it
     leaves an empty stored block), and so is the end of a segment: the member goes on, at a byte's
-    begin, without a look back. zstd has none within a frame.
+    begin, without a look back. zstd has none within a frame: only outputs of several have points.
     """
     if compression is Compression.GZIP:
-        member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
-        return _Blocks(member, _Members() if members else _OneMember())
+        return _Blocks(_member(), _Members(_member) if members else _OneMember())
     if compression is Compression.ZSTD:
-        context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
-        return _Blocks(context.compressobj())
+        return _Blocks(_frame(), _Members(_frame) if members else None)
     return _Identity()
 
 
@@ -208,29 +207,38 @@ class _Deflated:
 
 
 class _Members:
-    """Segments of whole gzip members; others may be put between them."""
+    """Segments of whole members or frames; others may be put between them.
+
+    Args:
+        begin: makes the compressor of one.
+    """
+
+    def __init__(self, begin: Callable[[], _Compressor]) -> None:
+        self._begin = begin
 
     def begin(self) -> bytes:
         return b""
 
     def encoder(self) -> SegmentEncoder:
-        return _WholeMembers()
+        return _WholeMembers(self._begin)
 
     def end(self, crc32: int, size: int) -> bytes:
-        return b""
+        # No bytes at all would be neither gzip nor zstd.
+        return b"" if size else self._begin().flush()
 
 
 class _WholeMembers:
-    """Members behind each other, a new one after each point at which one is open."""
+    """Members or frames behind each other, a new one after each point at which one is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], _Compressor]) -> None:
+        self._begin = begin
         self._member: _Compressor | None = None
 
     def write(self, data: bytes | memoryview) -> bytes:
         if not data:
             return b""
         if self._member is None:
-            self._member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+            self._member = self._begin()
         return self._member.compress(data)
 
     def point(self) -> bytes:
@@ -241,3 +249,13 @@ class _WholeMembers:
 
     def finish(self) -> bytes:
         return self.point()
+
+
+def _member() -> _Compressor:
+    return zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+
+
+def _frame() -> _Compressor:
+    # A context of zstandard serves one thread at a time.
+    context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
+    return context.compressobj()

@@ -40,7 +40,7 @@ class Output:
     ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
     sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
     can begin, beside the first, each with the plain bytes before it, in order. With ``members``
-    each of them is the begin of a gzip member.
+    each of them is the begin of a gzip member or zstd frame.
     """
 
     bucket: str

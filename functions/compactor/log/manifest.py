@@ -29,8 +29,8 @@ class ManifestRow(NamedTuple):
         plain_bytes: size of the source once decompressed, bytes; None for a copied output.
         crc32: of those bytes; None where S3 copied them and nobody read them.
         facts: how to undo the framing; None for a copied output, which is the source itself.
-        stored_at: where the source itself, a gzip member, begins in the output as stored; None
-            where it was encoded anew.
+        stored_at: where the source itself, a gzip member or zstd frame, begins in the output as
+            stored; None where it was encoded anew.
     """
 
     source: SourceObject

@@ -11,7 +11,7 @@ from compactor.log.slices import Kept, SliceFacts
 from compactor.model import Signature, SourceObject
 from compactor.outputs import plain
 from compactor.outputs.detection import passing_check
-from compactor.outputs.members import is_member_of, writes_members
+from compactor.outputs.members import is_member_of, takes_stored, writes_members
 from compactor.outputs.pending import OutputWriter, Tally
 from compactor.planning.packing import output_compression
 from compactor.second_reading import Sample
@@ -65,6 +65,7 @@ class OpenOutput:
         self._rows = rows
         self._settings = settings
         self._members = writes_members(settings, signature)
+        self._takes_stored = takes_stored(settings, signature)
         # Those that are in it as they are stored; where, is known at the end.
         self._member_sources: list[bytes] = []
         self._begun = False
@@ -106,7 +107,7 @@ class OpenOutput:
         if facts is None and not self._kept.has_room(framed):
             raise ManifestFull
         facts = facts or self._kept.take(framed)
-        if self._members and raw is not None and is_member_of(framed, facts, content, raw):
+        if self._takes_stored and raw is not None and is_member_of(framed, facts, content, raw):
             self._begin(is_member=True)
             self._place_member(source, content, framed, facts, raw)
             return

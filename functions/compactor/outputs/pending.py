@@ -133,6 +133,7 @@ class OutputWriter:
         self._plain_crc32 = 0
         self._source_at = 0
         self._after_member = False
+        self._after_encoded = False
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -160,6 +161,7 @@ class OutputWriter:
         """
         if not self._encoding.segments:
             return
+        self._after_encoded = True
         apart = self.plain_bytes - self._source_at
         if self._end_segment():
             self._source_at = self.plain_bytes
@@ -169,16 +171,19 @@ class OutputWriter:
         self._after_member = False
 
     def write_member(self, member: bytes, plain: bytes) -> None:
-        """Take a source as it is stored, a gzip member, into an output of members.
+        """Take a source as it is stored, a gzip member or zstd frame, into an output of such.
+
+        Behind a source that was encoded it is a point: that one is read by a range up to here.
 
         Args:
             member: its bytes; where they lie comes to ``members``.
             plain: what they decompress to.
         """
+        at = self.plain_bytes if self._after_encoded else None
         self._end_segment()
         self.plain_bytes += len(plain)
-        self._after_member = True
-        self._hold(Member(member, plain), len(plain))
+        self._after_member, self._after_encoded = True, False
+        self._hold(Member(member, plain, at), len(plain))
 
     def copy(self, source: SourceObject) -> None:
         """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.

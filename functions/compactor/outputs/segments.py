@@ -32,10 +32,14 @@ class Begin(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A source that goes into its output as it is stored."""
+    """A source that goes into its output as it is stored.
+
+    ``at`` is how many plain bytes are before it, where decoding of what was encoded ends there.
+    """
 
     stored: bytes
     plain: bytes
+    at: int | None = None
 
 
 Plain = bytes | memoryview
@@ -187,7 +191,8 @@ class _Segment:
         self._encoded = Encoded()
 
     def encode(self, pieces: list[Piece]) -> Encoded:
-        if self._at and not isinstance(pieces[0], Member):
+        first = pieces[0]
+        if self._at and not (isinstance(first, Member) and first.at is None):
             self._encoded.points.append((0, self._at))
         plain: list[Plain] = []
         for piece in pieces:
@@ -225,8 +230,10 @@ class _Segment:
         return left * encoded.size / (encoded.plain_bytes or 1)
 
     def _take_member(self, one: Member) -> None:
-        encoded = self._encoded
-        encoded.add(self._encoder.point())
+        encoded, ended = self._encoded, self._encoder.point()
+        encoded.add(ended)
+        if ended and one.at is not None:
+            encoded.points.append((encoded.size, one.at))
         encoded.members.append(encoded.size)
         self._count(one.plain)
         encoded.add(one.stored)

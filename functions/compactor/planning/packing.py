@@ -231,6 +231,8 @@ def make_group(
         options += (settings.output_format, settings.parquet_schema or "")
     if settings.gzip_output != "member":
         options += (f"gzip_output={settings.gzip_output}",)
+    if settings.zstd_output != "frame":
+        options += (f"zstd_output={settings.zstd_output}",)
     if settings.upsert_key:
         # Which columns these are does not matter: outputs say where their rows come from.
         options += ("upsert",)

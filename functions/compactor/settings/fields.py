@@ -367,6 +367,16 @@ class RunFields:
             " members where nothing in these changes: less CPU, and they are restored identical.",
         ),
     ]
+    zstd_output: Annotated[
+        str,
+        Declared(
+            _FORMATS,
+            "frame",
+            one_of("frame", "frames"),
+            "zstd outputs as one frame, which every reader takes, or as several: the sources' own"
+            " where nothing in these changes, and one source is restored by a range.",
+        ),
+    ]
     output_format: Annotated[
         str,
         Declared(
