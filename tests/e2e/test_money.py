@@ -146,6 +146,9 @@ def s3_here(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> EmbeddedS3:
         pytest.param(table_of(300), table_of(50), {"min_objects": 2}, id="CSV"),
         pytest.param(json_lines(400, 20), json_lines(45, 9), {}, id="many partitions"),
         pytest.param(large_among_small(80), json_lines(30), {}, id="large among small"),
+        pytest.param(
+            json_lines(200, 20), json_lines(45, 9), {"manifest_table": True}, id="manifest table"
+        ),
     ],
 )
 def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(

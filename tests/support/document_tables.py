@@ -53,6 +53,7 @@ from compactor.model import (
     SkipReason,
     StoredPart,
 )
+from compactor.outputs.manifest_table import Through
 from compactor.probe.records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
 from compactor.readers.outcome import Outcomes as ReadersOutcomes
@@ -93,6 +94,7 @@ OBJECTS: dict[str, Any] = {
     "PassedRecord": PassedRecord,
     "RestRecord": RestRecord,
     "Seen": Seen,
+    "Through": Through,
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
     "Reached": Reached,
@@ -160,6 +162,7 @@ _NAMED: dict[type, str] = {
 NUMBERED: tuple[str, ...] = (
     "Entry",
     "Checkpoint",
+    "Through",
     "ProbeRecord",
     "Discovery",
     "Division",

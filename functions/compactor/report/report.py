@@ -272,7 +272,7 @@ def report_on(
         left_alone=found.left_alone,
         spark_failure=spark_cause,
         clean_up=clean_up,
-        warnings=discovered.warnings + found.outcomes.warnings,
+        warnings=discovered.warnings + found.warnings,
         readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
         sizes=found.sizes,

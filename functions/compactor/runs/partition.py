@@ -2,7 +2,7 @@
 
 load the log -> publish what an earlier run left -> list -> plan
     -> for each group: compact -> check -> commit -> publish
--> list again, until a plan is empty -> show it to query engines
+-> list again, until a plan is empty -> tell the manifest table, show it to query engines
 -> checkpoint -> record what was seen, at rest
 """
 
@@ -22,6 +22,7 @@ from compactor.errors import (
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.mapped import tell_sources
 from compactor.runs.place import Place
 from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt, read
@@ -85,6 +86,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         result = _run(progress, recorder.expects)
         ended = _ended(run, result, earlier)
         recorder.did(result)
+        recorder.receipt.manifest_fault = tell_sources(run, state)
         if ended:
             recorder.receipt.shown = show(run)
         if ended and result.withheld:
@@ -96,7 +98,8 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         recorder.write(state)
     # Also when time ran out: the next call need not look at these outputs again.
     run.log.checkpoint(state)
-    progress.rest.leave(state, result, recorder.receipt.shown)
+    if not recorder.receipt.manifest_fault:
+        progress.rest.leave(state, result, recorder.receipt.shown)
     if ended and result.withheld:
         raise IntegrityError(result.fault)
     return recorder.receipt

@@ -168,6 +168,8 @@ def configuration(places: Places, port: int, threads: int) -> Mapping[str, str]:
         "hive.metastore.glue.aws-secret-key": "embedded",
         # Athena has it, and a partition of Hive has levels below it.
         "hive.recursive-directories": "true",
+        # So has it this, and partitions that are in no catalog.
+        "hive.partition-projection-enabled": "true",
         # Moto has no column statistics, for which Trino asks again and again.
         "hive.table-statistics-enabled": "false",
         "fs.native-s3.enabled": "true",
