@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import ssl
-import subprocess
 import threading
 import zlib
 from collections.abc import Iterator
@@ -25,11 +24,13 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from compactor.errors import InvalidInput, TransientStoreError
+from compactor.model import SourceObject
 from compactor.pieces import Pieces
 from compactor.stores.direct import Direct
 from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.signing import Keys, signed
+from compactor_dev.benchmark import certificate
 from tests.support.s3_requests import NoTime, store_on
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
 
@@ -277,21 +278,19 @@ def test_nobody_there_is_asked_again_and_told_at_last() -> None:
 
 @contextmanager
 def tls(directory: Path, parts: list[Asked] | None = None) -> Iterator[str]:
-    """An S3 over TLS with a certificate that nobody knows; its file is ``cert.pem``.
+    """An S3 over TLS whose certificate nobody trusts; who does is in ``trusted.pem``.
 
     What is put there comes to ``parts``.
     """
-    certificate, key = directory / "cert.pem", directory / "key.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate), *subject]
-    subprocess.run(command, check=True, capture_output=True)
+    made = certificate.make(directory)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             self.send_response(200)
+            self.send_header("ETag", '"e"')
+            self.send_header("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
             self.send_header("Content-Length", "5")
             self.end_headers()
             self.wfile.write(b"hello")
@@ -309,14 +308,14 @@ def tls(directory: Path, parts: list[Asked] | None = None) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("localhost", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(made.chain, made.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign]  # it would print
     threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
     try:
-        yield f"https://localhost:{server.server_port}"
+        yield f"https://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
@@ -330,9 +329,12 @@ def test_tls_trusts_what_botocore_trusts(
         store = S3Store(make_client(url), patience=patience)
         with pytest.raises(InvalidInput, match="certificate"):
             store.get("bucket", "k")
-        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "trusted.pem"))
         store = S3Store(make_client(url), patience=patience)
         assert store.get("bucket", "k") == b"hello"
+        # Sources are read by another library.
+        (body,) = store.read_sources([SourceObject("bucket", "k", "e", 5, 0.0)])
+        assert body.content == b"hello"
     assert by_botocore == []
 
 
@@ -341,7 +343,7 @@ def test_a_part_is_hashed_once_over_tls_which_keeps_its_checksum_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_botocore: list[Any], size: int
 ) -> None:
     part, sent = bytes(size), list[Asked]()
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "cert.pem"))
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "trusted.pem"))
     with tls(tmp_path, sent) as url:
         stored = S3Store(make_client(url)).upload_part("bucket", "k", "id", 1, part)
     (put,) = sent

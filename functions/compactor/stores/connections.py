@@ -154,9 +154,14 @@ def _close(idle: Mapping[Origin, list[http.client.HTTPConnection]]) -> None:
 def _trusting() -> ssl.SSLContext:
     """What botocore trusts, too."""
     context: ssl.SSLContext = create_urllib3_context()
-    bundle = botocore.session.get_session().get_config_variable("ca_bundle")
-    context.load_verify_locations(get_cert_path(bundle or True))
+    context.load_verify_locations(get_cert_path(ca_bundle() or True))
     return context
+
+
+def ca_bundle() -> str | None:
+    """Where those lie whom botocore is told to trust (``AWS_CA_BUNDLE``); None for the usual."""
+    found: str | None = botocore.session.get_session().get_config_variable("ca_bundle")
+    return found or None
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:

@@ -11,6 +11,7 @@ import re
 import threading
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import botocore.session
@@ -24,6 +25,7 @@ from obstore.store import S3Store as ObstoreS3
 
 from compactor.errors import CompactorError, SourceChanged, no_credentials
 from compactor.model import SourceObject
+from compactor.stores.connections import ca_bundle
 from compactor.stores.refused_reads import judged_read
 from compactor.stores.translate import Again, Refusal
 
@@ -116,6 +118,7 @@ class FastGet:
                 "connect_timeout": "5 seconds",
                 "timeout": f"{self.timeout_seconds:.0f} seconds",
                 "pool_max_idle_per_host": "512",
+                **_trusted(),
             },
             retry_config={
                 "max_retries": 0,
@@ -123,6 +126,12 @@ class FastGet:
             },
             **place,
         )
+
+
+def _trusted() -> dict[str, Any]:
+    """Whom to trust beside those whom the system trusts: obstore has no settings of botocore's."""
+    bundle = ca_bundle()
+    return {"root_certificate": Path(bundle).read_bytes()} if bundle else {}
 
 
 def require_etag(source: SourceObject, found: str | None) -> None:
