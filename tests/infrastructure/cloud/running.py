@@ -25,16 +25,22 @@ _NOBODY = "nobody"
 class Cloud(EmbeddedS3):
     """A moto server with all its services."""
 
+    def __init__(self, server: Child, port: int) -> None:
+        super().__init__(server, port)
+        self._clients: dict[str, Any] = {}
+
     def client(self, service: str) -> Any:
-        """A client of one service."""
-        make: Any = boto3.client
-        return make(
-            service,
-            endpoint_url=self.endpoint_url,
-            region_name=REGION,
-            aws_access_key_id=_NOBODY,
-            aws_secret_access_key=_NOBODY,
-        )
+        """A client of one service, always the same: a deployment is asked through a dozen."""
+        if service not in self._clients:
+            make: Any = boto3.client
+            self._clients[service] = make(
+                service,
+                endpoint_url=self.endpoint_url,
+                region_name=REGION,
+                aws_access_key_id=_NOBODY,
+                aws_secret_access_key=_NOBODY,
+            )
+        return self._clients[service]
 
     def requests(self) -> list[Request]:
         """What was asked since the last time, the tests' own questions left out."""

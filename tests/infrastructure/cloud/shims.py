@@ -13,9 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from moto.cloudformation import parsing
+from moto.cloudformation.models import Stack
 from moto.core.common_models import CloudFormationModel
 from moto.glue.exceptions import EntityNotFoundException
 from moto.glue.responses import GlueResponse
+from moto.iam import models as iam_models
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
 from moto.s3.responses import S3Response
@@ -44,6 +47,8 @@ _ARNS: Mapping[str, str] = {
     "AWS::Scheduler::ScheduleGroup": "arn:aws:scheduler:{region}:{account}:schedule-group/{name}",
 }
 TYPES = frozenset(_ARNS)
+#: Amazon's own policies that roles of the app have; moto knows nobody else's.
+MANAGED_POLICIES = ("AmazonEMRServicePolicy_v2",)
 # A statement about the CDK itself, and no resource.
 IGNORED = frozenset({"AWS::CDK::Metadata"})
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
@@ -62,6 +67,7 @@ def install() -> None:
     _read_definitions()
     _have_no_optimizers()
     _tell_of_event_bridge()
+    _be_quick()
     # As CloudFormation has it; moto leaves the last part out.
     replace(LogGroup, "get_cfn_attribute", lambda group, _: f"{group.arn}:*")
 
@@ -129,6 +135,18 @@ def _tell_of_event_bridge() -> None:
         return status, headers, body
 
     replace(S3Response, "get_bucket_notification", answer)
+
+
+def _be_quick() -> None:
+    """Do not read what nobody asks for; it is most of what a deployment takes.
+
+    moto makes Amazon's 1,500 policies anew for each of seven partitions after each reset, and
+    reads templates, which are JSON here, as YAML.
+    """
+    every = json.loads(aws_managed_policies_data)
+    few = {name: every[name] for name in MANAGED_POLICIES}
+    replace(iam_models, "aws_managed_policies_data", json.dumps(few))
+    replace(Stack, "parse_template", staticmethod(json.loads))
 
 
 def _read_definitions() -> None:
