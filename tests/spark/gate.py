@@ -57,7 +57,7 @@ class Gate:
         self._server.daemon_threads = True
         self.endpoint_url = f"http://127.0.0.1:{self._server.server_port}"
         self._connections = threading.local()
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def end(self) -> None:
         self._server.shutdown()

@@ -177,7 +177,7 @@ def rest_catalog(directory: Path) -> Iterator[RestCatalog]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield RestCatalog(f"http://127.0.0.1:{server.server_port}", catalog.commits)
     finally:

@@ -39,7 +39,7 @@ class _Handler(BaseHTTPRequestHandler):
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Lambda]:
     server = _Lambda(("127.0.0.1", 0), _Handler)
     server.asked, server.limit = [], {**_LIMIT, "UnreservedConcurrentExecutions": 40}
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

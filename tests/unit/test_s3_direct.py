@@ -281,7 +281,7 @@ def tls(directory: Path) -> Iterator[str]:
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign]  # it would print
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
     try:
         yield f"https://localhost:{server.server_port}"
     finally:

@@ -88,7 +88,7 @@ def pages() -> Iterator[tuple[list[dict[str, object]], str]]:
 
     server = HTTPServer(("127.0.0.1", 0), Server)
     url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield told, url
     server.shutdown()
