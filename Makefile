@@ -3,9 +3,9 @@
 
 # All targets share .venv, so all of them set up all of it: it is made once, not back and forth.
 LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
-# Two processes, each with whole modules (tests/support/balance.py says in which order): half the
-# time on two processors.
-PYTEST_ARGS ?= -q -n 2 --dist loadfile
+# Each process with whole modules (tests/support/balance.py says in which order). Three keep two
+# processors busy: the tests wait for a third of their time, for clients that ask again and for ends.
+PYTEST_ARGS ?= -q -n 3 --dist loadfile
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock" $(UPGRADE)
 # The CDK's command line, on the Node.js of the lock, whatever the machine has; it reports to nobody.

@@ -18,6 +18,7 @@ from moto.core.common_models import CloudFormationModel
 from moto.glue.exceptions import EntityNotFoundException
 from moto.glue.responses import GlueResponse
 from moto.iam import models as iam_models
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
 from moto.s3.responses import S3Response
@@ -142,7 +143,7 @@ def _be_quick() -> None:
     moto makes Amazon's 1,500 policies anew for each of seven partitions after each reset, and
     reads templates, which are JSON here, as YAML.
     """
-    every = json.loads(iam_models.aws_managed_policies_data)
+    every = json.loads(aws_managed_policies_data)
     few = {name: every[name] for name in MANAGED_POLICIES}
     replace(iam_models, "aws_managed_policies_data", json.dumps(few))
     replace(Stack, "parse_template", staticmethod(json.loads))
