@@ -9,6 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from shutil import which
@@ -99,6 +100,10 @@ def require(allowed: bool) -> None:
         raise Refused
 
 
+def pause(draw: random.Random) -> None:
+    time.sleep(draw.choice([0, 0, 0.001, 0.01]))
+
+
 class Watched:
     """The segments of an encoder, and who encodes them."""
 
@@ -123,8 +128,8 @@ def test_bytes_and_points_do_not_depend_on_who_encodes_what_when(
     assert len(expected.points) > 20
     processors(monkeypatch, count)
     for seed in range(5):
-        draw, into = random.Random(seed), encoder(Compression.GZIP)
-        watched = Watched(into, lambda draw=draw: time.sleep(draw.choice([0, 0, 0.001, 0.01])))
+        into = encoder(Compression.GZIP)
+        watched = Watched(into, partial(pause, random.Random(seed)))
         found = made(into=into)
         assert (found.body, found.points) == (expected.body, expected.points)
         assert len(watched.names) == count
