@@ -173,6 +173,12 @@ def test_an_output_without_content_is_one_empty_member() -> None:
     assert gzip.decompress(made([]).body) == gzip.decompress(made([b""]).body) == b""
 
 
+def test_the_trailer_counts_beyond_four_gib_from_nought_as_rfc_1952_has_it() -> None:
+    segment = encoder(Compression.GZIP).segments
+    assert segment is not None
+    assert segment.end(7, 2**32 + 5)[-8:] == b"\7\0\0\0\5\0\0\0"
+
+
 # A stream of a socket has nothing available() between two packets. GZIPInputStream then takes the
 # end of a member for the end of all.
 PACKETS = """
