@@ -22,7 +22,7 @@ class WorkerLimits:
         segment_bytes: gzip outputs are encoded in segments, side by side. One has at least so much
             plain content and ends where a source does, at twice of it at the latest.
         encoding_threads: the most that encode one output.
-        point_bytes: so many encoded bytes lie at least between two places of an output at which
+        point_bytes: so many encoded bytes lie at least between two places within a segment at which
             decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger, and zstd
             outputs of frames up to 9 (docs/performance.md).
         part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far

@@ -61,8 +61,8 @@ def stored_of(world: World, commit: Commit) -> bytes:
 
 def former(world: World, commit: Commit, plain: bytes, apart: int) -> Commit:
     """The same output as versions before segments stored it: one stream, flushed at points."""
-    member, places = zlib_ng.compressobj(6, zlib_ng.DEFLATED, 31), []
-    stored = bytearray()
+    member = zlib_ng.compressobj(6, zlib_ng.DEFLATED, 31)
+    stored, places = bytearray(), list[tuple[int, int]]()
     for row in commit.rows:
         if row.offset - (places[-1][1] if places else 0) >= apart:
             stored += member.flush(zlib_ng.Z_FULL_FLUSH)

@@ -9,6 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from shutil import which
@@ -100,6 +101,10 @@ def require(allowed: bool) -> None:
         raise Refused
 
 
+def pause(draw: random.Random) -> None:
+    time.sleep(draw.choice([0, 0, 0.001, 0.01]))
+
+
 class Watched:
     """The segments of an encoder, and who encodes them."""
 
@@ -132,8 +137,8 @@ def test_bytes_and_points_do_not_depend_on_who_encodes_what_when(
     assert len(expected.points) > 20
     processors(monkeypatch, count)
     for seed in range(5):
-        draw, into = random.Random(seed), way()
-        watched = Watched(into, lambda draw=draw: time.sleep(draw.choice([0, 0, 0.001, 0.01])))
+        into = way()
+        watched = Watched(into, partial(pause, random.Random(seed)))
         found = made(into=into)
         assert (found.body, found.points) == (expected.body, expected.points)
         assert len(watched.names) == count
@@ -181,6 +186,12 @@ def test_an_output_without_content_is_one_empty_member_or_frame(sources: list[by
         body = made(sources, into=way()).body
         read = zstandard.decompress if name == "frames" else gzip.decompress
         assert (len(body) > 0, read(body)) == (True, b"")
+
+
+def test_the_trailer_counts_beyond_four_gib_from_nought_as_rfc_1952_has_it() -> None:
+    segment = encoder(Compression.GZIP).segments
+    assert segment is not None
+    assert segment.end(7, 2**32 + 5)[-8:] == b"\7\0\0\0\5\0\0\0"
 
 
 # A stream of a socket has nothing available() between two packets. GZIPInputStream then takes the

@@ -131,7 +131,7 @@ def encoder(compression: Compression, *, members: bool = False) -> Encoder:
 
 
 class _Identity:
-    segments = None
+    segments: Segments | None = None
 
     def write(self, data: bytes | memoryview) -> bytes:
         return bytes(data)

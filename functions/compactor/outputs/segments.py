@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from isal import isal_zlib
 
@@ -136,7 +136,8 @@ class _Stream:
         return Encoded()
 
     def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
-        return partial(self._encode, [one for one in pieces if not isinstance(one, tuple)])
+        # Nobody tells a stream of sources and members.
+        return partial(self._encode, cast("list[Plain]", pieces))
 
     def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
         return Encoded().add(self._encoder.finish())
