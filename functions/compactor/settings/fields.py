@@ -373,8 +373,8 @@ class RunFields:
             _FORMATS,
             "frame",
             one_of("frame", "frames"),
-            "zstd outputs as one frame, which every reader takes, or as several: the sources' own"
-            " where nothing in these changes, and one source is restored by a range.",
+            "zstd outputs as one frame, or as several, of which some readers see the first alone:"
+            " the sources' own where nothing in these changes; one source is restored by a range.",
         ),
     ]
     output_format: Annotated[
