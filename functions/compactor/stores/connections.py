@@ -9,7 +9,7 @@ import ssl
 import weakref
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import botocore.session
 from botocore.exceptions import (
@@ -158,10 +158,9 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def ca_bundle() -> str | None:
-    """Where those lie whom botocore is told to trust (``AWS_CA_BUNDLE``); None for the usual."""
-    found: str | None = botocore.session.get_session().get_config_variable("ca_bundle")
-    return found or None
+def ca_bundle() -> Any:
+    """The file of those whom botocore is told to trust (``AWS_CA_BUNDLE``); None for the usual."""
+    return botocore.session.get_session().get_config_variable("ca_bundle") or None
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:

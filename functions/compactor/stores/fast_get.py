@@ -30,7 +30,7 @@ from compactor.stores.refused_reads import judged_read
 from compactor.stores.translate import Again, Refusal
 
 if TYPE_CHECKING:
-    from obstore.store import S3Credential
+    from obstore.store import ClientConfig, S3Credential
     from types_boto3_s3.client import S3Client
 
 # A segment of ordinary characters, not only one or two dots.
@@ -128,7 +128,7 @@ class FastGet:
         )
 
 
-def _trusted() -> dict[str, Any]:
+def _trusted() -> ClientConfig:
     """Whom to trust beside those whom the system trusts: obstore has no settings of botocore's."""
     bundle = ca_bundle()
     return {"root_certificate": Path(bundle).read_bytes()} if bundle else {}
