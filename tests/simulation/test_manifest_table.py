@@ -13,7 +13,8 @@ import pytest
 from compactor_cli.mapping import mapping
 from tests.simulation import schedule
 from tests.simulation import world as world_module
-from tests.simulation.world import LAKE, SETTINGS, World
+from tests.simulation.ledger import LAKE
+from tests.simulation.world import SETTINGS, World
 
 SCHEDULES = 150
 _TABLE = "_compactor/compacted/manifest/sources/"
