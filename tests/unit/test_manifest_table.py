@@ -631,7 +631,7 @@ def test_what_nobody_can_read_yet_waits_for_the_run_that_publishes_it(
     world.store.hooks.clear()
     before = objects(world)
     code, out, _ = command("manifest", "s3://lake/compacted/", "--manifest-table")
-    assert (code, out) == (0, f"s3://lake/{TABLE}: 1 partition; 1 commit wait for the next run\n")
+    assert (code, out) == (0, f"s3://lake/{TABLE}: 1 partition; 1 commit left for the next run\n")
     assert objects(world) == before
     world.run()
     must_tell_what_is_exported(world)
@@ -678,12 +678,15 @@ def test_a_table_that_tells_of_more_than_the_log_has_is_told(
     assert (code, "was made of another log" in err) == (1, True)
 
 
-def test_a_file_and_the_table_are_not_written_at_once(
-    command: Command,
+@pytest.mark.parametrize(
+    ("words", "refused"), [("-o x", "--output: 'x'"), ("--format parquet", "--format: 'parquet'")]
+)
+def test_an_export_and_the_table_are_not_written_at_once(
+    command: Command, words: str, refused: str
 ) -> None:
-    words = ("manifest", "s3://lake/compacted/", "--manifest-table", "-o", "x")
-    code, _, err = command(*words)
-    assert (code, "InvalidInput: --output: 'x'" in err) == (2, True)
+    place = ("manifest", "s3://lake/compacted/", "--manifest-table")
+    code, _, err = command(*place, *words.split())
+    assert (code, f"InvalidInput: {refused}" in err) == (2, True)
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         ExtraMissing: Parquet is wanted, and nothing that writes it is installed.
         Failure: the table does not tell all of some partitions; each was told in one line.
     """
-    _check(args)
+    (_check_table if args.manifest_table else _check)(args)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
     if args.manifest_table:
@@ -102,18 +102,21 @@ def _bring_up_to_date(args: argparse.Namespace, state: S3Uri, store: ObjectStore
         told = {"table": place, "partitions": len(logs), "failed": failed, "behind": behind}
         print(json.dumps(told, indent=2))
     else:
-        waiting = f"; {counted(behind, 'commit')} wait for the next run" if behind else ""
+        waiting = f"; {counted(behind, 'commit')} left for the next run" if behind else ""
         print_line(f"{place}: {counted(len(logs), 'partition')}{waiting}")
     if failed:
         raise Failure(f"the manifest table does not tell all of {counted(failed, 'partition')}")
     return 0
 
 
+def _check_table(args: argparse.Namespace) -> None:
+    if args.output is not None:
+        raise InvalidInput("--output", args.output, "no file with --manifest-table")
+    if args.format != _JSON_LINES:
+        raise InvalidInput("--format", args.format, "none with --manifest-table: it is Parquet")
+
+
 def _check(args: argparse.Namespace) -> None:
-    if args.manifest_table:
-        if args.output is not None:
-            raise InvalidInput("--output", args.output, "no file with --manifest-table")
-        return
     if args.output is None:
         if args.format == _PARQUET:
             raise InvalidInput("--output", None, "a file with --format parquet")
