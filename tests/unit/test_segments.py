@@ -169,8 +169,12 @@ def test_segments_are_one_member_without_name_or_time() -> None:
     assert gzip.decompress(found.body) == igzip.decompress(found.body) == plain
 
 
-def test_an_output_without_content_is_one_empty_member() -> None:
-    assert gzip.decompress(made([]).body) == gzip.decompress(made([b""]).body) == b""
+@pytest.mark.parametrize("members", [False, True])
+def test_an_output_without_content_is_one_empty_member(members: bool) -> None:
+    for sources in ([], [b""]):
+        body = made(sources, into=encoder(Compression.GZIP, members=members)).body
+        member = zlib.decompressobj(31)
+        assert (member.decompress(body), member.eof, member.unused_data) == (b"", True, b"")
 
 
 def test_the_trailer_counts_beyond_four_gib_from_nought_as_rfc_1952_has_it() -> None:

@@ -35,6 +35,7 @@ behind which no segment of the same member can follow; its `deflate` package kno
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Protocol
 
 import zstandard
@@ -123,8 +124,7 @@ def encoder(compression: Compression, *, members: bool = False) -> Encoder:
     begin, without a look back. zstd has none within a frame.
     """
     if compression is Compression.GZIP:
-        member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
-        return _Blocks(member, _Members() if members else _OneMember())
+        return _Blocks(_member(), _Members(_member) if members else _OneMember())
     if compression is Compression.ZSTD:
         context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
         return _Blocks(context.compressobj())
@@ -208,29 +208,38 @@ class _Deflated:
 
 
 class _Members:
-    """Segments of whole gzip members; others may be put between them."""
+    """Segments of whole members; others may be put between them.
+
+    Args:
+        begin: makes the compressor of a member, in any thread.
+    """
+
+    def __init__(self, begin: Callable[[], _Compressor]) -> None:
+        self._begin = begin
 
     def begin(self) -> bytes:
         return b""
 
     def encoder(self) -> SegmentEncoder:
-        return _WholeMembers()
+        return _WholeMembers(self._begin)
 
     def end(self, crc32: int, size: int) -> bytes:
-        return b""
+        # No bytes at all would be no member.
+        return b"" if size else self._begin().flush()
 
 
 class _WholeMembers:
     """Members behind each other, a new one after each point at which one is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], _Compressor]) -> None:
+        self._begin = begin
         self._member: _Compressor | None = None
 
     def write(self, data: bytes | memoryview) -> bytes:
         if not data:
             return b""
         if self._member is None:
-            self._member = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
+            self._member = self._begin()
         return self._member.compress(data)
 
     def point(self) -> bytes:
@@ -241,3 +250,7 @@ class _WholeMembers:
 
     def finish(self) -> bytes:
         return self.point()
+
+
+def _member() -> _Compressor:
+    return zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
