@@ -24,7 +24,7 @@ class WorkerLimits:
         encoding_threads: the most that encode one output.
         point_bytes: so many encoded bytes lie at least between two places within a segment at which
             decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger, and zstd
-            outputs of frames up to 9 (docs/performance.md).
+            outputs of frames up to 8 (docs/performance.md).
         part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
         min_part_bytes: S3 refuses smaller parts, except the last.
