@@ -6,6 +6,8 @@ import functools
 import json
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.support.balance import Balanced
 
     return Balanced(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(autouse=True)
+def _no_session_of_another_test() -> Iterator[None]:
+    """boto3 keeps one session, with the credentials that its first client found."""
+    yield
+    boto3 = sys.modules.get("boto3")
+    session = boto3.DEFAULT_SESSION if boto3 is not None else None
+    if session is not None:
+        found = session.get_credentials()
+        if found is None or found.access_key != _ENVIRONMENT["AWS_ACCESS_KEY_ID"]:
+            boto3.DEFAULT_SESSION = None  # type: ignore[union-attr]  # it is there
 
 
 @pytest.fixture(scope="session")

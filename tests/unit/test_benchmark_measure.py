@@ -129,7 +129,8 @@ def test_a_client_is_not_one_of_the_others_and_a_stranger_is() -> None:
     before = Look.now()
     subprocess.run([sys.executable, "-S", "-c", BURN], check=True)
     between = Look.now()
-    assert between.own - before.own >= 0.4
+    # By ticks, and of what was read a tick apart.
+    assert between.own - before.own > 0.3
     # Whose parent ends at once has another parent than us.
     script = f"{shlex.quote(sys.executable)} -S -c {shlex.quote(BURN)} & echo $!"
     told = subprocess.run(["/bin/sh", "-c", script], check=True, stdout=subprocess.PIPE)
