@@ -17,11 +17,8 @@ from hypothesis import strategies as st
 from compactor.errors import IntegrityError, UnreadableSource
 from compactor.limits import WorkerLimits
 from compactor.log.encoding import decode_commit, encode_commit
-from compactor.log.entries import Commit, Output
-from compactor.log.log import CommitLog
-from compactor.outputs.restore import Found, restore
 from compactor.outputs.verify import check_commit
-from tests.support.examples import PARTITION
+from tests.support.as_stored import commits, given_back, only
 from tests.support.world import World
 
 LINE = b'{"id": %d, "v": "%x"}\n'
@@ -42,21 +39,6 @@ def compacted(stored: Sequence[bytes], ending: str = ".json.gz", **given: object
         world.put(f"{number:05d}{ending}", content)
     world.run()
     return world
-
-
-def commits(world: World) -> list[Commit]:
-    return list(CommitLog(world.store, world.settings, PARTITION).every_commit())
-
-
-def only(world: World) -> tuple[Commit, Output, bytes]:
-    (commit,) = commits(world)
-    assert commit.output is not None
-    return commit, commit.output, world.store.contents("lake")[commit.output.key]
-
-
-def given_back(world: World, commit: Commit, wanted: Sequence[int], **how: bool) -> list[bytes]:
-    found = Found(commit, tuple(commit.rows[n] for n in wanted))
-    return [b"".join(pieces) for _, pieces in restore(found, world.store, **how)]
 
 
 def test_an_output_is_its_sources_one_behind_the_other() -> None:

@@ -24,12 +24,10 @@ from compactor.codecs.encoders import encoder
 from compactor.errors import IntegrityError, UnreadableSource
 from compactor.limits import WorkerLimits
 from compactor.log.encoding import decode_commit, encode_commit
-from compactor.log.entries import Commit, Output
-from compactor.log.log import CommitLog
+from compactor.log.entries import Commit
 from compactor.model import Compression
-from compactor.outputs.restore import Found, restore
 from compactor.outputs.verify import check_commit
-from tests.support.examples import PARTITION
+from tests.support.as_stored import commits, given_back, only
 from tests.support.memory_store import Call
 from tests.support.world import World
 
@@ -58,21 +56,6 @@ def compacted(stored: Sequence[bytes], ending: str = ".json.zst", **given: objec
         world.put(f"{number:05d}{ending}", content)
     world.run()
     return world
-
-
-def commits(world: World) -> list[Commit]:
-    return list(CommitLog(world.store, world.settings, PARTITION).every_commit())
-
-
-def only(world: World) -> tuple[Commit, Output, bytes]:
-    (commit,) = commits(world)
-    assert commit.output is not None
-    return commit, commit.output, world.store.contents("lake")[commit.output.key]
-
-
-def given_back(world: World, commit: Commit, wanted: Sequence[int], **how: bool) -> list[bytes]:
-    found = Found(commit, tuple(commit.rows[n] for n in wanted))
-    return [b"".join(pieces) for _, pieces in restore(found, world.store, **how)]
 
 
 def read_for(world: World, commit: Commit, number: int, **how: bool) -> tuple[list[Call], int]:
