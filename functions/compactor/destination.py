@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from compactor.model import ObjectGroup
@@ -19,13 +20,14 @@ class Destination:
     """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names.
 
     Attributes:
-        log_id: identity of the log that will name the outputs; empty where nobody asks.
+        log_id: identity of the log that will name the outputs, or what waits until it is known;
+            empty where nobody asks.
     """
 
     bucket: str
     prefix: str
     stem: str
-    log_id: str = ""
+    log_id: str | Callable[[], str] = ""
 
     def key(self, group: ObjectGroup, extension: str) -> str:
         """Key of a group's output; the same sources always give the same key."""
@@ -42,8 +44,14 @@ class Destination:
         return named and _NAME_REST.fullmatch(key, len(self.stem_prefix)) is not None
 
     def metadata(self, group: ObjectGroup) -> dict[str, str]:
-        """What an output says of itself: whose it is, and of which group."""
-        return {LOG_METADATA: self.log_id, GROUP_METADATA: group.id} if self.log_id else {}
+        """What an output says of itself: whose it is, and of which group.
+
+        Raises:
+            IntegrityError: the log is not what it was.
+            InvalidInput: the state is that of another destination.
+        """
+        log_id = self.log_id if isinstance(self.log_id, str) else self.log_id()
+        return {LOG_METADATA: log_id, GROUP_METADATA: group.id} if log_id else {}
 
 
 def like_output(key: str) -> bool:

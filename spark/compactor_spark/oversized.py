@@ -182,7 +182,8 @@ class OversizedPartition:
             recorder.failed(*self.failure)
         state = None if progress is None else progress.state
         try:
-            recorder.write(state, self._elsewhere)
+            recorder.close(state, self._elsewhere)
+            recorder.write()
             if state is not None and not isinstance(self.error, IntegrityError):
                 self.run.log.checkpoint(state)
         except Exception as error:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice, permutations
+from itertools import permutations
 from pathlib import Path
 
 from compactor.errors import IntegrityError
@@ -308,10 +308,12 @@ def _kind_of(key: str) -> str:
 def try_all(
     every: int = 1, scenarios: Sequence[str] = tuple(SCENARIOS), *, first: int = 0
 ) -> Tried:
-    """Try each damage, or each so many of them, from the first one on of each scenario."""
+    """Try each damage, or each so many of each scenario, and the first of each kind anyway."""
     tried = Tried()
     for scenario in scenarios:
-        for damage in islice(damages(scenario), first, None, every):
+        for number, damage in enumerate(damages(scenario)):
+            if number % every != first and tried.kinds[damage.kind]:
+                continue
             tried.damages += 1
             tried.kinds[damage.kind] += 1
             try:

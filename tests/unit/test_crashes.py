@@ -10,6 +10,7 @@ import pytest
 
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import WorkerLimits
+from tests.simulation.processes import without_threads
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.support.world import LOG_LINE, World
@@ -34,6 +35,13 @@ def at_call(number: int, action: Callable[[], object]) -> Callable[[Call], None]
             action()
 
     return hook
+
+
+@pytest.fixture(autouse=True)
+def one_request_at_a_time() -> Iterator[None]:
+    """So that the number of a request says which it is, and nobody adds while another one looks."""
+    with without_threads():
+        yield
 
 
 @contextmanager
@@ -67,7 +75,8 @@ def death(made: World, number: int, moment: str = "before") -> Iterator[None]:
 
 def calls_of_a_run(**given: object) -> int:
     made = world(**given)
-    made.run()
+    with without_threads():
+        made.run()
     return len(made.store.calls)
 
 

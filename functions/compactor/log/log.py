@@ -15,7 +15,7 @@ from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, output_digest
 from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
 from compactor.log.manifest import identities
-from compactor.log.schemes import remember_scheme
+from compactor.log.schemes import number_of_scheme, remember_scheme
 from compactor.log.seen import SeenState
 from compactor.log.state import LogState
 from compactor.log.stored import every_entry, read_checkpoint, read_entry
@@ -191,10 +191,23 @@ class CommitLog:
         if not state.scheme_kept:
             if self._seen.scheme_of != log_id:
                 # Before the first commit of a run, so that of two that contradict one has none.
-                remember_scheme(self._settings, self._store)
+                remember_scheme(self._settings, self._store, number=state.scheme_number)
                 self._seen.scheme_of = log_id
             state.scheme_kept = True
         return log_id
+
+    def look_at_scheme(self, state: LogState) -> None:
+        """Ask what :meth:`prepare` would have to ask, and write nothing; after :meth:`claim`.
+
+        Raises:
+            IntegrityError: the log is not what it was.
+            InvalidInput: the destination was made of other partitions.
+        """
+        if state.scheme_kept or self._seen.scheme_of == state.log_id:
+            return
+        state.scheme_number = number_of_scheme(self._settings, self._store)
+        if state.scheme_number is None:
+            self._seen.scheme_of = state.log_id
 
     def append(self, state: LogState, draft: Commit) -> Commit:
         """Write ``draft`` as the next entry.

@@ -102,7 +102,11 @@ def check_scheme(settings: Settings, store: ObjectStore) -> bool:
 
 
 def remember_scheme(
-    settings: Settings, store: ObjectStore, *, paths: Sequence[str] | None = None
+    settings: Settings,
+    store: ObjectStore,
+    *,
+    paths: Sequence[str] | None = None,
+    number: int | None = None,
 ) -> None:
     """Write a run's scheme beside the commit logs, unless it is there already.
 
@@ -111,6 +115,7 @@ def remember_scheme(
         store: where the state is.
         paths: of all partitions that have a log or outputs, to restore the scheme of a log that
             lost it; None where the log is believed to be whole.
+        number: what :func:`number_of_scheme` gave a moment ago; None to ask it.
 
     Raises:
         InvalidInput: it contradicts one that is there, perhaps written a moment ago.
@@ -119,22 +124,45 @@ def remember_scheme(
     """
     scheme = Scheme.of(settings)
     for _ in range(_MOST_RACES):
-        known = _load(settings, store)
-        _refuse_contradiction(settings, scheme, known)
-        if scheme in known:
+        if number is None:
+            number = number_of_scheme(settings, store, paths=paths)
+        if number is None or _add(settings, store, number, scheme) == scheme:
             return
-        if paths is not None:
-            _require_fit(settings, scheme, paths)
-        elif not known and any(some_entries(settings.state, store)):
-            # A first worker may have come in between: it writes its scheme before its commit.
-            known = _load(settings, store)
-            if not known:
-                raise _lost(settings, 1)
-            continue
-        if _add(settings, store, len(known) + 1, scheme) == scheme:
-            return
+        # Another run was first.
+        number = None
     prefix = schemes_prefix(settings)[1]
     raise TransientStoreError(f"{_MOST_RACES} other schemes came first below {prefix}")
+
+
+def number_of_scheme(
+    settings: Settings, store: ObjectStore, *, paths: Sequence[str] | None = None
+) -> int | None:
+    """The number that a run's scheme would be written under; None where it is there already.
+
+    Whatever is written there meanwhile takes that number.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        paths: as of :func:`remember_scheme`.
+
+    Raises:
+        InvalidInput: it contradicts one that is there.
+        IntegrityError: there are commits, and the scheme of their partitions is gone.
+    """
+    scheme = Scheme.of(settings)
+    known = _load(settings, store)
+    if paths is None and not known and any(some_entries(settings.state, store)):
+        # A first worker may have come in between: it writes its scheme before its commit.
+        known = _load(settings, store)
+        if not known:
+            raise _lost(settings, 1)
+    _refuse_contradiction(settings, scheme, known)
+    if scheme in known:
+        return None
+    if paths is not None:
+        _require_fit(settings, scheme, paths)
+    return len(known) + 1
 
 
 def source_roots(state: S3Uri, store: ObjectStore) -> tuple[S3Uri, ...]:

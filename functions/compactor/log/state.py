@@ -128,6 +128,7 @@ class LogState:
         outputs_known: False where the checkpoint does not tell those of the entries it covers.
         claimed: this run has seen that the state is this log's.
         scheme_kept: this run has seen that the scheme of its partitions is remembered.
+        scheme_number: under which it would be written, as far as this run has looked.
         runs: totals of the latest runs by run id, the latest last. They are part of the
             checkpoint, because a run may reach over several.
         replaced: sequences that entries after the checkpoint make void.
@@ -154,6 +155,7 @@ class LogState:
     outputs_known: bool = True
     claimed: bool = False
     scheme_kept: bool = False
+    scheme_number: int | None = None
     replaced: set[int] = field(default_factory=set)
     unwitnessed: dict[int, bool] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)

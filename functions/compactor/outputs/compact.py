@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from compactor.codecs.encoders import encoder
@@ -308,7 +309,7 @@ class _Pass:
             destination.key(group, f".{extension_for(signature.format, compression)}"),
             encoder(compression, members=writes_members(settings, signature)),
             content_type=content_type(signature.format, compression),
-            metadata=destination.metadata(group),
+            metadata=partial(destination.metadata, group),
             limits=settings.limits,
         )
         sample = sample_for(Frame(framer.opening(), framer.closing()), settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ class _Target(NamedTuple):
     store: ObjectStore
     bucket: str
     key: str
-    metadata: Mapping[str, str]
+    metadata: Callable[[], Mapping[str, str]]
     limits: WorkerLimits
 
 
@@ -109,7 +109,7 @@ def copy_whole(
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")
     take = _copied if store.traits.copies and group.copies else _passed_through
-    metadata = destination.metadata(group)
+    metadata = partial(destination.metadata, group)
     try:
         stored = take(source, _Target(store, destination.bucket, key, metadata, limits))
     except UnreadableSource as error:
@@ -134,8 +134,7 @@ def copy_whole(
 
 def _copied(source: SourceObject, target: _Target) -> _Stored:
     store, bucket, key, metadata, limits = target
-    begin = partial(store.create_upload, bucket, key, metadata=metadata)
-    parts = Parts(store, bucket, key, begin)
+    parts = Parts(store, bucket, key, lambda: store.create_upload(bucket, key, metadata=metadata()))
     try:
         for start, length in copy_ranges(0, source.size, limits):
             parts.copy(source, start, length)

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from isal import isal_zlib
@@ -97,7 +96,7 @@ class OutputWriter:
     read; one joins what they made, in order, and cuts it into parts. How much waits for them is
     limited, and at most ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32``,
     ``points``, and ``members``, which is where each of these begins, are complete after
-    :meth:`finish`.
+    :meth:`finish`. What ``metadata`` gives is asked for when the upload is created.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class OutputWriter:
         encoder: Encoder,
         *,
         content_type: str = "",
-        metadata: Mapping[str, str] | None = None,
+        metadata: Callable[[], Mapping[str, str]] = dict,
         limits: WorkerLimits = USUAL,
     ) -> None:
         self.bucket = bucket
@@ -124,9 +123,10 @@ class OutputWriter:
         self._most_waiting = limits.block_bytes
         if self._encoding.segments:
             self._most_waiting = _LONGEST_SEGMENT * limits.segment_bytes
-        begin = partial(
-            store.create_upload, bucket, key, content_type=content_type, metadata=metadata or {}
-        )
+
+        def begin() -> str:
+            return store.create_upload(bucket, key, content_type=content_type, metadata=metadata())
+
         self._parts = Parts(store, bucket, key, begin)
         self._plain: list[Piece] = []
         self._plain_waiting = 0

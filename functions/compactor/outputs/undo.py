@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from os.path import commonprefix
 
 from compactor import layout
@@ -139,7 +140,7 @@ def from_kept(
     if output is None or work.store.head(*kept) is None:
         return None
     key = output.key.replace(commit.group_id, group_id)
-    metadata = destination.metadata(ObjectGroup(group_id, ()))
+    metadata = partial(destination.metadata, ObjectGroup(group_id, ()))
     writer = OutputWriter(
         work.store, output.bucket, key, encoder(Compression.NONE), metadata=metadata
     )

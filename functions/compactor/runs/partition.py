@@ -9,8 +9,11 @@ load the log -> publish what an earlier run left -> list -> plan
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
+from compactor.beside import Beside
 from compactor.errors import (
     CommitConflict,
     IntegrityError,
@@ -66,7 +69,7 @@ def _run(
 
 
 def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
-    """Compact one partition and leave a receipt; the log is summed up once all is done.
+    """Compact one partition and leave a receipt; the log is summed up meanwhile, all being done.
 
     Args:
         run: what to do, and with what.
@@ -79,6 +82,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     run = replace(run, place=_place(run, earlier))
     recorder = Recorder(run, earlier)
     state: LogState | None = None
+    rest: Callable[[], None] | None = None
     try:
         state = run.log.load()
         progress = PartitionProgress(run, state)
@@ -91,18 +95,25 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
             recorder.receipt.shown = show(run)
         if ended and result.withheld:
             recorder.failed(IntegrityError.__name__, result.fault)
+        rest = partial(_rest, progress, result, recorder.receipt)
     except Exception as error:
         recorder.failed(type(error).__name__, str(error))
         raise
     finally:
-        recorder.write(state)
-    # Also when time ran out: the next call need not look at these outputs again.
-    run.log.checkpoint(state)
-    if not recorder.receipt.manifest_fault:
-        progress.rest.leave(state, result, recorder.receipt.shown)
+        recorder.close(state)
+        with Beside(rest) if rest is not None else nullcontext():
+            recorder.write()
     if ended and result.withheld:
         raise IntegrityError(result.fault)
     return recorder.receipt
+
+
+def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt) -> None:
+    """Sum up the log, and record what was seen where the partition is at rest."""
+    # Also when time ran out: the next call need not look at these outputs again.
+    progress.run.log.checkpoint(progress.state)
+    if not receipt.manifest_fault:
+        progress.rest.leave(progress.state, result, receipt.shown)
 
 
 def _place(run: PartitionRun, earlier: Counts) -> Place:

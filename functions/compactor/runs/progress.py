@@ -49,6 +49,7 @@ from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs import rebuilding
+from compactor.runs.claim import Claim
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
 from compactor.runs.place import Own, Passing
@@ -86,7 +87,8 @@ class PartitionProgress:
         self.lessons = self._setbacks = 0
         self.longest_seconds = 0.0
         self._rebuild = rebuild
-        self._whole = self._time_is_up = False
+        self._time_is_up = False
+        self._claim = Claim(run.log, state)
         self._aside: set[bytes] = set()
         self._listings = Listings(run)
         self.rest = RestNotes(run)
@@ -134,7 +136,6 @@ class PartitionProgress:
         known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now())
         decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
-            self._require_whole_log()
             if self._leave_outputs(decision.groups):
                 return self.plan_window(window)
             decision = self._worth.of(decision)
@@ -160,8 +161,8 @@ class PartitionProgress:
 
     @property
     def destination(self) -> Destination:
-        """Where outputs go, and which log they name."""
-        return replace(self.run.destination, log_id=self.run.log.claim(self.state))
+        """Where outputs go, and which log they name, which is known to name all that are there."""
+        return replace(self.run.destination, log_id=self._claim.identity())
 
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
         """Remember signatures of sources for the next plan; True when that will be another one."""
@@ -193,7 +194,11 @@ class PartitionProgress:
         started = run.clock.now()
         time = None if whole else ReadingTime(run.deadline, run.clock, run.reserve_seconds)
         try:
-            pending = store_group(group, run.settings, run.store, self.destination, time)
+            with self._claim.beside(whole=replaces is None) as claim:
+                destination = replace(run.destination, log_id=claim.result)
+                pending = store_group(group, run.settings, run.store, destination, time)
+                with dropping(pending.output, run.store):
+                    claim.join()
         except NothingReadable as error:
             self.leave_unread(group, QuarantineReason(error.reason), str(error))
             return
@@ -327,12 +332,6 @@ class PartitionProgress:
         needed = self.run.reserve_seconds + 1.5 * self.longest_seconds
         return self.run.deadline.remaining_seconds() < needed
 
-    def _require_whole_log(self) -> None:
-        """Once a call, before its first group: a run with nothing to do asks for nothing more."""
-        if not self._whole:
-            self.run.log.require_whole(self.state)
-            self._whole = True
-
     def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
         """Leave out sources that are outputs of some run; True where there are any."""
         look = partial(outputs_among, store=self.run.store, no_outputs=self._no_outputs)
@@ -391,7 +390,8 @@ class PartitionProgress:
             return self._void(commit)
         if commit.sequence in self.state.unpublished:
             # A source changed, or may not be read any more.
-            kept = kept_draft(commit, self.run, self.destination)
+            named = replace(self.run.destination, log_id=self._claim.identity(whole=False))
+            kept = kept_draft(commit, self.run, named)
             self.commit(kept) if kept is not None else self._void(commit)
         return None
 

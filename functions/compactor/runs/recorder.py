@@ -28,7 +28,7 @@ class Elsewhere:
 
 
 class Recorder:
-    """Writes the receipt of one call for a partition.
+    """Makes and writes the receipt of one call for a partition.
 
     Args:
         run: what is done. The requests of its store from now on are the call's.
@@ -84,8 +84,8 @@ class Recorder:
         self.receipt.status = "failed"
         self.receipt.error, self.receipt.cause = name, cause
 
-    def write(self, state: LogState | None, elsewhere: Elsewhere | None = None) -> None:
-        """Store the receipt, with what the log says that this run committed.
+    def close(self, state: LogState | None, elsewhere: Elsewhere | None = None) -> None:
+        """Count what was done: what the log says that this run committed, time and requests.
 
         Args:
             state: the log; None when it could not be loaded.
@@ -116,4 +116,8 @@ class Recorder:
             self.receipt.place = self._passing.place if self._passing else run.place
         counts.calls += 1
         add_requests(counts, made)
+
+    def write(self) -> None:
+        """Store the receipt."""
+        run = self._run
         write(self.receipt, run.settings, run.partition, run.store)

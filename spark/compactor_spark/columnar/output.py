@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
@@ -109,7 +110,7 @@ def store_output(
         key,
         plain,
         content_type=media_type,
-        metadata=destination.metadata(group),
+        metadata=partial(destination.metadata, group),
     )
     try:
         for piece in pieces:

@@ -1,0 +1,53 @@
+"""What is asked of a partition's log before anything is stored for it.
+
+None of it hangs on what the sources hold, so the first of them are read meanwhile. The upload of an
+output is not created before it is known whose log will name it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from compactor.beside import Beside
+from compactor.log.log import CommitLog
+from compactor.log.state import LogState
+
+
+class Claim:
+    """One call's claim on a log.
+
+    Args:
+        log: of the partition.
+        state: as it was loaded; changed while :meth:`beside` is at work.
+    """
+
+    def __init__(self, log: CommitLog, state: LogState) -> None:
+        self._log = log
+        self._state = state
+        self._whole = False
+
+    def identity(self, *, whole: bool = True) -> str:
+        """Which log it is; a run with nothing to do never asks.
+
+        Args:
+            whole: the log must name every output that is there, which is asked once a call. What
+                is built again is named already.
+
+        Raises:
+            IntegrityError: entries are gone, or the state is not the one that they name.
+            InvalidInput: the state is that of another destination.
+        """
+        if whole and not self._whole:
+            self._log.require_whole(self._state)
+            self._whole = True
+        return self._log.claim(self._state)
+
+    def beside(self, *, whole: bool) -> Beside[str]:
+        """The same while a block goes on, and then whether the scheme is remembered.
+
+        Raises:
+            IntegrityError: at its end, as :meth:`identity`; or the scheme is gone.
+            InvalidInput: likewise; or the destination was made of other partitions.
+        """
+        look = partial(self._log.look_at_scheme, self._state)
+        return Beside(partial(self.identity, whole=whole), look)

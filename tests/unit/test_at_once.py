@@ -1,0 +1,165 @@
+"""What does not hang on each other goes on at once: a log is asked while sources are read."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+
+from compactor.beside import Beside
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.log.log import CommitLog
+from compactor.log.schemes import source_roots
+from tests.support.cleaning import LINE
+from tests.support.examples import PARTITION, settings
+from tests.support.memory_store import Call
+from tests.support.world import World
+
+STATE = "_compactor/compacted/"
+_SECONDS = 20
+
+
+def calls_of(world: World) -> list[Call]:
+    """Where the requests of a world's store are written down from now on."""
+    calls: list[Call] = []
+    world.store.hooks.before.append(calls.append)
+    return calls
+
+
+def first(calls: list[Call], name: str, part: str = "") -> int:
+    return next(n for n, one in enumerate(calls) if one.name == name and part in one.key)
+
+
+def test_sources_are_read_while_the_log_is_asked() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    was_read = Event()
+
+    def wait_for_the_reader(call: Call) -> None:
+        if call.name == "read_source":
+            was_read.set()
+        elif call.name == "head" and call.key.endswith("identity.json"):
+            assert was_read.wait(_SECONDS), "no source was read meanwhile"
+
+    world.store.hooks.before.append(wait_for_the_reader)
+    assert world.run().counts.objects_in == 1
+
+
+def test_no_upload_is_created_before_it_is_known_whose_log_will_name_it() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    calls = calls_of(world)
+    world.run()
+    assert first(calls, "create", "identity.json") < first(calls, "create_upload")
+
+
+def test_no_marker_is_made_for_a_log_that_does_not_name_every_output() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    world.run()
+    world.add("b.json", LINE)
+    for key in world.store.contents("lake", STATE):
+        world.store.remove("lake", key)
+    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+        world.run()
+    assert f"{STATE}identity.json" not in world.store.contents("lake")
+    assert world.store.unfinished_uploads("lake") == {}
+
+
+def test_the_scheme_is_looked_for_meanwhile_and_written_right_before_the_commit() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    calls = calls_of(world)
+    world.run()
+    written = first(calls, "create", "/schemes/")
+    assert first(calls, "upload_part") < written < first(calls, "create", "/commits/")
+    assert [one.name for one in calls if "/schemes/" in one.key] == ["list_objects", "create"]
+
+
+def test_a_scheme_that_came_meanwhile_is_read_before_another_is_added() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    others = CommitLog(world.store, settings(s3_source_uri="s3://source/others/"), PARTITION)
+    calls: list[Call] = []
+
+    def overtake(call: Call) -> None:
+        if call.name == "create" and call.key == f"{STATE}schemes/{1:020d}.json":
+            world.store.hooks.clear()
+            others.prepare(others.load())
+            world.store.hooks.before.append(calls.append)
+
+    world.store.hooks.before.append(overtake)
+    world.run()
+    roots = [root.uri for root in source_roots(world.settings.state, world.store)]
+    assert roots == ["s3://source/others/", world.settings.source.root.uri]
+    assert first(calls, "get", f"{1:020d}") < first(calls, "create", f"schemes/{2:020d}")
+
+
+def test_the_log_is_summed_up_while_the_receipt_is_written() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    summed_up = Event()
+
+    def wait_for_the_sum(call: Call) -> None:
+        if call.key.endswith("checkpoint.json.gz"):
+            summed_up.set()
+        elif "/receipts/" in call.key and call.name == "put":
+            assert summed_up.wait(_SECONDS), "the log is not summed up meanwhile"
+
+    world.store.hooks.before.append(wait_for_the_sum)
+    assert world.run().status == "done"
+
+
+def test_a_call_that_failed_leaves_its_receipt_and_no_sum_of_its_log() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    world.store.hooks.before.append(_refuse_publishing)
+    with pytest.raises(TransientStoreError, match="nobody answers"):
+        world.run()
+    assert any("/receipts/" in key for key in world.store.contents("lake"))
+    assert not any("checkpoint" in key for key in world.store.contents("lake"))
+
+
+def _refuse_publishing(call: Call) -> None:
+    if call.name == "complete_upload":
+        raise TransientStoreError("nobody answers")
+
+
+def test_an_error_of_what_goes_on_beside_is_raised_at_the_end_of_the_block() -> None:
+    def refuse() -> None:
+        raise InvalidInput("depth", 1, "3")
+
+    done: list[str | None] = []
+    with pytest.raises(InvalidInput), Beside(refuse):
+        done.append("the block")
+    with pytest.raises(InvalidInput), Beside(lambda: None, refuse) as beside:
+        done.append(beside.result())
+    assert done == ["the block", None]
+
+
+def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it() -> None:
+    begun, ended = Event(), Event()
+
+    def work() -> None:
+        begun.set()
+        assert not ended.wait(0.05)
+        ended.set()
+
+    def fail() -> None:
+        begun.wait(_SECONDS)
+        raise IntegrityError("of the block")
+
+    with pytest.raises(IntegrityError), Beside(work):
+        fail()
+    assert ended.is_set()
+
+
+def test_nothing_is_done_behind_work_that_failed() -> None:
+    done = []
+
+    def refuse() -> None:
+        raise IntegrityError("no")
+
+    with pytest.raises(IntegrityError), Beside(refuse, lambda: done.append("behind")):
+        pass
+    assert not done
