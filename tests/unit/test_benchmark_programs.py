@@ -157,7 +157,12 @@ def test_clients_go_through_every_lane_and_faults_are_for_those_that_retry() -> 
 
 def test_tls_is_for_the_worker_and_the_loop_on_the_sets_that_are_named() -> None:
     wanted = Wanted(tuple(CLIENTS.values()), [Lane(25.0)], rounds=1, tls=["json-4k-gzip"])
-    assert lanes_of(wanted, "json-4k-gzip")["25 ms, TLS"] == ["worker", "worker-members", "obstore"]
+    assert lanes_of(wanted, "json-4k-gzip")["25 ms, TLS"] == [
+        "worker",
+        "worker-members",
+        "obstore",
+        "obstore-proving",
+    ]
     assert "25 ms, TLS" not in lanes_of(wanted, "json-4k")
     nobody = Wanted(named("aws"), [Lane(25.0)], rounds=1, tls=["json-4k"])
     assert lanes_of(nobody, "json-4k") == {"25 ms": ["aws"]}

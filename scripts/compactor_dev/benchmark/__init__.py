@@ -6,7 +6,8 @@
     front        nginx before the embedded S3: cached reads, latency, faults, TLS;
                  certificate: made for it, and what makes clients trust it
     server       both of them for one data set, and its objects in them
-    clients      who is measured: worker, naive (three Python loops), and two command lines
+    clients      who is measured: worker, naive (three Python loops), and two command lines;
+                 fastest: a loop that checks nothing; proving: the same with the work of proofs
     measure      one process: CPU time, wall time, peak memory; instructions: what it executes,
                  where that is counted; others: what everybody else used meanwhile
     session      rounds over lanes and clients; every output is read back and compared

@@ -16,6 +16,8 @@ from compactor_dev.benchmark.tools import Tools
 
 # The loop is what others are compared with: it checks, counts and commits nothing.
 WORKER, MEMBERS, SEED, LOOP = "worker", "worker-members", "seed", "obstore"
+# The loop with the work on bytes that proving and encoding take, whoever does it.
+PROVING, PROVING_MEMBERS = "obstore-proving", "obstore-proving-members"
 
 Command = Callable[[Task, Tools], list[str]]
 
@@ -76,6 +78,11 @@ def _fastest(task: Task, tools: Tools) -> list[str]:
     return [sys.executable, "-m", "compactor_dev.benchmark.fastest", task.to_json()]
 
 
+def _proving(*options: str) -> Command:
+    program = [sys.executable, "-m", "compactor_dev.benchmark.proving"]
+    return lambda task, tools: [*program, task.to_json(), *options]
+
+
 def _naive(way: str) -> Command:
     return lambda task, tools: [
         sys.executable,
@@ -117,6 +124,8 @@ _ALL = (
     ),
     Client(SEED, "one object at a time (boto3)", _naive("seed"), 300),
     Client(LOOP, "bare loop: obstore, 256 threads", _fastest),
+    Client(PROVING, "the loop, each record proved, outputs encoded", _proving()),
+    Client(PROVING_MEMBERS, "the same, gzip sources as stored", _proving("--members"), gzip=True),
     Client("boto3", "boto3, 64 threads", _naive("boto3"), 5_000),
     Client("smart-open", "smart-open", _naive("smart-open"), 300),
     Client("s5cmd", "s5cmd cat, pipe", _s5cmd, 300),

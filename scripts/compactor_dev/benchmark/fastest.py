@@ -17,39 +17,41 @@ from obstore.store import S3Store
 
 from compactor_dev.benchmark.task import Started, Task
 
-_THREADS = 256
+THREADS = 256
 # Neighbours in one task of a thread, as our own worker reads them.
 _RUN = 8
-_RUNS_AHEAD = 512
+RUNS_AHEAD = 512
 
 
 def join(task: Task) -> None:
     """GET everything in key order into one local object, then upload that."""
-    source, target = _store(task, task.source_bucket), _store(task, task.bucket)
+    source, target = store(task, task.source_bucket), store(task, task.bucket)
     joined = Path(task.scratch) / "joined"
-    with joined.open("wb") as sink, ThreadPoolExecutor(_THREADS) as pool:
+    with joined.open("wb") as sink, ThreadPoolExecutor(THREADS) as pool:
         waiting: deque[Future[list[obstore.Bytes]]] = deque()
-        for run in _runs(source, task.source_prefix):
+        for run in runs(source, task.source_prefix):
             waiting.append(pool.submit(_read, source, run))
-            if len(waiting) > _RUNS_AHEAD:
+            if len(waiting) > RUNS_AHEAD:
                 sink.writelines(waiting.popleft().result())
         for reading in waiting:
             sink.writelines(reading.result())
     obstore.put(target, task.output_key, joined)
 
 
-def _read(store: S3Store, keys: list[str]) -> list[obstore.Bytes]:
-    return [obstore.get(store, key).bytes() for key in keys]
+def _read(source: S3Store, keys: list[str]) -> list[obstore.Bytes]:
+    return [obstore.get(source, key).bytes() for key in keys]
 
 
-def _runs(store: S3Store, prefix: str) -> Iterator[list[str]]:
-    for page in obstore.list(store, prefix, chunk_size=1_000):
+def runs(source: S3Store, prefix: str) -> Iterator[list[str]]:
+    """Keys below a prefix as obstore lists them, a few neighbours at a time."""
+    for page in obstore.list(source, prefix, chunk_size=1_000):
         keys = [one["path"] for one in page]
         for start in range(0, len(keys), _RUN):
             yield keys[start : start + _RUN]
 
 
-def _store(task: Task, bucket: str) -> S3Store:
+def store(task: Task, bucket: str) -> S3Store:
+    """Obstore's store of a bucket, by the lane of a task."""
     return S3Store(
         bucket,
         endpoint=task.endpoint_url,

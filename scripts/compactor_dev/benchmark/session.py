@@ -13,7 +13,7 @@ from typing import Any
 
 from compactor_cli.local.child import python_environment
 from compactor_dev import IMPORT_ROOTS
-from compactor_dev.benchmark.clients import LOOP, MEMBERS, WORKER, Client
+from compactor_dev.benchmark.clients import LOOP, MEMBERS, PROVING, WORKER, Client
 from compactor_dev.benchmark.datasets import DataSet
 from compactor_dev.benchmark.front import Lane
 from compactor_dev.benchmark.load import ceiling
@@ -26,7 +26,7 @@ from compactor_dev.benchmark.tools import Tools
 
 _LIMIT_SECONDS = 900.0
 _RETRYING = (WORKER, "boto3")
-_OVER_TLS = (WORKER, MEMBERS, LOOP)
+_OVER_TLS = (WORKER, MEMBERS, LOOP, PROVING)
 
 
 @dataclass(frozen=True, slots=True)
