@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import Event
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -28,6 +31,70 @@ def calls_of(world: World) -> list[Call]:
 
 def first(calls: list[Call], name: str, part: str = "") -> int:
     return next(n for n, one in enumerate(calls) if one.name == name and part in one.key)
+
+
+def test_the_first_page_of_sources_is_listed_while_the_log_is_loaded() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    was_listed = Event()
+
+    def wait_for_the_listing(call: Call) -> None:
+        if call.bucket == "source" and call.name == "list_objects":
+            was_listed.set()
+        elif call.name == "list_objects" and call.key.endswith("/commits/"):
+            assert was_listed.wait(_SECONDS), "sources are not listed meanwhile"
+
+    world.store.hooks.before.append(wait_for_the_listing)
+    assert world.run().counts.objects_in == 1
+
+
+def test_sources_are_listed_once_where_that_began_before() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    calls = calls_of(world)
+    world.run()
+    assert sum(one.name == "list_objects" and one.bucket == "source" for one in calls) == 1
+
+
+def test_a_listing_that_fails_while_the_log_is_loaded_is_asked_for_again() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    failed: list[Call] = []
+
+    def fail_once(call: Call) -> None:
+        if call.bucket == "source" and call.name == "list_objects" and not failed:
+            failed.append(call)
+            raise TransientStoreError("no answer")
+
+    world.store.hooks.before.append(fail_once)
+    assert world.run().counts.objects_in == 1
+    assert failed
+
+
+def test_a_log_that_cannot_be_loaded_ends_the_listing_that_was_begun() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    closed = Event()
+    listed = world.store.list_objects
+
+    def pages(bucket: str, prefix: str, **place: Any) -> Iterator[Any]:
+        try:
+            yield from listed(bucket, prefix, **place)
+        finally:
+            if bucket == "source":
+                closed.set()
+
+    def lose_the_log(call: Call) -> None:
+        if call.name == "list_objects" and call.key.endswith("/commits/"):
+            raise TransientStoreError("no answer")
+
+    world.store.hooks.before.append(lose_the_log)
+    with (
+        patch.object(world.store, "list_objects", pages),
+        pytest.raises(TransientStoreError),
+    ):
+        world.run()
+    assert closed.is_set()
 
 
 def test_sources_are_read_while_the_log_is_asked() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Container, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
 
+from compactor.errors import CompactorError
 from compactor.fingerprint import Fingerprint, columns_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
@@ -114,6 +116,20 @@ class Onward:
         self._pages: Iterator[Sequence[SourceObject]] = iter(())
         self._page: Sequence[SourceObject] = ()
         self._before = ""
+        # Where the pages begin that nobody asked for yet.
+        self._begun: str | None = None
+
+    def begin(self, bucket: str, prefix: str, *, start_after: str) -> None:
+        """List the first page before anybody asks for it.
+
+        What fails here is asked for again by whoever needs it, and fails there.
+        """
+        pages = self._lists.list_objects(bucket, prefix, start_after=start_after)
+        with suppress(CompactorError):
+            self._pages = _with_first(next(pages, ()), pages)
+            # Started, so that closing it closes what it goes on with.
+            next(self._pages)
+            self._begun = start_after
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
@@ -121,6 +137,8 @@ class Onward:
         """Pages of all objects below a prefix in UTF-8 key order; some perhaps listed before."""
         if self._ends_in_page(start_after):
             yield self._page[bisect_right(self._page, start_after, key=lambda one: one.key) :]
+        elif self._begun == start_after:
+            self._begun, self._before = None, start_after
         else:
             self.drop()
             self._before = start_after
@@ -142,10 +160,18 @@ class Onward:
         if isinstance(self._pages, Generator):
             # Those that are listing ahead for it end now.
             self._pages.close()
-        self._pages, self._page, self._before = iter(()), (), ""
+        self._pages, self._page, self._before, self._begun = iter(()), (), "", None
 
     def _ends_in_page(self, key: str) -> bool:
         return bool(self._page) and self._before <= key <= self._page[-1].key
+
+
+def _with_first(
+    first: Sequence[SourceObject], pages: Iterator[Sequence[SourceObject]]
+) -> Generator[Sequence[SourceObject], None, None]:
+    yield ()
+    yield first
+    yield from pages
 
 
 def take_listing(

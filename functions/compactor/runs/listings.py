@@ -26,6 +26,13 @@ class Listings:
         self._lists: Lists = run.listing or run.store
         self._onward = Onward(self._lists)
 
+    def begin(self) -> None:
+        """List the first page of the first window, where a store is asked."""
+        run = self._run
+        if run.listing is None:
+            where = run.partition.bucket, run.partition.prefix
+            self._onward.begin(*where, start_after=run.place.after)
+
     def take(self, state: LogState, window: Window) -> Listing:
         """List a window: anew, unless it is listed for the first time.
 

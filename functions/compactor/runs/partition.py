@@ -25,6 +25,7 @@ from compactor.errors import (
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.listings import Listings
 from compactor.runs.mapped import tell_sources
 from compactor.runs.place import Place
 from compactor.runs.progress import PartitionProgress
@@ -84,8 +85,9 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     state: LogState | None = None
     rest: Callable[[], None] | None = None
     try:
-        state = run.log.load()
+        state, listings = _load(run)
         progress = PartitionProgress(run, state)
+        progress.listings = listings
         recorder.follow(progress.passing)
         result = _run(progress, recorder.expects)
         ended = _ended(run, result, earlier)
@@ -106,6 +108,21 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     if ended and result.withheld:
         raise IntegrityError(result.fault)
     return recorder.receipt
+
+
+def _load(run: PartitionRun) -> tuple[LogState, Listings]:
+    """The log, and meanwhile the first of what is listed.
+
+    Whichever comes first: what another run commits in between is in the log, or met as a conflict.
+    """
+    listings = Listings(run)
+    try:
+        with Beside(listings.begin):
+            state = run.log.load()
+    except BaseException:
+        listings.pause()
+        raise
+    return state, listings
 
 
 def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt) -> None:

@@ -85,12 +85,12 @@ class PartitionProgress:
         self.named = NamedBy(run)
         self.signatures: dict[bytes, Signature] = {}
         self.lessons = self._setbacks = 0
-        self.longest_seconds = 0.0
+        self.longest_seconds, self._time_is_up = 0.0, False
         self._rebuild = rebuild
-        self._time_is_up = False
         self._claim = Claim(run.log, state)
         self._aside: set[bytes] = set()
-        self._listings = Listings(run)
+        #: Of the run; one that was begun before may take its place.
+        self.listings = Listings(run)
         self.rest = RestNotes(run)
         self._no_outputs: set[bytes] = set()
         self._unlike = Unlike()
@@ -123,9 +123,9 @@ class PartitionProgress:
     def plan_window(self, window: Window) -> CompactionPlan:
         """List a window and choose its groups; what is left alone is counted the first time."""
         run, state = self.run, self.state
-        listing = self._listings.take(state, window)
-        gone = self._listings.gone(listing, window, state.committed)
-        self.result.skip(self._listings.gone_reason, gone)
+        listing = self.listings.take(state, window)
+        gone = self.listings.gone(listing, window, state.committed)
+        self.result.skip(self.listings.gone_reason, gone)
         self.named.met(listing.returned)
         self.rest.listed = listing = note_returned(run, state, listing)
         state.foreign = Contents()
@@ -157,7 +157,7 @@ class PartitionProgress:
 
     def pause(self) -> None:
         """No window is planned for a while: hold nothing for the next one."""
-        self._listings.pause()
+        self.listings.pause()
 
     @property
     def destination(self) -> Destination:
@@ -287,7 +287,7 @@ class PartitionProgress:
         """Count a group that was given up for the next plan."""
         if issubclass(kind, SourceChanged):
             self.result.changed += 1
-            self._listings.doubt()
+            self.listings.doubt()
         elif issubclass(kind, CommitConflict):
             self.result.conflicts += 1
 
