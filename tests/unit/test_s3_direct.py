@@ -231,7 +231,7 @@ def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS
         other.always(Answer(body=b"hello"))
         late = store_on(other.url)
         late.get("bucket", "k")
-        (connections,) = late._direct._connections._idle.values()  # type: ignore[union-attr]  # it is direct
+        (connections,) = late._direct.connections._idle.values()  # type: ignore[union-attr]  # it is direct
         (connection,) = connections
         connection.sock.shutdown(2)
         assert late.get("bucket", "k") == b"hello"

@@ -639,7 +639,8 @@ class RunFields:
             256,
             whole(1, 512),
             "How many objects one worker reads at once at most; fewer when S3 asks to slow down."
-            " Each takes a thread and a connection, of which a Lambda function has 1,024 in all.",
+            " Each takes a connection, and above 256 KiB a thread; of both a Lambda function has"
+            " 1,024.",
         ),
     ]
     memory_budget_bytes: Annotated[

@@ -7,6 +7,7 @@ import re
 import select
 import ssl
 import weakref
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -36,7 +37,8 @@ _STATUS = re.compile(r"HTTP/1\.1 (200|206|4\d\d|5\d\d) ")
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _UNUSUAL = frozenset({"connection", "keep-alive", "transfer-encoding"})
 _CONNECT_SECONDS = 5.0
-_MOST_IDLE = 64
+# As many as may read sources at once.
+_MOST_IDLE = 512
 _JOINED_BYTES = 64 * 1024
 _REFUSED = 400
 
@@ -77,7 +79,7 @@ class Connections:
     """
 
     def __init__(self) -> None:
-        self._idle: dict[Origin, list[http.client.HTTPConnection]] = {}
+        self._idle: defaultdict[Origin, list[http.client.HTTPConnection]] = defaultdict(list)
         self._context: ssl.SSLContext | None = None
         weakref.finalize(self, _close, self._idle)
 
@@ -97,7 +99,7 @@ class Connections:
             Again: it comes so slowly that its time is up.
         """
         url = f"{'https' if origin.secure else 'http'}://{origin.host}"
-        connection = self._usable(origin, url, silence_seconds)
+        connection = self.take(origin, silence_seconds)
         stays = False
         try:
             with _told_of_answers(url):
@@ -108,17 +110,31 @@ class Connections:
                 if received.status < _REFUSED:
                     raise ConnectionClosedError(endpoint_url=url, error=cut) from cut
         finally:
-            idle = self._idle.setdefault(origin, [])
-            if stays and len(idle) < _MOST_IDLE:
-                idle.append(connection)
+            if stays:
+                self.give_back(origin, connection)
             else:
                 connection.close()
         return received
 
-    def _usable(
-        self, origin: Origin, url: str, silence_seconds: float
-    ) -> http.client.HTTPConnection:
-        idle = self._idle.get(origin)
+    def give_back(self, origin: Origin, connection: http.client.HTTPConnection) -> None:
+        """Keep a connection for another request: no answer of it is left to read."""
+        idle = self._idle[origin]
+        if len(idle) < _MOST_IDLE:
+            idle.append(connection)
+        else:
+            connection.close()
+
+    def take(self, origin: Origin, silence_seconds: float) -> http.client.HTTPConnection:
+        """A connection to be given back, or closed.
+
+        Args:
+            origin: who is connected to.
+            silence_seconds: how long nothing may be heard on it, at most.
+
+        Raises:
+            BotoCoreError: there is none.
+        """
+        idle = self._idle[origin]
         while idle:
             try:
                 connection = idle.pop()
@@ -129,6 +145,7 @@ class Connections:
                 return connection
             connection.close()
         connection = self._new(origin)
+        url = f"{'https' if origin.secure else 'http'}://{origin.host}"
         with _told_of_connecting(url):
             connection.connect()
         connection.sock.settimeout(silence_seconds)

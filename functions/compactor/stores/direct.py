@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from compactor.pieces import Body
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.connections import Connections, Origin, Received, Sent
 from compactor.stores.retries import silence_seconds
-from compactor.stores.signing import Keys, signed
+from compactor.stores.signing import GetSigner, Keys, signed
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -110,21 +111,58 @@ class _Route:
         return cls(origin, host, url.path.removesuffix(_SAMPLE), by[2], by[1])
 
 
+class GetWay:
+    """Where whole objects of a bucket are asked for.
+
+    Attributes:
+        bucket, origin: as they are.
+        is_known: there was an answer, whatever it was.
+        is_unusual: answers of successes are not those of S3.
+    """
+
+    def __init__(self, bucket: str, route: _Route, keys: Callable[[], Keys]) -> None:
+        self.bucket = bucket
+        self.origin = route.origin
+        self.is_known = self.is_unusual = False
+        self._route = route
+        self._keys = keys
+        self._signed_at = 0
+        self._signer: GetSigner | None = None
+
+    def request(self, key: str, etag: str) -> bytes:
+        """A signed GET; for one thread.
+
+        Args:
+            key: of the object.
+            etag: as it was listed, without quotes, of letters, digits and hyphens.
+        """
+        now = int(time.time())
+        if self._signer is None or now != self._signed_at:
+            at, self._signed_at = datetime.fromtimestamp(now, UTC), now
+            route = self._route
+            self._signer = GetSigner(route.host, USER_AGENT, self._keys(), route.region, at)
+        return self._signer.request(self._route.path + quote(key, safe="/~"), etag)
+
+
 class Direct:
     """Sends requests for a client of botocore; thread safe.
 
     Args:
         client: whose endpoint and credentials serve; its requests may be answered by what came
             to a request of this.
+
+    Attributes:
+        connections: on which they are sent.
     """
 
     def __init__(self, client: S3Client) -> None:
         events: Any = client.meta.events
         events.register("before-send.s3", _instead, unique_id="compactor-direct")
         self._client = client
-        self._connections = Connections()
+        self.connections = Connections()
         self._credentials: Any = None
         self._routes: dict[str, _Route | None] = {}
+        self._gets: dict[str, GetWay] = {}
 
     def ask(
         self,
@@ -149,7 +187,7 @@ class Direct:
         route = self._route(asked.bucket)
         if route is None:
             return otherwise()
-        received = self._connections.ask(
+        received = self.connections.ask(
             route.origin, self._signed(asked, route), silence_seconds(), time_is_up
         )
         found = sound(received)
@@ -162,18 +200,28 @@ class Direct:
             self._routes[asked.bucket] = None
         return told
 
+    def way_of_gets(self, bucket: str) -> GetWay | None:
+        """Where whole objects are asked for; None where the client alone knows."""
+        route = self._route(bucket)
+        if route is None:
+            return None
+        return self._gets.setdefault(bucket, GetWay(bucket, route, self._keys))
+
+    def _keys(self) -> Keys:
+        frozen = self._credentials.get_frozen_credentials()
+        return Keys(frozen.access_key, frozen.secret_key, frozen.token)
+
     def _signed(self, asked: Asked, route: _Route) -> Sent:
         path = route.path + quote(asked.key, safe="/~") if asked.key else _of_bucket(route.path)
         pairs = (f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in asked.query.items())
         query = "&".join(sorted(pairs))
-        frozen = self._credentials.get_frozen_credentials()
         # Hashed once is enough: over TLS nobody changes the bytes on their way, nor the checksum.
         twice = route.origin.secure and not _CHECKSUMS.isdisjoint(asked.headers)
         headers = signed(
             (asked.method, path, query),
             {**asked.headers, "host": route.host},
             None if twice else asked.body,
-            keys=Keys(frozen.access_key, frozen.secret_key, frozen.token),
+            keys=self._keys(),
             region=route.region,
             at=datetime.now(UTC),
         )

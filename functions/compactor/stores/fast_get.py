@@ -40,6 +40,7 @@ _AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([\w.]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_CHANGED, _MISSING = 412, 404
 _DEBUG = "\n\nDebug source:"
 _TIMEOUT_SECONDS = 60.0
 _HURRIED_SECONDS = 10.0
@@ -157,8 +158,27 @@ def _judged(error: Exception, source: SourceObject) -> CompactorError:
     status = _STATUS.search(told)
     if status is None:
         return Again(told)
+    return _refused(source, status[1], told)
+
+
+def judged_answer(source: SourceObject, status: int, told: str) -> CompactorError:
+    """What an answer with such a status asks of the caller: what :meth:`FastGet.get` raises.
+
+    Args:
+        source: as it was listed.
+        status: of HTTP, 400 or more.
+        told: the body.
+    """
+    if status == _CHANGED:
+        return SourceChanged(source.key, source.etag, "another ETag")
+    if status == _MISSING:
+        return SourceChanged(source.key, source.etag, "no object", gone=True)
+    return _refused(source, str(status), told)
+
+
+def _refused(source: SourceObject, status: str, told: str) -> CompactorError:
     code, message = _CODE.search(told), _MESSAGE.search(told)
-    refusal = Refusal(int(status[1]), code[1] if code else status[1], message[1] if message else "")
+    refusal = Refusal(int(status), code[1] if code else status, message[1] if message else "")
     return judged_read(refusal, "get", source.bucket, source.key)
 
 

@@ -65,22 +65,44 @@ class Limiter:
             TransientStoreError: there was no permit until then.
         """
         with self._free:
-            while self._in_use >= max(1, self._limit - self._beside):
+            while not self._is_free():
                 self._wait(until)
             self._in_use += 1
-        started = self._clock()
+        began = self._clock()
         good = False
         try:
             yield
             good = True
         finally:
-            seconds = (self._clock() - started) / max(1, requests)
-            with self._free:
-                self._in_use -= 1
-                self._round_requests += requests
-                if good:
-                    self._learn(seconds)
-                self._free.notify()
+            self.end(began, requests, good=good)
+
+    def begin(self) -> float | None:
+        """Take a permit if there is one at once; to be given back by :meth:`end`.
+
+        Returns:
+            When that was, by the clock; None where there is none.
+        """
+        with self._free:
+            if not self._is_free():
+                return None
+            self._in_use += 1
+        return self._clock()
+
+    def end(self, began: float, requests: int, *, good: bool) -> None:
+        """Give back a permit.
+
+        Args:
+            began: when it was taken, by the clock.
+            requests: how many were made with it, one after the other.
+            good: all of them were answered, so that their time tells something.
+        """
+        seconds = (self._clock() - began) / max(1, requests)
+        with self._free:
+            self._in_use -= 1
+            self._round_requests += requests
+            if good:
+                self._learn(seconds)
+            self._free.notify()
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -101,6 +123,9 @@ class Limiter:
             self._round_refusals += 1
             if self._round_refusals >= self._limit and self._asked_to_slow_down():
                 self._halve()
+
+    def _is_free(self) -> bool:
+        return self._in_use < max(1, self._limit - self._beside)
 
     def _wait(self, until: float) -> None:
         seconds = until - self._clock()

@@ -20,6 +20,8 @@ RUN_OBJECTS = 8
 RUN_BYTES = 1024 * 1024
 
 Fetch = Callable[[SourceObject], SourceBody]
+#: Begins to read a run.
+Submit = Callable[[Sequence[SourceObject]], Future[list[SourceBody]]]
 
 
 class Permits(Protocol):
@@ -27,6 +29,18 @@ class Permits(Protocol):
 
     def permit(self, requests: int) -> AbstractContextManager[None]:
         """Held while so many requests are made one after the other."""
+        ...
+
+
+class RunReader(Protocol):
+    """Reads runs in a way of its own, or in the one that it was given."""
+
+    def submit(self, sources: Sequence[SourceObject], /) -> Future[list[SourceBody]]:
+        """Begin to read a run."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is under way."""
         ...
 
 
@@ -39,19 +53,25 @@ def read_ahead(
     permits: Permits | None = None,
     stopped: threading.Event | None = None,
     run_bytes: int = RUN_BYTES,
+    quick: Callable[[Submit], RunReader | None] | None = None,
 ) -> Iterator[SourceBody]:
     """Bodies in the order of ``sources``.
 
     At most ``budget_bytes`` of listed size (but always one run) are fetched or waiting, so
     memory stays bounded however slow one request or the consumer is. ``stopped`` is set once
     nobody wants more: what is under way then need not be finished. A run is of at most
-    ``run_bytes``, or of one source.
+    ``run_bytes``, or of one source. ``quick`` makes what reads runs quicker than threads do, and
+    leaves to them what it does not.
     """
     runs = _runs(sources, run_bytes)
     permits = permits or Limiter(threads)
     stopped = stopped or threading.Event()
     fetch_run = partial(_fetch_run, fetch, permits, stopped)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="read")
+    submit: Submit = partial(pool.submit, fetch_run)
+    reader = quick(submit) if quick is not None else None
+    if reader is not None:
+        submit = reader.submit
     waiting: deque[tuple[int, Future[list[SourceBody]]]] = deque()
     held = 0
     try:
@@ -59,7 +79,7 @@ def read_ahead(
         while following is not None or waiting:
             while following is not None and (not waiting or held < budget_bytes):
                 size, sources_of_run = following
-                waiting.append((size, pool.submit(fetch_run, sources_of_run)))
+                waiting.append((size, submit(sources_of_run)))
                 held += size
                 following = next(runs, None)
             size, future = waiting.popleft()
@@ -67,6 +87,8 @@ def read_ahead(
             held -= size
     finally:
         stopped.set()
+        if reader is not None:
+            reader.close()
         pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -127,7 +127,7 @@ class Retries:
             try:
                 return request(give_up - now)
             except Again as again:
-                wait = self._wait_after(again, tries)
+                wait = self.wait_after(again, tries)
                 now = patience.clock()
                 if tries == MOST_TRIES or now + wait >= give_up or patience.pause(stopped, wait):
                     where = place(operation, bucket, key)
@@ -143,7 +143,8 @@ class Retries:
         self.patience.pause(NEVER, wait)
         return True
 
-    def _wait_after(self, again: Again, tries: int) -> float:
+    def wait_after(self, again: Again, tries: int) -> float:
+        """How many seconds to wait after so many tries; the limiter hears of the last answer."""
         if again.slow_down:
             self.limiter.slow_down()
         longest = min(FIRST_WAIT_SECONDS * 2 ** (tries - 1), LONGEST_WAIT_SECONDS)

@@ -103,6 +103,7 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
             threads=threads,
             budget_bytes=budget_bytes,
             fast=FastGet(client) if fast else None,
+            direct=self._direct,
             compares_etags=client.meta.endpoint_url.startswith("http://"),
         )
 

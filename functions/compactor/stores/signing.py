@@ -49,9 +49,7 @@ def signed(
         region: of the bucket.
         at: now, UTC.
     """
-    # strftime takes as long as hashing.
-    date, time = at.isoformat(timespec="seconds")[:19].split("T")
-    moment = f"{date.replace('-', '')}T{time.replace(':', '')}Z"
+    moment = _moment(at)
     digest = _UNSIGNED if body is None else _sha256(body)
     found = {**headers, "x-amz-content-sha256": digest, "x-amz-date": moment}
     if keys.token:
@@ -70,6 +68,57 @@ def signed(
         f" Signature={signature}"
     )
     return found
+
+
+class GetSigner:
+    """Signs GETs of whole objects at one moment, each pinned to an ETag, as :func:`signed` does.
+
+    What they have in common is put together once, which leaves a quarter of the CPU time.
+
+    Args:
+        host: as the header of that name tells it.
+        agent: likewise, of who asks.
+        keys: whose requests they are.
+        region: of the bucket.
+        at: now, UTC.
+    """
+
+    def __init__(self, host: str, agent: str, keys: Keys, region: str, at: datetime) -> None:
+        moment, digest = _moment(at), _sha256(b"")
+        others = {"x-amz-content-sha256": digest, "x-amz-date": moment}
+        if keys.token:
+            others["x-amz-security-token"] = " ".join(keys.token.split())
+        listed = ";".join(["host", "if-match", *others])
+        told = "".join(f"{name}:{value}\n" for name, value in others.items())
+        scope = f"{moment[:8]}/{region}/s3/aws4_request"
+        self._key = _key_of_day(keys.secret_key, moment[:8], region)
+        self._host = f"\n\nhost:{host}\nif-match:"
+        self._rest = f"\n{told}\n{listed}\n{digest}"
+        self._text = f"{_ALGORITHM}\n{moment}\n{scope}\n"
+        sent = "".join(f"{name}: {value}\r\n" for name, value in others.items())
+        self._head = (
+            f" HTTP/1.1\r\nhost: {host}\r\naccept-encoding: identity\r\nuser-agent: {agent}\r\n"
+            f"{sent}authorization: {_ALGORITHM} Credential={keys.access_key}/{scope},"
+            f" SignedHeaders={listed}, Signature="
+        )
+
+    def request(self, path: str, etag: str) -> bytes:
+        """A whole request.
+
+        Args:
+            path: encoded.
+            etag: as it was listed, without its quotes.
+        """
+        canonical = f'GET\n{path}{self._host}"{etag}"{self._rest}'
+        text = self._text + hashlib.sha256(canonical.encode()).hexdigest()
+        signature = hmac.digest(self._key, text.encode(), "sha256").hex()
+        return f'GET {path}{self._head}{signature}\r\nif-match: "{etag}"\r\n\r\n'.encode()
+
+
+def _moment(at: datetime) -> str:
+    # strftime takes as long as hashing.
+    date, time = at.isoformat(timespec="seconds")[:19].split("T")
+    return f"{date.replace('-', '')}T{time.replace(':', '')}Z"
 
 
 def _sha256(body: Body) -> str:

@@ -21,8 +21,10 @@ from compactor.ports import SourceBody
 from compactor.sizes import MIB
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
+from compactor.stores.direct import Direct
 from compactor.stores.fast_get import FastGet, require_etag
-from compactor.stores.readahead import pieces_ahead, read_ahead
+from compactor.stores.many_gets import ManyGets
+from compactor.stores.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.stores.retries import NEVER
 
 # Larger sources are streamed in ranges of this size, not held whole.
@@ -46,6 +48,7 @@ class SourceReader:
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
         fast: reads whole sources; None where boto3 is to do it.
+        direct: knows where small sources are asked for, many at once; None for not at all.
         compares_etags: compare bodies with their ETags, where these are MD5 sums: over TLS no
             byte changes on its way, over plain HTTP one may.
     """
@@ -57,12 +60,14 @@ class SourceReader:
         threads: int,
         budget_bytes: int,
         fast: FastGet | None,
+        direct: Direct | None,
         compares_etags: bool,
     ) -> None:
         self._store = store
         self._threads = threads
         self._budget_bytes = budget_bytes
         self._fast = fast
+        self._direct = direct
         self._compares_etags = compares_etags
 
     def of(self, store: S3Base) -> SourceReader:
@@ -72,6 +77,7 @@ class SourceReader:
             threads=self._threads,
             budget_bytes=self._budget_bytes,
             fast=self._fast,
+            direct=self._direct,
             compares_etags=self._compares_etags,
         )
 
@@ -85,8 +91,16 @@ class SourceReader:
             budget_bytes=self._budget_bytes,
             permits=self,
             stopped=stopped,
+            quick=self._quick,
         )
         return self._compared(bodies) if self._compares_etags else bodies
+
+    def _quick(self, otherwise: Submit) -> RunReader | None:
+        """What reads runs of small sources; None where a GET has to be looked at in its own way."""
+        fast, direct = self._fast, self._direct
+        if fast is None or direct is None or not self._store.traits.reads_if_match:
+            return None
+        return ManyGets(self._store, direct, fast.takes, otherwise)
 
     def _compared(self, bodies: Iterator[SourceBody]) -> Iterator[SourceBody]:
         # Not where they are read: there hundreds of threads wait for the interpreter lock.
