@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from compactor.codecs.codecs import (
     Limits,
     decompress,
+    decompress_at_once,
     decompress_stream,
     detect_compression,
 )
@@ -256,6 +257,40 @@ def test_a_bomb_is_given_up_early_and_in_bounded_memory(compression: Compression
     with pytest.raises(UnreadableSource):
         received.extend(map(len, decompress_stream([bomb], compression, limits=limits)))
     assert 0 < sum(received) <= 16 * MIB
+
+
+@pytest.mark.parametrize("said", [0, 5, 16 * MIB, 200 * MIB - 1])
+def test_no_more_is_inflated_at_once_than_a_member_says_it_has(said: int) -> None:
+    member = encode(Compression.GZIP, [bytes(MIB)] * 200)
+    lying = member[:-4] + said.to_bytes(4, "little")
+    tracemalloc.start()
+    try:
+        found = decompress_at_once(
+            lying, Compression.GZIP, limits=Limits(max_expansion=10), most_bytes=16 * MIB
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found is None
+    assert peak < 18 * MIB
+    with pytest.raises(UnreadableSource):
+        decompress(lying, Compression.GZIP, limits=Limits(max_expansion=10))
+
+
+@pytest.mark.parametrize("compression", ENCODED)
+def test_one_sound_member_or_frame_is_inflated_at_once_where_so_much_is_wanted(
+    compression: Compression,
+) -> None:
+    content = log_like(9, MIB // 2)
+    encoded = compressed(compression, content)
+
+    def at_once(stored: bytes, most: int) -> bytes | None:
+        return decompress_at_once(stored, compression, limits=GENEROUS, most_bytes=most)
+
+    assert at_once(encoded, len(content)) == content
+    assert at_once(encoded, len(content) - 1) is None
+    assert at_once(encoded + encoded, len(content)) is None
+    assert at_once(encoded[:-1], len(content)) is None
 
 
 def test_a_small_source_may_expand_as_it_likes() -> None:

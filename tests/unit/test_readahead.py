@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import math
 import random
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from compactor.errors import TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
+from compactor.stores.limiter import START, Limiter
 from compactor.stores.readahead import RUN_OBJECTS, read_ahead
 
 
@@ -128,14 +131,44 @@ def test_a_source_larger_than_the_budget_is_read_alone() -> None:
     assert ledger.used == 50_020
 
 
+class Asked(Limiter):
+    """Notes of how many sources each run is."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.runs: list[int] = []
+
+    def permit(self, requests: int = 1, until: float = math.inf) -> AbstractContextManager[None]:
+        self.runs.append(requests)
+        return super().permit(requests, until)
+
+
+def runs_of(sources: list[SourceObject], **given: int) -> list[int]:
+    asked = Asked()
+    list(read_ahead(sources, body_of, threads=1, budget_bytes=10**9, permits=asked, **given))
+    return asked.runs
+
+
 def test_one_run_has_few_bytes_even_of_few_objects() -> None:
-    sources = sized(*[1_000] * 20)
-    ledger = Ledger(sources)
-    bodies = read_ahead(sources, ledger.fetch, threads=4, budget_bytes=1, run_bytes=2_500)
-    next(bodies)
-    time.sleep(0.05)
-    assert ledger.fetched == 2_000
-    bodies.close()  # type: ignore[attr-defined] # a generator behind the Iterator
+    runs = runs_of(sized(*[1_000] * 7 * START), run_bytes=2_500)
+    assert runs == [1] * START + [2] * (3 * START)
+
+
+def test_runs_are_of_one_source_first_and_longer_once_many_were_read() -> None:
+    runs = runs_of(sized(*[10] * (7 * START + 3 * RUN_OBJECTS)))
+    assert runs == [1] * START + [2] * START + [4] * START + [RUN_OBJECTS] * 3
+
+
+def test_few_sources_are_all_read_at_once() -> None:
+    sources = sized(*[10] * RUN_OBJECTS)
+    together = threading.Barrier(RUN_OBJECTS)
+
+    def fetch(source: SourceObject) -> SourceBody:
+        together.wait(10)
+        return body_of(source)
+
+    bodies = read_ahead(sources, fetch, threads=RUN_OBJECTS, budget_bytes=1_000)
+    assert [one.source for one in bodies] == sources
 
 
 def test_a_listing_is_consumed_no_further_than_needed() -> None:
@@ -167,7 +200,7 @@ def test_an_error_in_one_fetch_surfaces_in_its_place_and_ends_every_thread(bad: 
     bodies = read_ahead(sources, fetch, threads=4, budget_bytes=200)
     with pytest.raises(TransientStoreError, match="no answer"):
         before_it.extend(body.source for body in bodies)
-    assert before_it == sources[: bad // RUN_OBJECTS * RUN_OBJECTS]
+    assert before_it == sources[:bad]
     assert not readers()
 
 

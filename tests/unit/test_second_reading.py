@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import threading
 
 import pytest
 import zstandard
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 
 from compactor.errors import IntegrityError
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import Format
+from compactor.outputs import open_output
 from compactor.past.deep import examine
 from compactor.second_reading import (
     Declared,
@@ -27,6 +31,7 @@ from compactor.second_reading import (
     read,
     sampling,
 )
+from compactor.second_reading.json_text import squeezed
 from tests.support.examples import PARTITION
 from tests.support.naive_formats import without_rules
 from tests.support.sources import Sources, of
@@ -200,7 +205,20 @@ def test_pieces_of_any_size_are_read_alike(kind: Kind, size: int) -> None:
         assert read(Reading(kind), pieces) == read(Reading(kind), (content,))
 
 
-def taken(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+@given_any(st.lists(st.sampled_from([b'"', b"\\", b" ", b"\r\n", b"\t", b"{", b"x"])).map(b"".join))
+def test_blanks_mean_nothing_but_in_strings(record: bytes) -> None:
+    kept, in_string, escaped = bytearray(), False, False
+    for byte in record:
+        if in_string or byte not in b" \t\r\n":
+            kept.append(byte)
+        if byte == ord('"') and not escaped:
+            in_string = not in_string
+        escaped = in_string and byte == ord("\\") and not escaped
+    if not in_string:
+        assert squeezed(record) == bytes(kept)
+
+
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     seen: list[tuple[str, ...]] = []
 
     def differences(stretches, *_: object, **__: object) -> list[object]:
@@ -208,6 +226,11 @@ def taken(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ..
         return []
 
     monkeypatch.setattr(sampling, "differences", differences)
+    return seen
+
+
+def taken(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    seen = compared(monkeypatch)
     sample.differences()
     return seen
 
@@ -253,12 +276,81 @@ def test_sources_of_a_header_alone_are_known_by_one_that_has_rows(how) -> None:
 
 def test_with_everything_stretches_share_a_source_so_that_every_joint_is_read(monkeypatch) -> None:
     sample = Sample(Frame(), AUTO, everything=True, limits=WorkerLimits(stretch_sources=3))
-    found = taken(sample, monkeypatch)
+    found = compared(monkeypatch)
     for number in range(1, 7):
         placed(sample, number)
     sample.differences()
     pairs = [names for names in found if len(names) > 1]
     assert pairs == [("1", "2", "3"), ("3", "4", "5"), ("5", "6")]
+
+
+def test_what_is_left_of_a_group_is_stored_while_its_sample_is_read(monkeypatch) -> None:
+    world = World()
+    world.add_variety()
+    begun, seen = threading.Event(), []
+    usual, upload_part = sampling.differences, world.store.upload_part
+
+    def differences(*given: object, **more: object) -> object:
+        begun.set()
+        return usual(*given, **more)
+
+    def upload(*given: object) -> object:
+        seen.append(begun.wait(10))
+        return upload_part(*given)
+
+    monkeypatch.setattr(sampling, "differences", differences)
+    monkeypatch.setattr(world.store, "upload_part", upload)
+    assert world.run().status == "done"
+    assert seen
+    assert all(seen)
+
+
+def test_a_second_reading_that_comes_to_no_end_withholds_the_group(monkeypatch) -> None:
+    world = World()
+    world.add_variety()
+
+    def differences(*_: object, **__: object) -> object:
+        raise ArithmeticError("in another thread")
+
+    monkeypatch.setattr(sampling, "differences", differences)
+    with pytest.raises(ArithmeticError, match="in another thread"):
+        world.run()
+    assert world.store.contents("lake", "compacted/") == {}
+    assert not list(world.store.list_uploads("lake", ""))
+
+
+def test_no_more_is_read_of_an_output_that_is_dropped(monkeypatch) -> None:
+    stopped, usual = [], Sample.stop
+
+    def stop(sample: Sample) -> None:
+        stopped.append(sample)
+        usual(sample)
+
+    monkeypatch.setattr(Sample, "stop", stop)
+    monkeypatch.setattr(open_output.OutputWriter, "finish", lambda _: 1 / 0)
+    world = World()
+    world.add("a.json", '{{"id": "{}"}}')
+    with pytest.raises(ZeroDivisionError):
+        world.run()
+    assert len(stopped) == 1
+
+
+def test_no_more_than_two_stretches_are_held_however_slowly_they_are_read(monkeypatch) -> None:
+    sample = Sample(Frame(), AUTO, everything=True, limits=WorkerLimits(stretch_sources=3))
+    go_on, usual = threading.Event(), sampling.differences
+
+    def differences(*given: object, **more: object) -> object:
+        assert go_on.wait(10)
+        return usual(*given, **more)
+
+    monkeypatch.setattr(sampling, "differences", differences)
+    placing = threading.Thread(target=lambda: [placed(sample, number) for number in range(9)])
+    placing.start()
+    placing.join(0.2)
+    assert placing.is_alive(), "a third stretch was taken"
+    go_on.set()
+    placing.join()
+    assert not sample.differences()
 
 
 def test_a_fault_in_the_middle_is_found_when_everything_is_read() -> None:

@@ -29,8 +29,8 @@ from compactor.model import Compression, QuarantineReason
 
 UNQUESTIONED_BYTES = 16 << 20
 
-# Deflate expands at most 1,032 times, so this little cannot exceed UNQUESTIONED_BYTES.
-_SMALL_GZIP_BYTES = 15 << 10
+# RFC 1952: the end of a member is the size of its content, modulo 2**32.
+_GZIP_SIZE_BYTES = 4
 # Every magic begins with one of these, and hardly any text does.
 _MAGIC_STARTS = frozenset({GZIP_MAGIC[0], ZSTD_MAGIC[0], *range(0x50, 0x60)})
 # Making a zstd context costs more than using it for a small source; none is shared by threads.
@@ -85,10 +85,9 @@ def decompress(content: bytes, compression: Compression, *, limits: Limits) -> b
     if compression is Compression.NONE:
         limits.check(len(content), len(content))
         return content
-    small = _decompress_small(content, compression)
-    if small is not None:
-        limits.check(len(small), len(content))
-        return small
+    whole = decompress_at_once(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
+    if whole is not None:
+        return whole
     # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
     plain = io.BytesIO()
     for piece in decompress_stream((content,), compression, limits=limits):
@@ -96,16 +95,36 @@ def decompress(content: bytes, compression: Compression, *, limits: Limits) -> b
     return plain.getvalue()
 
 
-def _decompress_small(content: bytes, compression: Compression) -> bytes | None:
-    """The common case, one small and sound member or frame; None sends all others to the walk."""
-    if compression is Compression.ZSTD:
-        return _unzstd_small(content)
-    return _gunzip_small(content) if len(content) <= _SMALL_GZIP_BYTES else None
+def decompress_at_once(
+    content: bytes, compression: Compression, *, limits: Limits, most_bytes: int
+) -> bytes | None:
+    """The plain bytes of the common case, one sound member or frame that says how long it is.
+
+    One call takes a sixth less CPU than the walk, and the interpreter lock is let go of once. No
+    more is inflated than it says, whatever it holds.
+
+    Args:
+        content: one whole source.
+        compression: what its first bytes show.
+        limits: for its expansion.
+        most_bytes: plain bytes that are wanted at once.
+
+    Returns:
+        None sends all others to the walk, which says what is wrong with them.
+
+    Raises:
+        UnreadableSource: BOMB, or TOO_LARGE (``limits.max_bytes``).
+    """
+    inflate = _unzstd if compression is Compression.ZSTD else _gunzip
+    plain = inflate(content, most_bytes)
+    if plain is not None:
+        limits.check(len(plain), len(content))
+    return plain
 
 
-def _unzstd_small(content: bytes) -> bytes | None:
+def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
     try:
-        if not 0 < zstandard.frame_content_size(content) <= PIECE_BYTES:
+        if not 0 < zstandard.frame_content_size(content) <= min(PIECE_BYTES, most_bytes):
             return None
         context = getattr(_thread, "context", None)
         if context is None:
@@ -115,12 +134,15 @@ def _unzstd_small(content: bytes) -> bytes | None:
         return None
 
 
-def _gunzip_small(content: bytes) -> bytes | None:
-    if content[3:4] != b"\0":  # optional header fields are left to the walk, which checks them
+def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
+    size = int.from_bytes(content[-_GZIP_SIZE_BYTES:], "little")
+    # Optional header fields are left to the walk, which checks them.
+    if content[3:4] != b"\0" or size > most_bytes:
         return None
     member = isal_zlib.decompressobj(31)
     try:
-        plain = member.decompress(content)
+        # No bytes at most would mean any number of them.
+        plain = member.decompress(content, max(size, 1))
     except ISAL_ERROR:
         return None
     return plain if member.eof and not member.unused_data else None

@@ -147,6 +147,9 @@ class OpenOutput:
             self._writer.abort()
             return None
         self._end_copied(last=True)
+        if self.sample is not None:
+            # While the rest is encoded and stored.
+            self.sample.end()
         self._write_frame(self._framer.closing())
         writer = self._writer
         upload_id, parts = writer.finish()
@@ -181,6 +184,8 @@ class OpenOutput:
 
     def abort(self) -> None:
         """Drop what was stored of it."""
+        if self.sample is not None:
+            self.sample.stop()
         self._writer.abort()
 
     def _begin(self, *, is_member: bool = False) -> None:

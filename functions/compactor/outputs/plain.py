@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from isal import isal_zlib
 
-from compactor.codecs.codecs import Limits, decompress, decompress_stream, detect_compression
+from compactor.codecs.codecs import (
+    Limits,
+    decompress,
+    decompress_at_once,
+    decompress_stream,
+    detect_compression,
+)
 from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
@@ -93,6 +99,10 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
             return PlainContent(
                 decompress(body.content, compression, limits=limits), None, compression
             )
+        most = settings.limits.whole_bytes
+        whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
+        if whole is not None:
+            return PlainContent(whole, None, compression)
         pieces = decompress_stream([body.content], compression, limits=limits)
         return _gather(pieces, compression, settings.limits.whole_bytes)
     if body.chunks is None:

@@ -32,7 +32,7 @@ def sample_for(frame: Frame, settings: Settings) -> Sample | None:
 
 
 def read_again(pending: PendingOutput) -> None:
-    """Compare what was kept of a group, as another reader sees it, with what became of it.
+    """Wait until what was kept of a group was compared, by another reader, with what became of it.
 
     Raises:
         RecordsDiffer: names the group, the sources and both counts.

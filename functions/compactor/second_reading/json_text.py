@@ -12,8 +12,9 @@ import msgspec
 _BLANK = re.compile(r"[ \t\r\n]*")
 _ONE_VALUE = msgspec.json.Decoder(msgspec.Raw)
 _RAW_DECODE = json.JSONDecoder().raw_decode
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_BLANKS_OUTSIDE_STRINGS = re.compile(rb'("(?:[^"\\]|\\.)*+")|[ \t\r\n]+', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BLANKS_OUTSIDE_STRINGS = re.compile(rb"(%b)|[ \t\r\n]+" % _STRING.pattern, re.DOTALL)
+_WITHOUT_SUCH_BLANKS = re.compile(rb'(?:[^" \t\r\n]++|%b)*+' % _STRING.pattern, re.DOTALL)
 
 
 class NotJson(Exception):
@@ -80,6 +81,9 @@ def looks_open(text: bytes) -> bool:
 
 def squeezed(record: bytes) -> bytes:
     """A record without the blanks that mean nothing; every other byte is kept."""
+    # Most have none, and one match costs a tenth of taking each string in turn.
+    if _WITHOUT_SUCH_BLANKS.fullmatch(record):
+        return record
     return _BLANKS_OUTSIDE_STRINGS.sub(rb"\1", record)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from compactor.limits import USUAL, WorkerLimits
-from compactor.second_reading.comparing import Difference, Frame, Kept, differences
+from compactor.second_reading.comparing import Difference, Frame, Kept, Stretch, differences
 from compactor.second_reading.judging import Declared
 
 _STRETCH_BYTES = 8 << 20
@@ -19,6 +20,9 @@ _Given = tuple[str, bytes, bytes, Sequence[bytes | memoryview]]
 
 class Sample:
     """The sources of one output that are read again, and those beside them.
+
+    A thread of its own reads them, while others go on: of a sample all of them once the last
+    source was placed, else one stretch while the next is filled.
 
     Of a sample these are the first source and its successor, one by its hash and its successor,
     and the last two: where two sources meet, records are glued. Neighbours that are too large to
@@ -55,7 +59,10 @@ class Sample:
         self._filled: dict[int, Kept] = {}
         self._least = b""
         self._bytes = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="second-reading")
+        self._under_way: Future[Sequence[Difference]] | None = None
         self._found: list[Difference] = []
+        self._ended = False
 
     def place(
         self,
@@ -94,14 +101,29 @@ class Sample:
         self._count += 1
 
     def differences(self) -> Sequence[Difference]:
-        """What is wrong, once every source was placed."""
+        """What is wrong, once every source was placed; waits until all is read."""
+        try:
+            self.end()
+            self._wait()
+        finally:
+            self.stop()
+        return self._found
+
+    def end(self) -> None:
+        """Every source was placed: begin with what is left to be read."""
+        if self._ended:
+            return
+        self._ended = True
         if self._everything:
             self._compare(self._stretch)
         else:
             # Two that do not follow each other are one that was last before a gap, and the last.
             chosen = {**self._first, **self._hashed, **dict(self._last)}
             self._compare({place: Kept(*one) for place, one in chosen.items()})
-        return self._found
+
+    def stop(self) -> None:
+        """Begin no more; what is read at the moment is waited for."""
+        self._thread.shutdown(cancel_futures=True)
 
     def _choose(self, one: _Given, identity: bytes) -> None:
         place = self._count
@@ -132,5 +154,16 @@ class Sample:
             before = place
         if before == self._count and stretches:
             stretches[-1] = (stretches[-1][0], False)
-        alone = self._count == 1
-        self._found += differences(stretches, self._frame, self._declared, alone=alone)
+        if stretches:
+            # No more than two stretches are held.
+            self._wait()
+            alone = self._count == 1
+            self._under_way = self._thread.submit(self._differences, stretches, alone=alone)
+
+    def _differences(self, stretches: Sequence[Stretch], *, alone: bool) -> Sequence[Difference]:
+        return list(differences(stretches, self._frame, self._declared, alone=alone))
+
+    def _wait(self) -> None:
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            self._found += under_way.result()

@@ -12,12 +12,14 @@ from typing import Protocol
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores.limiter import Limiter
+from compactor.stores.limiter import START, Limiter
 
 # One task fetches a few neighbours: with 4 KB objects the hand-over between threads costs
 # as much as the request itself.
 RUN_OBJECTS = 8
 RUN_BYTES = 1024 * 1024
+# The number of the first run that has all its objects.
+_FULL_FROM = START * (RUN_OBJECTS.bit_length() - 1)
 
 Fetch = Callable[[SourceObject], SourceBody]
 #: Begins to read a run.
@@ -125,12 +127,22 @@ def _runs(
 ) -> Iterator[tuple[int, list[SourceObject]]]:
     """Neighbours that are fetched one after the other, and their bytes."""
     run: list[SourceObject] = []
-    size = 0
+    size, number, most = 0, 0, _most_objects(0)
     for source in sources:
-        if run and (len(run) >= RUN_OBJECTS or size + source.size > run_bytes):
+        if run and (len(run) >= most or size + source.size > run_bytes):
             yield size, run
-            run, size = [], 0
+            run, size, number = [], 0, number + 1
+            most = _most_objects(number)
         run.append(source)
         size += source.size
     if run:
         yield size, run
+
+
+def _most_objects(number: int) -> int:
+    """How many sources a run has at most.
+
+    Those that are read first are of one: until a run is there, all of it, its consumer waits. Then
+    of two and four, as many runs of each as are read at once.
+    """
+    return 1 << number // START if number < _FULL_FROM else RUN_OBJECTS
