@@ -621,7 +621,7 @@ def test_any_mixture_is_the_same_with_and_without_copies_and_is_given_back(
     stored = [
         PACKED[how](kind, content) for (how, _, _), content in zip(some, contents, strict=True)
     ]
-    given_ = {"limits": limits, "compression": kind.compression.value}
+    given_: dict[str, Any] = {"limits": limits, "compression": kind.compression.value}
     copying, reading = arranged(stored, kind, **given_), arranged(stored, kind, **given_)
     reading.store = reading.store.with_traits(StoreTraits(copies=False))
     copying.run()
