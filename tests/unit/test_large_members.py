@@ -6,7 +6,7 @@ import gzip
 import random
 import subprocess
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import which
@@ -18,15 +18,22 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compactor.codecs.checksums import parts_crc32
 from compactor.codecs.codecs import Limits, decompress
 from compactor.conditions import StoreTraits
 from compactor.errors import IntegrityError, TransientStoreError, UnreadableSource
+from compactor.formats.framing import Edit, Framed
 from compactor.limits import WorkerLimits
-from compactor.model import Compression, QuarantineReason
+from compactor.model import Compression, Format, QuarantineReason, Signature, SourceObject
+from compactor.outputs import plain
+from compactor.outputs.detection import passing_check
+from compactor.outputs.large_members import LargeMember, read_as_one
 from compactor.outputs.restore import Found, restore
 from compactor.outputs.verify import check_commit
+from compactor.ports import SourceBody
 from tests.support.as_stored import commits, given_back, only
 from tests.support.examples import PARTITION
+from tests.support.examples import settings as example_settings
 from tests.support.memory_store import Call
 from tests.support.world import World
 
@@ -131,6 +138,7 @@ def test_s3_copies_them_and_the_worker_sends_nothing(kind: Kind) -> None:
     assert only(world)[2] == b"".join(stored)
     assert world.store.count("copy_part") == 4
     assert world.store.count("upload_part") == 0
+    assert only(world)[1].points == ()
     assert must_give_back(world, stored, kind) == [True] * 4
 
 
@@ -274,6 +282,112 @@ def test_what_is_held_is_decompressed_twice_and_read_once(kind: Kind, make: Make
     assert must_give_back(world, [make(kind)], kind) == [False]
 
 
+def test_what_is_held_is_all_there_although_its_second_unit_ended_the_first_reading(
+    kind: Kind,
+) -> None:
+    content = lines(1, 30_000)
+    stored = kind.pack(content[:5_000]) + kind.pack(content[5_000:])
+    world = compacted([stored], kind, limits=replace(LIMITS, copy_slice_bytes=1 << 23))
+    assert reads_of(world, 0) == 1
+    assert must_give_back(world, [stored], kind) == [False]
+
+
+def test_one_of_next_to_no_content_is_not_written_twice() -> None:
+    # Blocks with nothing in them, so that what is stored counts as large.
+    blocks = b"\0\0\0\xff\xff" * COPIED + b"\1\2\0\xfd\xffa\n"
+    trailer = zlib.crc32(b"a\n").to_bytes(4, "little") + (2).to_bytes(4, "little")
+    stored = [b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + blocks + trailer, member(b"b\n")]
+    world = compacted(stored, GZIP, format="text")
+    assert gzip.decompress(only(world)[2]) == b"a\nb\n"
+    must_give_back(world, stored, GZIP)
+
+
+# What is asked of one, whatever read it.
+
+AS_IT_IS = Framed(b"", (), 40)
+
+
+class Passing:
+    """Framing that hands everything on, and says of it what a test wants said."""
+
+    def __init__(self, framed: Framed) -> None:
+        self._framed = framed
+
+    def feed(self, chunk: bytes) -> tuple[bytes]:
+        return (chunk,)
+
+    def finish(self) -> Framed:
+        return self._framed
+
+
+def content_of(stored: bytes, taken: list[int] | None = None) -> plain.PlainContent:
+    """The content of a gzip source that comes in chunks; ``taken`` counts them."""
+
+    def chunks() -> Iterator[bytes]:
+        for at in range(0, len(stored), 300):
+            if taken is not None:
+                taken.append(at)
+            yield stored[at : at + 300]
+
+    given_ = example_settings(gzip_output="members", limits=LIMITS)
+    return plain.read(SourceBody(replace(SOURCE, size=len(stored)), chunks=chunks), given_)
+
+
+SOURCE = SourceObject("source", "a.json.gz", "etag", 0, 0.0)
+
+
+def read_it(
+    content: plain.PlainContent, stored: bytes, framed: Framed = AS_IT_IS
+) -> LargeMember | None:
+    source = replace(SOURCE, size=len(stored))
+    check = passing_check(Signature(Format.JSON_LINES, Compression.GZIP), example_settings())
+    return read_as_one(source, content, Passing(framed), check)
+
+
+def test_one_that_is_as_it_should_be_is_told_with_its_counts() -> None:
+    stored = member(large(1))
+    found = read_it(content_of(stored), stored)
+    assert found is not None
+    assert (found.plain_bytes, found.plain_crc32) == (len(large(1)), zlib.crc32(large(1)))
+    assert (found.newlines, found.crc32) == (700, zlib.crc32(stored))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"separator": b","},
+        {"dropped_prefix": b"a"},
+        {"dropped_suffix": b"a"},
+        {"newlines_stand_for": b"\r\n"},
+        {"edits": (Edit(1, 1, b"a"),)},
+    ],
+    ids=str,
+)
+def test_one_of_which_anything_is_changed_is_not_taken(changed: dict[str, Any]) -> None:
+    stored = member(large(1))
+    assert read_it(content_of(stored), stored, AS_IT_IS._replace(**changed)) is None
+
+
+def test_one_of_another_size_than_was_listed_is_not_taken() -> None:
+    stored = member(large(1))
+    assert read_it(content_of(stored), stored + b"more") is None
+
+
+def test_one_that_does_not_end_with_the_checksum_of_its_content_is_not_taken() -> None:
+    stored = member(large(1))
+    content = content_of(stored)
+    content.crc32 ^= 1
+    assert read_it(content, stored) is None
+
+
+def test_no_more_of_several_is_read_than_shows_that_they_are() -> None:
+    # A decoder looks ahead for 256 KiB of what is stored.
+    stored = member(lines(1, 300)) + member(lines(2, 20_000))
+    taken: list[int] = []
+    assert read_it(content_of(stored, taken), stored) is None
+    assert 300 * len(taken) < 300_000 < len(stored) / 2
+
+
 def test_headers_are_left_out_as_ever(kind: Kind) -> None:
     table = b"id,v\n" + b"".join(b"%d,%032x\n" % (n, n * n) for n in range(3_000))
     stored = [kind.pack(table)] * 3
@@ -283,6 +397,8 @@ def test_headers_are_left_out_as_ever(kind: Kind) -> None:
     _, _, body = only(world)
     assert kind.plain(body) == table + 2 * table[5:]
     assert world.store.count("copy_part") == 0
+    # And never read for nothing: none of them could be taken as it is.
+    assert [reads_of(world, number) for number in range(3)] == [2] * 3
 
 
 def test_one_member_is_still_the_default(kind: Kind) -> None:
@@ -302,6 +418,8 @@ def test_between_copies_one_that_was_encoded_is_a_range_by_itself(kind: Kind) ->
     before = world.store.snapshot()["bytes_read"]
     assert given_back(world, commit, [2]) == [some[2]]
     assert world.store.snapshot()["bytes_read"] - before < 3_000 < output.size / 30
+    row = commit.rows[2]
+    assert [plain for _, plain in output.points] == [row.offset, row.offset + row.length]
 
 
 @pytest.mark.parametrize("size", [2, 700])
@@ -351,6 +469,16 @@ def test_lines_that_end_otherwise_than_they_began_are_left_alone(kind: Kind) -> 
     commit, _, body = only(world)
     assert body == stored[0] + stored[2]
     assert [one.reason for one in commit.quarantined] == [QuarantineReason.BINARY]
+
+
+def test_an_end_that_would_reach_into_what_follows_is_left_alone(kind: Kind) -> None:
+    text = b"2026-01-02 03:04:05 %s\n"
+    some = [b"".join(text % one for one in large(n).split(b"\n")) for n in range(3)]
+    stored = [kind.pack(some[0]), kind.pack(some[1][:-1] + b"\r"), kind.pack(some[2])]
+    made = replace(kind, ending=kind.ending.replace("json", "log"))
+    commit, _, body = only(compacted(stored, made))
+    assert body == stored[0] + stored[2]
+    assert [one.reason for one in commit.quarantined] == [QuarantineReason.OPEN_END]
 
 
 # Ways without copies.
@@ -408,6 +536,22 @@ def test_copies_of_which_the_store_tells_another_checksum_are_not_trusted(
     world.run()
     assert world.store.count("complete_upload") == 1
     assert must_give_back(world, stored, kind) == [True] * 6
+    _, output, _ = only(world)
+    assert parts_crc32(output.parts) == output.crc32
+
+
+def test_what_a_store_tells_of_parts_that_were_sent_does_not_make_an_output_begin_anew(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = arranged([kind.pack(lines(seed, 20)) for seed in range(3)], kind)
+    upload = world.store.upload_part
+
+    def wrong(*how: Any) -> Any:
+        return replace(upload(*how), crc32=1)
+
+    monkeypatch.setattr(world.store, "upload_part", wrong)
+    world.run()
+    assert world.store.count("create_upload") == 1
 
 
 def test_where_the_store_tells_no_checksum_of_copies_the_completion_carries_ours(
@@ -582,6 +726,16 @@ def test_another_one_is_never_given_back(kind: Kind, monkeypatch: pytest.MonkeyP
         assert len(b"".join(back)) < min(map(len, stored))
 
 
+def test_one_that_is_shorter_than_its_row_says_is_never_given_back_as_if_whole(kind: Kind) -> None:
+    stored = [kind.pack(large(seed)) for seed in range(2)]
+    world = compacted(stored, kind)
+    commit, _, _ = only(world)
+    row = commit.rows[1]
+    longer = row._replace(source=replace(row.source, size=row.source.size + 1))
+    with pytest.raises(IntegrityError, match="restored bytes of"):
+        given_back(world, replace(commit, rows=(commit.rows[0], longer)), [1], as_stored=True)
+
+
 PACKED: dict[str, Callable[[Kind, bytes], bytes]] = {
     "one": lambda kind, content: kind.pack(content),
     "several": lambda kind, content: kind.pack(content[:20]) + kind.pack(content[20:]),
@@ -637,9 +791,9 @@ def test_any_mixture_is_the_same_with_and_without_copies_and_is_given_back(
             number = int(row.source.key.removeprefix(PARTITION.prefix)[:5])
             seen.append(number)
             own = stored[number]
-            plain = own if some[number][0] == "plain" else kind.plain(own)
-            assert given_back(copying, commit, [n]) == [plain]
-            expected = plain if row.stored_at is None else own
+            content = own if some[number][0] == "plain" else kind.plain(own)
+            assert given_back(copying, commit, [n]) == [content]
+            expected = content if row.stored_at is None else own
             assert given_back(copying, commit, [n], as_stored=True) == [expected]
             assert (row.stored_at is not None) == (some[number][0] == "one")
     assert sorted(seen) == [*range(len(stored))]

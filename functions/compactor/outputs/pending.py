@@ -212,9 +212,8 @@ class OutputWriter:
             TransientStoreError: these are not the bytes that were read before.
         """
         self._drain()
-        point = self.size, self.plain_bytes
-        if self._after_encoded and self.plain_bytes and point not in self.points[-1:]:
-            self.points.append(point)
+        if self._after_encoded:
+            self.points.append((self.size, self.plain_bytes))
         self.members.append(self.size)
         self._after_member, self._after_encoded = True, False
         before = self.crc32
