@@ -32,7 +32,7 @@ class WorkerLimits:
         copy_part_bytes: of a part that S3 copies. It takes up to 5 GiB in one, at the speed of one
             connection: smaller ones go side by side.
         copy_slice_bytes: sources at least this large are copied into an output where their bytes
-            need no change.
+            need no change; of smaller ones that are compressed these are kept while they are read.
         kept_bytes: what one manifest may keep of its sources beside a row each. It is held as
             Python objects, and once more as JSON while the commit is written.
         group_sources: the most sources of one group; keeps the manifest of one commit near 7 MB of

@@ -96,6 +96,7 @@ class Inline:
 def without_threads() -> Iterator[None]:
     """For the length of the block the product's writers and publishers use no threads."""
     with (
+        patch("compactor.outputs.parts.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.pending.ThreadPoolExecutor", Inline),
         patch("compactor.beside.ThreadPoolExecutor", Inline),
         patch("compactor.tables.leftover.ThreadPoolExecutor", Inline),

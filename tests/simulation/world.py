@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -53,6 +54,13 @@ SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
     settings(**_COMMON, compression="zstd", zstd_output="frames"),
 )
+MIN_PART_BYTES = 100
+#: Where outputs take sources as they are stored, some are held whole, and S3 copies others.
+LARGE: Mapping[str, int] = {
+    "whole_bytes": 200,
+    "copy_slice_bytes": 300,
+    "min_part_bytes": MIN_PART_BYTES,
+}
 STATE = "_compactor/compacted/"
 NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
@@ -104,10 +112,13 @@ class World:
     ) -> None:
         self.choices = choices
         self.clock = ManualClock(NOW)
-        self.s3 = MemoryStore(self.clock, page_size=PAGE_SIZE)
+        self.s3 = MemoryStore(self.clock, page_size=PAGE_SIZE, min_part_bytes=MIN_PART_BYTES)
         for bucket in (SOURCE, LAKE):
             self.s3.add_bucket(bucket)
-        self.settings = replace(choices.one_of(SETTINGS), limits=limits)
+        chosen = choices.one_of(SETTINGS)
+        if (chosen.gzip_output, chosen.zstd_output) != ("member", "frame"):
+            limits = replace(limits, **LARGE)
+        self.settings = replace(chosen, limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from compactor.conditions import StoreTraits
 from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
 from tests.support.records import Made, Records, all_records, made, read_object
@@ -33,7 +35,7 @@ options = st.fixed_dictionaries(
         "csv_header": st.just("present"),
     }
 )
-# Sources go into outputs as they are stored where they are held whole.
+# Sources go into outputs as they are stored.
 stored = st.sampled_from([{}, {"gzip_output": "members", "zstd_output": "frames"}])
 
 
@@ -171,6 +173,34 @@ def test_copying_takes_place_where_it_can() -> None:
     (commit,) = world.commits()
     assert commit.output is not None
     assert commit.output.crc32 is None, "nobody here has seen the bytes"
+
+
+@examples(max_examples=150)
+@given(
+    st.lists(
+        st.one_of(long_lines(".log.gz"), long_lines(".log.zst"), long_lines(".log")),
+        min_size=1,
+        max_size=7,
+    ),
+    st.sampled_from(["gzip", "zstd"]),
+    st.sampled_from([60, 150]),
+    st.sampled_from([60, 120, 10_000]),
+)
+def test_large_members_are_read_and_given_back_like_all_others_and_are_the_same_without_copies(
+    sources: list[Made], compression: str, whole: int, copied: int
+) -> None:
+    given_: dict[str, Any] = {
+        "compression": compression,
+        "gzip_output": "members",
+        "zstd_output": "frames",
+        "limits": replace(copies_from(copied), whole_bytes=whole, min_part_bytes=30),
+    }
+    tiny = {**TINY_PARTS, "min_part_bytes": 30}
+    copying, reading = Sources(sources, tiny, **given_), Sources(sources, tiny, **given_)
+    copying.check_everything()
+    reading.store = reading.store.with_traits(StoreTraits(copies=False))
+    reading.run()
+    assert reading.outputs == copying.outputs
 
 
 # Real data.

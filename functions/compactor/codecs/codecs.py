@@ -149,16 +149,17 @@ def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
 
 
 def decompress_stream(
-    chunks: Iterable[bytes], compression: Compression, *, limits: Limits
+    chunks: Iterable[bytes] | Input, compression: Compression, *, limits: Limits
 ) -> Iterator[bytes]:
     """Plain pieces of at most 1 MiB, as the encoded bytes come in.
 
-    ``limits.max_expansion`` is held against the encoded bytes received so far.
+    ``limits.max_expansion`` is held against the encoded bytes received so far. Who gives an
+    :class:`Input` finds in it what was decoded.
 
     Raises:
         UnreadableSource: as :func:`decompress`, perhaps after good pieces.
     """
-    source = Input(chunks)
+    source = chunks if isinstance(chunks, Input) else Input(chunks)
     plain_bytes = 0
     for piece in _DECODERS[compression](source):
         plain_bytes += len(piece)

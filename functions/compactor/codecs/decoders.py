@@ -61,15 +61,17 @@ class Input:
 
     Attributes:
         received: bytes taken from the pieces so far.
+        units: members or frames that were begun so far; skippable frames and padding are some, too.
     """
 
-    __slots__ = ("_at", "_data", "_pieces", "received")
+    __slots__ = ("_at", "_data", "_pieces", "received", "units")
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._data = memoryview(b"")
         self._at = 0
         self.received = 0
+        self.units = 0
 
     def peek(self, count: int) -> memoryview:
         """The next ``count`` bytes without consuming them; fewer only at the end."""
@@ -109,6 +111,7 @@ def gunzip(source: Input) -> Iterator[bytes]:
         UnreadableSource: CORRUPT or TRUNCATED.
     """
     while True:
+        source.units += 1
         yield from _member(source)
         head = bytes(source.peek(len(GZIP_MAGIC)))
         if not head:
@@ -117,6 +120,7 @@ def gunzip(source: Input) -> Iterator[bytes]:
             continue
         if GZIP_MAGIC.startswith(head):
             raise truncated("the source ends within the header of a gzip member")
+        source.units += 1
         _require_padding(source)
         return
 
@@ -214,6 +218,7 @@ def unzstd(source: Input) -> Iterator[bytes]:
     context: zstandard.ZstdDecompressor | None = None
     while True:
         magic = bytes(source.peek(4))
+        source.units += bool(magic)
         if magic == ZSTD_MAGIC:
             context = context or zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW)
             yield from _frame(source, context)

@@ -44,7 +44,7 @@ def compared(
         return Again(source, 0, content.size, content.crc32, stored), content
     if content.complete:
         return None, content
-    return None, plain.read(_body(source, store), settings)
+    return None, plain.read_again(source, store, settings)
 
 
 def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -> Again | None:
@@ -61,7 +61,7 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
     size = crc32 = None
     if marks - {UNREAD_MARK}:
         try:
-            content = plain.read(_body(source, store), settings)
+            content = plain.read_again(source, store, settings)
             for _ in content.chunks():
                 continue
             size, crc32 = content.size, content.crc32
@@ -76,15 +76,8 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
     return None
 
 
-def _body(source: SourceObject, store: ObjectStore) -> SourceBody:
-    body = next(store.read_sources([source]))
-    if body.error is not None:
-        raise body.error
-    return body
-
-
 def _stored_md5(source: SourceObject, store: ObjectStore) -> str:
-    body = _body(source, store)
+    body = plain.fetched(source, store)
     return _md5(body.chunks() if body.chunks is not None else (body.content or b"",))
 
 

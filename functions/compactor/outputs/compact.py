@@ -31,10 +31,11 @@ from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
 from compactor.outputs.headers import HeaderCase
 from compactor.outputs.inflating import Plain, inflated
-from compactor.outputs.members import writes_members
+from compactor.outputs.large_members import LargeMembers
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
+from compactor.outputs.stored import writes_members
 from compactor.outputs.twice import sample_for
 from compactor.planning.packing import as_learned, output_choices, output_compression
 from compactor.ports import ObjectStore, SourceBody
@@ -143,6 +144,7 @@ class _Pass:
         self, given: _Given, damaged: Mapping[bytes, Quarantined], *, copies: bool
     ) -> None:
         self._given = given
+        self._copies = copies
         # Sources of so many bytes may be copied by the store.
         self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
@@ -307,15 +309,21 @@ class _Pass:
             store,
             destination.bucket,
             destination.key(group, f".{extension_for(signature.format, compression)}"),
-            encoder(compression, members=writes_members(settings, signature)),
+            encoder(compression, members=writes_members(settings, signature.compression)),
             content_type=content_type(signature.format, compression),
             metadata=partial(destination.metadata, group),
             limits=settings.limits,
         )
         sample = sample_for(Frame(framer.opening(), framer.closing()), settings)
-        kept = Kept(settings.limits.kept_bytes)
         self._output = OpenOutput(
-            signature, framer, writer, sample, kept=kept, rows=self._rows, settings=settings
+            signature,
+            framer,
+            writer,
+            sample,
+            kept=Kept(settings.limits.kept_bytes),
+            large=LargeMembers(store, settings, copies=self._copies),
+            rows=self._rows,
+            settings=settings,
         )
         return self._output
 

@@ -26,7 +26,8 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.detection import detect_source, passing_check
-from compactor.outputs.pending import OutputWriter, Parts, PendingOutput, copy_ranges
+from compactor.outputs.parts import Parts, copy_ranges
+from compactor.outputs.pending import OutputWriter, PendingOutput
 from compactor.planning.packing import packing_class
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import zstandard
@@ -12,14 +13,12 @@ from compactor.codecs.decoders import is_one_frame
 from compactor.formats.framing import Framed
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
-from compactor.model import Compression, Signature
+from compactor.log.slices import SliceFacts, facts_of
+from compactor.model import Compression
 from compactor.outputs.plain import PlainContent
 from compactor.outputs.ranges import MOST_RANGES, stored_bytes
 from compactor.outputs.slices import SliceReader, require_equal
-from compactor.planning.packing import output_compression
 from compactor.ports import ObjectStore
-from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
 # RFC 1952: CRC32 of the content and its size modulo 2**32, both little-endian.
@@ -27,20 +26,6 @@ _TRAILER_BYTES = 8
 _SIZE_MODULO = 1 << 32
 # RFC 8878 asks no more of readers, and some refuse what needs more.
 _MOST_WINDOW = 8 * MIB
-
-
-def writes_members(settings: Settings, signature: Signature) -> bool:
-    """Whether the output of such sources is made of members of gzip, or of frames of zstd."""
-    encoded = output_compression(settings, signature.compression)
-    if encoded is Compression.GZIP:
-        return settings.gzip_output == "members"
-    return settings.zstd_output == "frames" and encoded is Compression.ZSTD
-
-
-def takes_stored(settings: Settings, signature: Signature) -> bool:
-    """Whether such sources may go into their output as they are stored."""
-    same = output_compression(settings, signature.compression) is signature.compression
-    return same and writes_members(settings, signature)
 
 
 def is_member_of(framed: Framed, facts: SliceFacts, content: PlainContent, stored: bytes) -> bool:
@@ -55,41 +40,60 @@ def is_member_of(framed: Framed, facts: SliceFacts, content: PlainContent, store
         content: its plain bytes.
         stored: the bytes that were decompressed to these, as they are stored.
     """
-    if framed.separator or not content.complete:
-        return False
-    if facts.dropped_prefix or facts.dropped_suffix or facts.edits:
-        return False
-    if facts.newlines_stand_for is not None:
+    if framed.separator or not content.complete or not _is_unchanged(facts):
         return False
     if content.compression is Compression.ZSTD:
-        return _is_frame(stored)
-    return content.compression is Compression.GZIP and _is_member(content, stored)
+        return is_one_frame(stored) and has_usual_window(stored, content.compression)
+    return content.compression is Compression.GZIP and ends_like_a_member(content, stored)
 
 
-def _is_member(content: PlainContent, stored: bytes) -> bool:
+def is_unchanged(framed: Framed) -> bool:
+    """Whether nothing of a source was left out or edited, and nothing put before it."""
+    return not framed.separator and _is_unchanged(facts_of(framed))
+
+
+def _is_unchanged(facts: SliceFacts) -> bool:
+    if facts.dropped_prefix or facts.dropped_suffix or facts.edits:
+        return False
+    return facts.newlines_stand_for is None
+
+
+def ends_like_a_member(content: PlainContent, stored: bytes) -> bool:
+    """Whether a source ends with CRC32 and size of its content, as one gzip member does.
+
+    A zstd frame may have no checksum. It needs none here: these very bytes were decompressed to
+    what was counted, and the CRC32 of that is in the manifest.
+
+    Args:
+        content: all of which was counted.
+        stored: its last bytes as stored, 8 at least.
+    """
+    if content.compression is not Compression.GZIP:
+        return True
     crc32 = content.crc32.to_bytes(4, "little")
     size = (content.size % _SIZE_MODULO).to_bytes(4, "little")
     return stored[-_TRAILER_BYTES:] == crc32 + size
 
 
-def _is_frame(stored: bytes) -> bool:
-    """Whether what was decompressed is one frame that every reader takes.
+def has_usual_window(stored: bytes, compression: Compression) -> bool:
+    """Whether a source that begins with a frame asks readers for no more memory than they have.
 
-    It may have no checksum. It needs none here: these very bytes were decompressed to what was
-    counted, and the CRC32 of that is in the manifest.
+    Args:
+        stored: its bytes as stored, the first 18 at least.
+        compression: of these.
     """
-    if not is_one_frame(stored):
-        return False
+    if compression is not Compression.ZSTD:
+        return True
     return zstandard.get_frame_parameters(stored).window_size <= _MOST_WINDOW
 
 
 def restored(
     output: Output, rows: Sequence[ManifestRow], store: ObjectStore
 ) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
-    """Those sources that are in an output as they were stored, so; each in one piece.
+    """Those sources that are in an output as they were stored, so; each in pieces.
 
-    They were read whole, and so are small enough for it. The piece of one must be consumed before
-    the next is asked for.
+    The pieces of one must be consumed before the next is asked for; the last of them comes once
+    all are found to be what was read.
 
     Args:
         output: that holds them.
@@ -112,15 +116,25 @@ def _one(
 ) -> Iterator[bytes]:
     size = row.source.size
     pieces = stored_bytes(output, at, at + size, store) if whole is None else whole.slice(at, size)
-    stored = b"".join(pieces)
-    _check(output, row, stored)
-    yield stored
+    return _checked(output, row, pieces)
 
 
-def _check(output: Output, row: ManifestRow, stored: bytes) -> None:
+def _checked(output: Output, row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    passed: deque[bytes] = deque()
+    size = crc32 = 0
+
+    def passing() -> Iterator[bytes]:
+        nonlocal size
+        for piece in pieces:
+            size += len(piece)
+            passed.append(piece)
+            yield piece
+
+    for plain in decompress_stream(passing(), output.compression, limits=Limits(None, None)):
+        crc32 = isal_zlib.crc32(plain, crc32)
+        while len(passed) > 1:
+            yield passed.popleft()
     key, source = row.source.key, row.source
-    require_equal(f"restored bytes of {key}", len(stored), source.size)
-    crc32 = 0
-    for piece in decompress_stream((stored,), output.compression, limits=Limits(None, None)):
-        crc32 = isal_zlib.crc32(piece, crc32)
+    require_equal(f"restored bytes of {key}", size, source.size)
     require_equal(f"CRC32 of {key}", crc32, row.crc32)
+    yield from passed

@@ -11,8 +11,10 @@ from compactor.log.slices import Kept, SliceFacts
 from compactor.model import Signature, SourceObject
 from compactor.outputs import plain
 from compactor.outputs.detection import passing_check
-from compactor.outputs.members import is_member_of, takes_stored, writes_members
+from compactor.outputs.large_members import LargeMember, LargeMembers, may_be_one, read_as_one
+from compactor.outputs.members import is_member_of
 from compactor.outputs.pending import OutputWriter, Tally
+from compactor.outputs.stored import takes_stored, writes_members
 from compactor.planning.packing import output_compression
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
@@ -39,6 +41,7 @@ class OpenOutput:
         writer: stores it.
         sample: what is read a second time; None where nothing is.
         kept: what its manifest keeps of its sources.
+        large: reads and gives sources that are not held as they are stored.
         rows: of its manifest, to be added to.
         settings: of the run.
 
@@ -54,6 +57,7 @@ class OpenOutput:
         sample: Sample | None,
         *,
         kept: Kept,
+        large: LargeMembers,
         rows: list[ManifestRow],
         settings: Settings,
     ) -> None:
@@ -62,10 +66,11 @@ class OpenOutput:
         self._framer = framer
         self._writer = writer
         self._kept = kept
+        self._large = large
         self._rows = rows
         self._settings = settings
-        self._members = writes_members(settings, signature)
-        self._takes_stored = takes_stored(settings, signature)
+        self._members = writes_members(settings, signature.compression)
+        self._takes_stored = takes_stored(settings, signature.compression)
         # Those that are in it as they are stored; where, is known at the end.
         self._member_sources: list[bytes] = []
         self._begun = False
@@ -91,9 +96,22 @@ class OpenOutput:
 
         Raises:
             ManifestFull: it begins another output.
+            SourceChanged: it was read twice, and changed in between.
+            TransientStoreError: likewise, and its bytes are not those that were read first.
             UnreadableSource: it is not what its head promised; nothing of it was written, unless
                 :attr:`is_midway` says otherwise.
         """
+        if self._is_large(content, raw):
+            member = self._read_large(source, content)
+            if member is not None:
+                self._place_large(member, content)
+                return
+            content = self._large.again(source, content)
+        self._place_content(source, content, raw)
+
+    def _place_content(
+        self, source: SourceObject, content: plain.PlainContent, raw: bytes | None
+    ) -> None:
         if content.complete:
             framed = self._framer.frame(content.head)
         else:
@@ -210,6 +228,31 @@ class OpenOutput:
         check.finish()
         framed = stream.finish()
         self._place_slice(source, content, framed, self._kept.take(framed), None)
+
+    def _is_large(self, content: plain.PlainContent, raw: bytes | None) -> bool:
+        """Whether a source that is not held whole may turn out to go in as it is stored."""
+        if not self._takes_stored or (content.complete and raw is not None):
+            return False
+        return may_be_one(content, self.signature)
+
+    def _read_large(self, source: SourceObject, content: plain.PlainContent) -> LargeMember | None:
+        stream = self._framer.stream()
+        if stream is None:
+            return None
+        return read_as_one(source, content, stream, passing_check(self.signature, self._settings))
+
+    def _place_large(self, member: LargeMember, content: plain.PlainContent) -> None:
+        """Take a source of which all was read as it is stored, and behind it its newline."""
+        source, framed, writer = member.source, member.framed, self._writer
+        again = self._large.stored(source, content, writer.parts)
+        self._begin(is_member=True)
+        writer.take_large(member, again)
+        for piece in framed.slice:
+            writer.write(piece)
+        self._member_sources.append(source.identity)
+        self._add_row(source, content, self._kept.take(framed), self._start)
+        if self.sample is not None:
+            self.sample.pass_over()
 
     def _place_slice(
         self,

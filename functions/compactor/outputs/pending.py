@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from isal import isal_zlib
 
+from compactor.codecs.checksums import parts_crc32
 from compactor.codecs.encoders import Encoder
-from compactor.errors import CopyRefused, UnreadableSource
+from compactor.errors import CopyRefused, TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.contents import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
+from compactor.outputs.large_members import LargeMember
+from compactor.outputs.parts import Parts, copy_ranges
 from compactor.outputs.segments import Begin, Encoded, Member, Piece, encoding
-from compactor.pieces import Body, Pieces
+from compactor.pieces import Pieces
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
 
 # So much plain content, in bytes that are encoded between two points, is looked at once.
 _PLAIN_TO_POINT = 2
-_PARTS_IN_FLIGHT = 3
 # A segment ends within a source once it has so many times what it should have.
 _LONGEST_SEGMENT = 2
-# They hold no bytes here.
-_COPIES_IN_FLIGHT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class OutputWriter:
 
     Other threads encode (``outputs/segments.py``) while the caller frames and the reader threads
     read; one joins what they made, in order, and cuts it into parts. How much waits for them is
-    limited, and at most ``_PARTS_IN_FLIGHT + 1`` parts are held. ``newlines``, ``size``, ``crc32``,
+    limited, and at most four parts are held. ``newlines``, ``size``, ``crc32``,
     ``points``, and ``members``, which is where each of these begins, are complete after
     :meth:`finish`. What ``metadata`` gives is asked for when the upload is created.
     """
@@ -153,6 +152,11 @@ class OutputWriter:
             data = bytes(data)
         self._hold(data, len(data))
 
+    @property
+    def parts(self) -> int:
+        """Parts that were sent or copied so far."""
+        return self._parts.count
+
     def begin_source(self) -> None:
         """What is written from here on is of another source: perhaps decoding can begin here.
 
@@ -192,6 +196,42 @@ class OutputWriter:
         topped up from the head of the source before the rest is copied.
         """
         self._drain()
+        self._copy(source)
+        self.plain_bytes += source.size
+        # S3 knows the checksum of what it copied, and we do not.
+        self.crc32 = None
+
+    def take_large(self, member: LargeMember, stored: Iterable[bytes] | None) -> None:
+        """Take a large source as it is stored, all of which was read and counted before.
+
+        Args:
+            member: what was counted.
+            stored: its bytes once more; None where S3 is to copy them.
+
+        Raises:
+            TransientStoreError: these are not the bytes that were read before.
+        """
+        self._drain()
+        if self._after_encoded:
+            self.points.append((self.size, self.plain_bytes))
+        self.members.append(self.size)
+        self._after_member, self._after_encoded = True, False
+        before = self.crc32
+        self.plain_bytes += member.plain_bytes
+        self._passed_on += member.plain_bytes
+        self.newlines += member.newlines
+        if stored is None:
+            self._copy(member.source)
+        for piece in stored or ():
+            self._take(Encoded().add(piece))
+        if before is None:
+            return
+        crc32 = isal_zlib.crc32_combine(before, member.crc32, member.source.size)
+        if stored is not None and self.crc32 != crc32:
+            raise TransientStoreError(f"{member.source.key}: read twice, and not alike")
+        self.crc32 = crc32
+
+    def _copy(self, source: SourceObject) -> None:
         start = 0
         if 0 < self._encoded_waiting < self._limits.min_part_bytes:
             start = self._limits.min_part_bytes - self._encoded_waiting
@@ -200,19 +240,24 @@ class OutputWriter:
             self._send_part(self._encoded_waiting)
         for at, length in copy_ranges(start, source.size, self._limits):
             self._parts.copy_slice(source, at, length)
-        self.plain_bytes += source.size
         self.size += source.size - start
-        # S3 knows the checksum of what it copied, and we do not.
-        self.crc32 = None
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        """Store what is left; returns the upload id and its parts in order."""
+        """Store what is left; returns the upload id and its parts in order.
+
+        Raises:
+            CopyRefused: what S3 says of its copies is not what was read.
+        """
         self._drain()
         self._take(self._encoding.end(self._plain_crc32, self.plain_bytes))
         if self._encoded_waiting or not self._parts.count:
             self._send_part(self._encoded_waiting)
         self._stop()
-        return self._parts.finish()
+        upload_id, parts = self._parts.finish()
+        told = parts_crc32(parts) if self._parts.copied else None
+        if None not in (told, self.crc32) and told != self.crc32:
+            raise CopyRefused(f"{self.key}: its copied parts have another CRC32 than their sources")
+        return upload_id, parts
 
     def abort(self) -> None:
         """Drop everything stored so far."""
@@ -291,91 +336,3 @@ class OutputWriter:
         self._encoded = [bytes(last[cut:])] if cut < len(last) else []
         self._encoded_waiting -= size
         self._parts.upload(part)
-
-
-class Parts:
-    """The parts of one multipart upload, numbered in the order they are given.
-
-    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are under way at once; in
-    which order they end does not matter.
-
-    Args:
-        store: takes them.
-        bucket: of the upload.
-        key: likewise.
-        begin: creates the upload, with the first part; returns its id.
-    """
-
-    def __init__(self, store: ObjectStore, bucket: str, key: str, begin: Callable[[], str]) -> None:
-        self.store = store
-        self.count = 0
-        self._bucket = bucket
-        self._key = key
-        self._begin = begin
-        self._upload_id = ""
-        self._uploads: deque[Future[StoredPart]] = deque()
-        self._copies: deque[Future[StoredPart]] = deque()
-        self._stored: list[StoredPart] = []
-        self._pool = ThreadPoolExecutor(
-            _PARTS_IN_FLIGHT + _COPIES_IN_FLIGHT, thread_name_prefix="upload"
-        )
-
-    def upload(self, body: Body) -> None:
-        """Store a part with these bytes, once there is room for it."""
-        self._make_room(self._uploads, _PARTS_IN_FLIGHT)
-        self._uploads.append(self._submit(self.store.upload_part, body))
-
-    def copy(self, source: SourceObject, start: int, length: int) -> None:
-        """Let the store copy a range of a source into a part of its own."""
-        self._make_room(self._copies, _COPIES_IN_FLIGHT)
-        self._copies.append(self._submit(self.store.copy_part, source, start, length))
-
-    def copy_slice(self, source: SourceObject, start: int, length: int) -> None:
-        """The same of one source among others: where that is refused, CopyRefused says so."""
-        self._make_room(self._copies, _COPIES_IN_FLIGHT)
-        self._copies.append(self._submit(self._copy_part, source, start, length))
-
-    def _copy_part(
-        self, bucket: str, key: str, upload_id: str, number: int, *which: Any
-    ) -> StoredPart:
-        try:
-            return self.store.copy_part(bucket, key, upload_id, number, *which)
-        except UnreadableSource as error:
-            # Told when another source is at hand already.
-            raise CopyRefused(str(error)) from error
-
-    def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        """Wait for all of them; returns the upload's id, and the parts by number."""
-        for under_way in (self._uploads, self._copies):
-            self._make_room(under_way, 1)
-        self._pool.shutdown()
-        return self._upload_id, tuple(sorted(self._stored, key=lambda part: part.number))
-
-    def abort(self) -> None:
-        """Drop them, once none is under way that could still be stored."""
-        self._pool.shutdown(cancel_futures=True)
-        if self._upload_id:
-            self.store.abort_upload(self._bucket, self._key, self._upload_id)
-
-    def _make_room(self, under_way: deque[Future[StoredPart]], most: int) -> None:
-        while len(under_way) >= most:
-            self._stored.append(under_way.popleft().result())
-
-    def _submit(
-        self, store_part: Callable[..., StoredPart], *arguments: object
-    ) -> Future[StoredPart]:
-        if not self._upload_id:
-            self._upload_id = self._begin()
-        self.count += 1
-        where = (self._bucket, self._key, self._upload_id, self.count)
-        return self._pool.submit(store_part, *where, *arguments)
-
-
-def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[int, int]]:
-    """(start, length) of the parts that copy these bytes: of equal size, at most 5 GiB each."""
-    # An object of 50 TB, the largest there is, takes parts below 5 GiB; some parts stay for others.
-    most = limits.most_parts * 99 // 100
-    count = min(-(-(end - start) // limits.copy_part_bytes), most)
-    for number in range(count):
-        first = start + (end - start) * number // count
-        yield first, start + (end - start) * (number + 1) // count - first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from isal import isal_zlib
 
@@ -18,7 +18,8 @@ from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
-from compactor.ports import SourceBody
+from compactor.outputs.stored import StoredBytes, takes_stored
+from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 
 _MAGIC_BYTES = 16
@@ -32,16 +33,25 @@ class PlainContent:
         complete: ``head`` is the whole content.
         compression: how the source itself is encoded.
         size, crc32: of the plain bytes consumed so far (at once, when complete).
+        stored: what was decompressed to these; None where it cannot go into an output as it is, or
+            is held with its source.
     """
 
-    __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size")
+    __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size", "stored")
 
-    def __init__(self, head: bytes, rest: Iterator[bytes] | None, compression: Compression) -> None:
+    def __init__(
+        self,
+        head: bytes,
+        rest: Iterator[bytes] | None,
+        compression: Compression,
+        stored: StoredBytes | None = None,
+    ) -> None:
         self.head = head
         self.complete = rest is None
         self.compression = compression
         self.size = len(head)
         self.crc32 = isal_zlib.crc32(head)
+        self.stored = stored
         self._rest = rest
 
     def chunks(self) -> Iterator[bytes]:
@@ -103,11 +113,9 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
         if whole is not None:
             return PlainContent(whole, None, compression)
-        pieces = decompress_stream([body.content], compression, limits=limits)
-        return _gather(pieces, compression, settings.limits.whole_bytes)
+        return _decompressed((body.content,), compression, body.source, settings)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
-    limits = Limits(max_expansion=settings.max_expansion)
     raw = body.chunks()
     first = b""
     while len(first) < _MAGIC_BYTES and (chunk := next(raw, None)) is not None:
@@ -115,11 +123,52 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
     if compression is not Compression.NONE:
-        pieces = decompress_stream(pieces, compression, limits=limits)
+        return _decompressed(pieces, compression, body.source, settings)
     return _gather(pieces, compression, settings.limits.whole_bytes)
 
 
-def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:
+def read_again(source: SourceObject, store: ObjectStore, settings: Settings) -> PlainContent:
+    """Plain content of a source from its beginning, after all or some of it was read.
+
+    Raises:
+        SourceChanged: it is not what was listed.
+        UnreadableSource: as :func:`read`; or it may not be read any more.
+    """
+    return read(fetched(source, store), settings)
+
+
+def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
+    """One source as the store hands it over.
+
+    Raises:
+        SourceChanged: it is not what was listed.
+        UnreadableSource: it may not be read.
+    """
+    body = next(iter(store.read_sources((source,))))
+    if body.error is not None:
+        raise body.error
+    return body
+
+
+def _decompressed(
+    pieces: Iterable[bytes], compression: Compression, source: SourceObject, settings: Settings
+) -> PlainContent:
+    limits = Limits(max_expansion=settings.max_expansion)
+    whole_bytes = settings.limits.whole_bytes
+    if not takes_stored(settings, compression):
+        plain = decompress_stream(pieces, compression, limits=limits)
+        return _gather(plain, compression, whole_bytes)
+    stored = StoredBytes(pieces, keep=source.size < settings.limits.copy_slice_bytes)
+    plain = decompress_stream(stored.input, compression, limits=limits)
+    return _gather(plain, compression, whole_bytes, stored)
+
+
+def _gather(
+    pieces: Iterator[bytes],
+    compression: Compression,
+    whole_bytes: int,
+    stored: StoredBytes | None = None,
+) -> PlainContent:
     """Hold content of up to so many bytes whole, else its head."""
     held: list[bytes] = []
     size = 0
@@ -127,8 +176,8 @@ def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int)
         held.append(piece)
         size += len(piece)
         if size > whole_bytes:
-            return PlainContent(b"".join(held), pieces, compression)
-    return PlainContent(b"".join(held), None, compression)
+            return PlainContent(b"".join(held), pieces, compression, stored)
+    return PlainContent(b"".join(held), None, compression, stored)
 
 
 def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -21,6 +21,8 @@ PLAIN_TARGET_BYTES = 1024 * MIB
 ASSUMED_RATIO = 5
 # Part of every group id: to be raised by any change to the bytes an output gets.
 BYTES_VERSION = "4"
+# Likewise, of the ids of groups whose outputs may hold sources as they are stored.
+_STORED_VERSION = "2"
 _LONG_HEADER_BYTES = 64
 
 _COMPRESSION_SUFFIXES = {
@@ -230,9 +232,9 @@ def make_group(
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")
     if settings.gzip_output != "member":
-        options += (f"gzip_output={settings.gzip_output}",)
+        options += (f"gzip_output={settings.gzip_output}", f"stored={_STORED_VERSION}")
     if settings.zstd_output != "frame":
-        options += (f"zstd_output={settings.zstd_output}",)
+        options += (f"zstd_output={settings.zstd_output}", f"stored={_STORED_VERSION}")
     if settings.upsert_key:
         # Which columns these are does not matter: outputs say where their rows come from.
         options += ("upsert",)

@@ -1,0 +1,74 @@
+"""Compressed sources as they are stored: which outputs may take them so, and what passed of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from isal import isal_zlib
+
+from compactor.codecs.decoders import Input
+from compactor.model import Compression
+from compactor.planning.packing import output_compression
+from compactor.settings.settings import Settings
+
+# A frame header of zstd takes up to 18 bytes, and a trailer of gzip 8.
+_HEAD_BYTES = 18
+_TAIL_BYTES = 8
+
+
+def writes_members(settings: Settings, source: Compression) -> bool:
+    """Whether the output of sources so compressed is made of members of gzip, or frames of zstd."""
+    encoded = output_compression(settings, source)
+    if encoded is Compression.GZIP:
+        return settings.gzip_output == "members"
+    return settings.zstd_output == "frames" and encoded is Compression.ZSTD
+
+
+def takes_stored(settings: Settings, source: Compression) -> bool:
+    """Whether sources so compressed may go into their output as they are stored."""
+    same = output_compression(settings, source) is source
+    return same and writes_members(settings, source)
+
+
+class StoredBytes:
+    """A compressed source as it is stored, looked at on its way to be decompressed.
+
+    Args:
+        pieces: its bytes.
+        keep: hold what has passed.
+
+    Attributes:
+        input: the same bytes, to be decompressed.
+        head: the first of those that passed, up to 18.
+        tail: the last of these, up to 8.
+        size, crc32: of these.
+        kept: these, where they are held; else None.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], *, keep: bool) -> None:
+        self.head = self.tail = b""
+        self.size = self.crc32 = 0
+        self.kept: list[bytes] | None = [] if keep else None
+        self._pieces = iter(pieces)
+        self.input = Input(self._passing())
+
+    @property
+    def units(self) -> int:
+        """Members or frames that were begun, skippable frames and padding among them."""
+        return self.input.units
+
+    def from_begin(self) -> Iterator[bytes] | None:
+        """All of its bytes, those that have not passed among them; None where they are not held."""
+        return None if self.kept is None else chain(tuple(self.kept), self._pieces)
+
+    def _passing(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            self.size += len(piece)
+            self.crc32 = isal_zlib.crc32(piece, self.crc32)
+            if len(self.head) < _HEAD_BYTES:
+                self.head += piece[: _HEAD_BYTES - len(self.head)]
+            self.tail = (self.tail + piece[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+            if self.kept is not None:
+                self.kept.append(piece)
+            yield piece
