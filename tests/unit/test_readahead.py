@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import math
 import random
 import threading
 import time
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 from hypothesis import given
@@ -17,8 +16,8 @@ from hypothesis import strategies as st
 from compactor.errors import TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores.limiter import START, Limiter
-from compactor.stores.readahead import RUN_OBJECTS, read_ahead
+from compactor.stores.limiter import START
+from compactor.stores.readahead import RUN_BYTES, RUN_OBJECTS, read_ahead
 
 
 @pytest.fixture(autouse=True)
@@ -131,21 +130,24 @@ def test_a_source_larger_than_the_budget_is_read_alone() -> None:
     assert ledger.used == 50_020
 
 
-class Asked(Limiter):
-    """Notes of how many sources each run is."""
+class Asked:
+    """Permits for every run, and of how many sources each was."""
 
     def __init__(self) -> None:
-        super().__init__(1)
         self.runs: list[int] = []
 
-    def permit(self, requests: int = 1, until: float = math.inf) -> AbstractContextManager[None]:
+    def permit(self, requests: int) -> AbstractContextManager[None]:
         self.runs.append(requests)
-        return super().permit(requests, until)
+        return nullcontext()
 
 
-def runs_of(sources: list[SourceObject], **given: int) -> list[int]:
+def runs_of(sources: list[SourceObject], run_bytes: int = RUN_BYTES) -> list[int]:
     asked = Asked()
-    list(read_ahead(sources, body_of, threads=1, budget_bytes=10**9, permits=asked, **given))
+    list(
+        read_ahead(
+            sources, body_of, threads=1, budget_bytes=10**9, permits=asked, run_bytes=run_bytes
+        )
+    )
     return asked.runs
 
 

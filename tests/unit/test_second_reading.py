@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import zstandard
@@ -14,16 +16,18 @@ from hypothesis import strategies as st
 from compactor.errors import IntegrityError
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.log import CommitLog
-from compactor.model import Format
-from compactor.outputs import open_output
+from compactor.model import Format, StoredPart
+from compactor.outputs.pending import OutputWriter
 from compactor.past.deep import examine
 from compactor.second_reading import (
     Declared,
+    Difference,
     Frame,
     Kind,
     NotReadable,
     Reading,
     Sample,
+    comparing,
     header_of,
     judge,
     may_be_header,
@@ -284,21 +288,24 @@ def test_with_everything_stretches_share_a_source_so_that_every_joint_is_read(mo
     assert pairs == [("1", "2", "3"), ("3", "4", "5"), ("5", "6")]
 
 
+def wait_before_comparing(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object]) -> None:
+    def differences(*given: Any, **more: Any) -> Iterator[Difference]:
+        wait()
+        return comparing.differences(*given, **more)
+
+    monkeypatch.setattr(sampling, "differences", differences)
+
+
 def test_what_is_left_of_a_group_is_stored_while_its_sample_is_read(monkeypatch) -> None:
     world = World()
     world.add_variety()
-    begun, seen = threading.Event(), []
-    usual, upload_part = sampling.differences, world.store.upload_part
+    begun, seen, upload_part = threading.Event(), [], world.store.upload_part
 
-    def differences(*given: object, **more: object) -> object:
-        begun.set()
-        return usual(*given, **more)
-
-    def upload(*given: object) -> object:
+    def upload(*given: Any) -> StoredPart:
         seen.append(begun.wait(10))
         return upload_part(*given)
 
-    monkeypatch.setattr(sampling, "differences", differences)
+    wait_before_comparing(monkeypatch, begun.set)
     monkeypatch.setattr(world.store, "upload_part", upload)
     assert world.run().status == "done"
     assert seen
@@ -309,10 +316,10 @@ def test_a_second_reading_that_comes_to_no_end_withholds_the_group(monkeypatch) 
     world = World()
     world.add_variety()
 
-    def differences(*_: object, **__: object) -> object:
+    def fail() -> None:
         raise ArithmeticError("in another thread")
 
-    monkeypatch.setattr(sampling, "differences", differences)
+    wait_before_comparing(monkeypatch, fail)
     with pytest.raises(ArithmeticError, match="in another thread"):
         world.run()
     assert world.store.contents("lake", "compacted/") == {}
@@ -327,7 +334,7 @@ def test_no_more_is_read_of_an_output_that_is_dropped(monkeypatch) -> None:
         usual(sample)
 
     monkeypatch.setattr(Sample, "stop", stop)
-    monkeypatch.setattr(open_output.OutputWriter, "finish", lambda _: 1 / 0)
+    monkeypatch.setattr(OutputWriter, "finish", lambda _: 1 / 0)
     world = World()
     world.add("a.json", '{{"id": "{}"}}')
     with pytest.raises(ZeroDivisionError):
@@ -337,14 +344,14 @@ def test_no_more_is_read_of_an_output_that_is_dropped(monkeypatch) -> None:
 
 def test_no_more_than_two_stretches_are_held_however_slowly_they_are_read(monkeypatch) -> None:
     sample = Sample(Frame(), AUTO, everything=True, limits=WorkerLimits(stretch_sources=3))
-    go_on, usual = threading.Event(), sampling.differences
+    go_on = threading.Event()
+    wait_before_comparing(monkeypatch, lambda: go_on.wait(10))
 
-    def differences(*given: object, **more: object) -> object:
-        assert go_on.wait(10)
-        return usual(*given, **more)
+    def place() -> None:
+        for number in range(9):
+            placed(sample, number)
 
-    monkeypatch.setattr(sampling, "differences", differences)
-    placing = threading.Thread(target=lambda: [placed(sample, number) for number in range(9)])
+    placing = threading.Thread(target=place)
     placing.start()
     placing.join(0.2)
     assert placing.is_alive(), "a third stretch was taken"
