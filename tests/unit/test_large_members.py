@@ -659,6 +659,19 @@ def test_an_upload_that_was_dropped_is_built_again_of_the_same_bytes(kind: Kind)
     world.must_be_finished()
 
 
+def test_one_that_was_compacted_before_is_known_again_and_a_newer_one_copied(kind: Kind) -> None:
+    stored = [kind.pack(large(seed)) for seed in range(2)]
+    world = compacted(stored, kind)
+    world.put(f"{0:05d}{kind.ending}", kind.pack(large(0)) + kind.pack(b""))
+    world.put(f"{1:05d}{kind.ending}", kind.pack(large(7)))
+    world.run()
+    new = max(commits(world), key=lambda one: one.sequence)
+    assert [one.source.key for one in new.again] == [f"{PARTITION.prefix}{0:05d}{kind.ending}"]
+    assert new.output is not None
+    assert world.store.contents("lake")[new.output.key] == kind.pack(large(7))
+    assert given_back(world, new, [0], as_stored=True) == [kind.pack(large(7))]
+
+
 # What others see, and what comes back.
 
 

@@ -14,6 +14,7 @@ from compactor.codecs.codecs import (
     decompress_stream,
     detect_compression,
 )
+from compactor.codecs.decoders import Input
 from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
@@ -34,7 +35,7 @@ class PlainContent:
         compression: how the source itself is encoded.
         size, crc32: of the plain bytes consumed so far (at once, when complete).
         stored: what was decompressed to these; None where it cannot go into an output as it is, or
-            is held with its source.
+            is held with all of its content.
     """
 
     __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size", "stored")
@@ -113,7 +114,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
         if whole is not None:
             return PlainContent(whole, None, compression)
-        return _decompressed((body.content,), compression, body.source, settings)
+        return _decompressed(body.content, compression, settings)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
     raw = body.chunks()
@@ -123,7 +124,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
     if compression is not Compression.NONE:
-        return _decompressed(pieces, compression, body.source, settings)
+        return _passing(pieces, compression, body.source, settings)
     return _gather(pieces, compression, settings.limits.whole_bytes)
 
 
@@ -150,7 +151,18 @@ def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
     return body
 
 
-def _decompressed(
+def _decompressed(content: bytes, compression: Compression, settings: Settings) -> PlainContent:
+    """Of a source that is held: what it is as stored is only looked at where its content is not."""
+    decoded = Input((content,))
+    pieces = decompress_stream(decoded, compression, limits=Limits(settings.max_expansion))
+    found = _gather(pieces, compression, settings.limits.whole_bytes)
+    if not found.complete and takes_stored(settings, compression):
+        keep = len(content) < settings.limits.copy_slice_bytes
+        found.stored = StoredBytes.held(content, decoded, keep=keep)
+    return found
+
+
+def _passing(
     pieces: Iterable[bytes], compression: Compression, source: SourceObject, settings: Settings
 ) -> PlainContent:
     limits = Limits(max_expansion=settings.max_expansion)

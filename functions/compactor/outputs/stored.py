@@ -53,6 +53,14 @@ class StoredBytes:
         self._pieces = iter(pieces)
         self.input = Input(self._passing())
 
+    @classmethod
+    def held(cls, content: bytes, decoded: Input, *, keep: bool) -> StoredBytes:
+        """The same of a source that is held whole, some of which is decompressed already."""
+        found = cls((), keep=keep)
+        found.input = decoded
+        found._see(content)
+        return found
+
     @property
     def units(self) -> int:
         """Members or frames that were begun, skippable frames and padding among them."""
@@ -64,11 +72,14 @@ class StoredBytes:
 
     def _passing(self) -> Iterator[bytes]:
         for piece in self._pieces:
-            self.size += len(piece)
-            self.crc32 = isal_zlib.crc32(piece, self.crc32)
-            if len(self.head) < _HEAD_BYTES:
-                self.head += piece[: _HEAD_BYTES - len(self.head)]
-            self.tail = (self.tail + piece[-_TAIL_BYTES:])[-_TAIL_BYTES:]
-            if self.kept is not None:
-                self.kept.append(piece)
+            self._see(piece)
             yield piece
+
+    def _see(self, piece: bytes) -> None:
+        self.size += len(piece)
+        self.crc32 = isal_zlib.crc32(piece, self.crc32)
+        if len(self.head) < _HEAD_BYTES:
+            self.head += piece[: _HEAD_BYTES - len(self.head)]
+        self.tail = (self.tail + piece[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        if self.kept is not None:
+            self.kept.append(piece)
