@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compactor import layout
 from compactor.catalogs.readers import open_readers
@@ -14,9 +15,11 @@ from compactor.log.seen import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
-from compactor.readers.port import ReaderCatalog
 from compactor.runs.place import BEGIN, Own, Place
 from compactor.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from compactor.readers.port import ReaderCatalog
 
 
 @dataclass(slots=True)
