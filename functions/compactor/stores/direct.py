@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
-import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import ProxyConfiguration
@@ -31,6 +30,7 @@ from compactor.pieces import Body
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.connections import Connections, Origin, Received, Sent
 from compactor.stores.retries import silence_seconds
+from compactor.stores.sessions import ca_bundle, session_of
 from compactor.stores.signing import Keys, signed
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Direct:
         events: Any = client.meta.events
         events.register("before-send.s3", _instead, unique_id="compactor-direct")
         self._client = client
-        self._connections = Connections()
+        self._connections = Connections(lambda: ca_bundle(session_of(client)))
         self._credentials: Any = None
         self._routes: dict[str, _Route | None] = {}
 
@@ -189,7 +189,7 @@ class Direct:
 
     def _learned(self, bucket: str) -> _Route | None:
         if self._credentials is None:
-            self._credentials = botocore.session.get_session().get_credentials()
+            self._credentials = session_of(self._client).get_credentials()
         config: Any = self._client.meta.config
         if self._credentials is None or config.proxies or config.client_cert:
             return None
