@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from compactor import layout
 from compactor.catalogs.readers import open_readers
 from compactor.destination import Destination
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from compactor.readers.port import ReaderCatalog
 
 
-@dataclass(slots=True)
-class PartitionResult:
+class PartitionResult(msgspec.Struct):
     """What one call did.
 
     Attributes:
@@ -44,9 +45,9 @@ class PartitionResult:
     conflicts: int = 0
     changed: int = 0
     repaired: int = 0
-    skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
-    unread: dict[bytes, Quarantined] = field(default_factory=dict)
-    withheld: list[str] = field(default_factory=list)
+    skipped: dict[SkipReason, Skipped] = msgspec.field(default_factory=dict)
+    unread: dict[bytes, Quarantined] = msgspec.field(default_factory=dict)
+    withheld: list[str] = msgspec.field(default_factory=list)
     marked: int = 0
 
     @property
@@ -74,8 +75,7 @@ class PartitionResult:
                     self.skipped[reason] = left
 
 
-@dataclass(frozen=True, slots=True)
-class Paid:
+class Paid(msgspec.Struct, frozen=True):
     """What a call is paid for beside its requests; nothing outside Lambda.
 
     Attributes:

@@ -350,11 +350,7 @@ class PartitionProgress:
         except UploadLost:
             with rebuilding.unless_replaced(commit, self.run, self.state):
                 repaired = withdraw(commit, self.run.store)
-            from compactor.tables.proof import is_given  # noqa: PLC0415 - hardly an upload is lost
-
-            # A table deletes what it was given once it has the rows elsewhere.
-            path = self.run.partition.path
-            if is_given(self.run.settings, self.run.store, path, commit.sequence):
+            if rebuilding.is_given(commit, self.run):
                 repaired = False
             if repaired:
                 self._replace(commit)

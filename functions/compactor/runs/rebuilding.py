@@ -1,6 +1,7 @@
 """Build an output again: of which group, without copies, or from the copy that was kept of it.
 
-What takes an output away is imported when one is: wrong copies are hardly ever met.
+What takes an output away, and knows of tables, is imported when that is done: outputs are hardly
+ever lost, or wrong.
 """
 
 from __future__ import annotations
@@ -70,6 +71,17 @@ def take_wrong_away(commit: Commit, error: WrongCopies, run: PartitionRun) -> Pa
         raise IntegrityError(f"{error}; it is not built again: {changed}") from error
     traits = replace(run.store.traits, copies=False)
     return replace(run, store=run.store.with_traits(traits))
+
+
+def is_given(commit: Commit, run: PartitionRun) -> bool:
+    """Whether a table was given an output: it deletes that once it has the rows elsewhere.
+
+    Raises:
+        IntegrityError: the table log is not what it was.
+    """
+    from compactor.tables.proof import is_given  # noqa: PLC0415 - see above
+
+    return is_given(run.settings, run.store, run.partition.path, commit.sequence)
 
 
 def kept_draft(commit: Commit, run: PartitionRun, destination: Destination) -> Commit | None:

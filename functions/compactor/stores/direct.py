@@ -15,11 +15,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
+import msgspec
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import ProxyConfiguration
@@ -61,8 +61,7 @@ _CHECKSUMS = frozenset({"x-amz-checksum-crc32"})
 _this_thread = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A request as S3 describes it.
 
     Attributes:
@@ -74,13 +73,12 @@ class Asked:
     method: str
     bucket: str
     key: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: Body = b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
+class _Route(msgspec.Struct, frozen=True):
     """Where the requests of a bucket go.
 
     Attributes:
