@@ -52,18 +52,23 @@ NOT_NEEDED = [
 ]
 
 
-@cache
-def imported() -> frozenset[str]:
-    """The modules that the compaction function has once Lambda has imported its handler."""
-    told = "import sys, compactor_handlers.compact_partition; print(*sys.modules)"
+def printed(code: str) -> str:
+    """What a process of its own prints."""
     ran = subprocess.run(
-        [sys.executable, "-c", told],
+        [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": str(FUNCTIONS)},
         check=True,
         capture_output=True,
         text=True,
     )
-    return frozenset(ran.stdout.split())
+    return ran.stdout
+
+
+@cache
+def imported() -> frozenset[str]:
+    """The modules that the compaction function has once Lambda has imported its handler."""
+    told = "import sys, compactor_handlers.compact_partition; print(*sys.modules)"
+    return frozenset(printed(told).split())
 
 
 @pytest.mark.parametrize("name", NOT_NEEDED)
@@ -85,3 +90,10 @@ def test_what_every_partition_needs_is_imported_before_its_first_request() -> No
         "compactor.stores.s3",
         "obstore",
     }
+
+
+def test_cycles_are_looked_for_rarely_from_the_first_import_of_a_handler_on() -> None:
+    told = "import gc, compactor_handlers; print(gc.isenabled(), *gc.get_threshold())"
+    assert printed(told).split() == ["True", "100000", "50", "50"]
+    # Before that package nothing of ours is imported, and nothing that botocore brings.
+    assert "botocore" not in printed("import sys, compactor_handlers; print(*sys.modules)").split()

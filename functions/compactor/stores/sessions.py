@@ -1,12 +1,11 @@
 """Sessions of botocore: one for each client, whose credentials and settings are looked for once.
 
-Making one takes 10 ms of CPU. What botocore knows of services is read by :class:`_Descriptions`,
-in a third of the time that its own loader takes for S3, and once for all sessions.
+Making one takes 10 ms of CPU, and a client of S3 in the usual way 30 more, nearly all for finding
+and reading what botocore knows of services: :class:`_Descriptions` does that for all sessions.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,9 @@ from weakref import WeakKeyDictionary
 import botocore.session
 import msgspec
 from botocore.loaders import JSONFileLoader, Loader
+from isal import isal_zlib
 
+_GZIP = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
 _session_of: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
@@ -48,14 +49,14 @@ def ca_bundle(session: Any) -> str | None:
 
 
 class _Files(JSONFileLoader):
-    """Reads the files of descriptions; 1.2 MB of S3's take 6 ms instead of 30."""
+    """Reads the files of descriptions in a third to half of the time of botocore's own."""
 
     def load_file(self, file_path: str) -> Any:
         plain, packed = Path(f"{file_path}.json"), Path(f"{file_path}.json.gz")
         if plain.is_file():
             return msgspec.json.decode(plain.read_bytes())
         if packed.is_file():
-            return msgspec.json.decode(gzip.decompress(packed.read_bytes()))
+            return msgspec.json.decode(isal_zlib.decompress(packed.read_bytes(), _GZIP))
         return None
 
 
