@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+import msgspec
+
 from compactor.errors import InvalidInput
 
 # The endpoints of AWS in all its partitions; VPC endpoints and dual stack included.
@@ -81,8 +83,7 @@ class StoreTraits:
     deletes_one: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Without:
+class _Without(msgspec.Struct, frozen=True):
     """What follows where a condition is not honoured.
 
     Attributes:

@@ -11,6 +11,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+import msgspec
+
 #: Keys that are shown of objects that were skipped for one reason.
 SHOWN_EXAMPLES = 5
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -277,8 +279,7 @@ class StoredPart:
     crc32: int | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(msgspec.Struct, frozen=True):
     """A source left alone, and why."""
 
     source: SourceObject

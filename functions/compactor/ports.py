@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
+import msgspec
+
 from compactor.conditions import StoreTraits
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body
@@ -32,8 +34,7 @@ class ObjectHead:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPage:
+class KeyPage(msgspec.Struct, frozen=True):
     """One page of a delimited listing: objects directly below, and common prefixes."""
 
     objects: tuple[SourceObject, ...]
@@ -72,8 +73,7 @@ class SummedPage(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class OpenUpload:
+class OpenUpload(msgspec.Struct, frozen=True):
     """A multipart upload that was neither completed nor aborted; it began at UNIX seconds."""
 
     key: str

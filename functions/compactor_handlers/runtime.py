@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.cleaning.expiry import Expiry
-from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
 from compactor.probe.probe import traits_for
-from compactor.readers.outcome import Outcomes
-from compactor.registry.listing import Marked
 from compactor.runs import memory as worker_process
-from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 from compactor.stores.s3 import S3Store, make_client
+
+if TYPE_CHECKING:
+    from compactor.cleaning.expiry import Expiry
+    from compactor.cleaning.receipts import CleanUpReceipt
+    from compactor.readers.outcome import Outcomes
+    from compactor.registry.listing import Marked
+    from compactor.runs.receipts import Counts
 
 SERVICE = "s3-compactor"
 Event = dict[str, Any]

@@ -411,7 +411,7 @@ def _number_without_look() -> Iterator[None]:
 
 @contextmanager
 def _rebuild_what_the_table_deleted() -> Iterator[None]:
-    with patch("compactor.runs.progress.is_given", lambda *_: False):
+    with patch("compactor.runs.rebuilding.is_given", lambda *_: False):
         yield
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from compactor.errors import InvalidInput
-from compactor.readers.port import ReaderCatalog
 from compactor.settings.readers import HIVE, parse_reader_table
 from compactor.settings.tables import TableAddress
+
+if TYPE_CHECKING:
+    from compactor.readers.port import ReaderCatalog
 
 _SPEAKS_HIVE = ("hive_metastore", "thrift")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 import zstandard
 from isal import isal_zlib
 
@@ -37,8 +37,7 @@ _MAGIC_STARTS = frozenset({GZIP_MAGIC[0], ZSTD_MAGIC[0], *range(0x50, 0x60)})
 _thread = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How far a source may expand.
 
     Attributes:

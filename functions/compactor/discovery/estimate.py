@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
 from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
@@ -59,8 +60,7 @@ _ASKED = Counter(GET=5, HEAD=8, LIST=3, PUT=16)
 _DEPLOYED_PARTITION = Counter(GET=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """How a run finds the store.
 
     Attributes:

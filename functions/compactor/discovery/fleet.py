@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from compactor.discovery.speed import MEASURED_PROCESSORS, SPEEDS
 from compactor.discovery.work import Largest
@@ -25,8 +25,7 @@ def processors_of(memory_mb: int) -> float:
     return memory_mb / _MB_PER_PROCESSOR
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(msgspec.Struct, frozen=True):
     """What the workers are.
 
     Attributes:

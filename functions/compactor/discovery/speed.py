@@ -12,7 +12,8 @@ is less than 3,538 MB: :meth:`WorkerSpeed.on` says what that costs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.formats import SPECS
 from compactor.model import Compression
@@ -25,8 +26,7 @@ MEASURED_PROCESSORS = 2.0
 _WITH_ONE = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSpeed:
+class WorkerSpeed(msgspec.Struct, frozen=True):
     """Seconds of one worker with 2 processors.
 
     Attributes:

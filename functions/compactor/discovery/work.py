@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -76,8 +76,7 @@ class WorkItem:
         return cls(**given)
 
 
-@dataclass(slots=True)
-class Largest:
+class Largest(msgspec.Struct):
     """The most that any partition of a list has; they need not be of one partition.
 
     Attributes:
@@ -96,8 +95,7 @@ class Largest:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(msgspec.Struct, frozen=True):
     """All partitions of a run, in order; empty ones, and those at rest, are not among them.
 
     Attributes:
@@ -109,12 +107,11 @@ class Discovery:
 
     items: tuple[WorkItem, ...] = ()
     oversized: tuple[WorkItem, ...] = ()
-    unpartitioned: Skipped = field(default_factory=lambda: Skipped(0, 0))
+    unpartitioned: Skipped = msgspec.field(default_factory=lambda: Skipped(0, 0))
     resting: Resting = NOBODY
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(msgspec.Struct, frozen=True):
     """What was found, in numbers: the lists themselves are on S3.
 
     Attributes:
@@ -129,11 +126,10 @@ class Joined:
     oversized: int
     unpartitioned: Skipped
     resting: Resting = NOBODY
-    largest: Largest = field(default_factory=Largest)
+    largest: Largest = msgspec.field(default_factory=Largest)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkLists:
+class WorkLists(msgspec.Struct, frozen=True):
     """Where the lists of work items lie, beside the settings of the run, and how long they are."""
 
     bucket: str
@@ -141,7 +137,7 @@ class WorkLists:
     oversized_key: str
     item_count: int = 0
     oversized_count: int = 0
-    largest: Largest = field(default_factory=Largest)
+    largest: Largest = msgspec.field(default_factory=Largest)
 
     @property
     def run_uri(self) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.errors import UnreadableSource
 from compactor.formats.refusal import refused
@@ -97,8 +98,7 @@ _NO_MAGIC = frozenset(b"1234569<abcdeghijklmnopqrstuvwxyz")
 _ANY_SIZE = slice(4, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """How bytes are to be taken that are not plain text in UTF-8.
 
     Attributes:

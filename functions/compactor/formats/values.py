@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 EMPTY = ""
 #: Kinds that no name of a column is of.
@@ -69,15 +69,10 @@ _KINDS = {
     "request": r"[a-z]{3,7} \S+ http/\d(?:\.\d)?|mozilla/\d.*",
     "day": rf"{_DAY}|\d{{4}}-\d\d|(?:{_MONTHS})[- ]\d{{2,4}}",
 }
-_KIND = re.compile(
-    "|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items()), re.IGNORECASE
-)
 #: What most values look like, or nothing.
 USUAL_VALUE = (
     r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?|-?\d+(?:\.\d+)?|true|false)?"
 )
-_USUAL_VALUES = re.compile(rf"{USUAL_VALUE}(?:\n{USUAL_VALUE})*")
-_DAY_NAME = re.compile(rf"{_MONTHS}|{_WEEKDAYS}")
 # Every kind has one of these, and most texts have none.
 _MARK = re.compile(r"[\d/:@\\]")
 _NAME = re.compile(r"[^\W\d][\w .:/()%#&$@+*?'\[\]<>\u00b0-]*")
@@ -92,11 +87,11 @@ def kind_of(field: str) -> str | None:
         ``EMPTY`` for nothing or a word for it, None for any other text.
     """
     text = field.strip()
-    found = _KIND.fullmatch(text) if _MARK.search(text) else None
+    found = _any_kind().fullmatch(text) if _MARK.search(text) else None
     if found is not None:
         return found.lastgroup
     lower = text.lower()
-    if _DAY_NAME.fullmatch(lower):
+    if _day_name().fullmatch(lower):
         return "day"
     if not lower or _NULL.fullmatch(lower):
         return EMPTY
@@ -108,7 +103,7 @@ def kind_of(field: str) -> str | None:
 def are_values(fields: Sequence[str]) -> bool:
     """Whether every field reads as a value or is empty, and one at least is no word for nothing."""
     text = "\n".join(fields)
-    if _USUAL_VALUES.fullmatch(text):
+    if _usual_values().fullmatch(text):
         return bool(text.strip("\n"))
     kind = _kind_of_known(fields[0])
     if kind is None or (kind == "word" and _WORDS.fullmatch(text)):
@@ -138,6 +133,23 @@ def are_of_kind(kind: str, fields: Sequence[str]) -> bool:
     if _column(kind).fullmatch("\n".join(fields)):
         return any(kind_of(field) == kind for field in fields)
     return False
+
+
+# These take milliseconds to compile, and most workers meet no table.
+@cache
+def _any_kind() -> re.Pattern[str]:
+    kinds = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS.items())
+    return re.compile(kinds, re.IGNORECASE)
+
+
+@cache
+def _usual_values() -> re.Pattern[str]:
+    return re.compile(rf"{USUAL_VALUE}(?:\n{USUAL_VALUE})*")
+
+
+@cache
+def _day_name() -> re.Pattern[str]:
+    return re.compile(rf"{_MONTHS}|{_WEEKDAYS}")
 
 
 @lru_cache(len(_KINDS))

@@ -129,8 +129,7 @@ def write_rest(
     store.put(*place, msgspec.json.encode(record), content_type="application/json")
 
 
-@dataclass(frozen=True, slots=True)
-class Rests:
+class Rests(msgspec.Struct, frozen=True):
     """Tells which partitions are at rest.
 
     Args:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Rejects:
+
+class Rejects(msgspec.Struct, frozen=True):
     """Where the records that do not fit the schema lie, one JSON object a line.
 
     They are the only copy of these records beside their sources, and outside what query

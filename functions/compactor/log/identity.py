@@ -14,8 +14,9 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from compactor.decoding import require_version
 from compactor.destination import LOG_METADATA, like_output
@@ -41,8 +42,7 @@ _OUTPUTS_LOOKED_AT = 20
 _NOT_FOR_US = frozenset({"permission", "bucket", "region"})
 
 
-@dataclass(frozen=True, slots=True)
-class LogIdentity:
+class LogIdentity(msgspec.Struct, frozen=True):
     """Which log it is, and the URI of the destination that it is about."""
 
     log_id: str

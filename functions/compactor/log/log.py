@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
+
+import msgspec
 
 from compactor import layout
 from compactor.destination import Destination
@@ -28,23 +30,21 @@ from compactor.settings.settings import Settings
 _NAME = re.compile(r"/(\d{20})\.(?:(json\.gz)|(checkpoint\.json\.gz)|witness\.json)$")
 
 
-@dataclass(slots=True)
-class _Listed:
+class _Listed(msgspec.Struct):
     """A log as listed: keys of entries and checkpoints by sequence, and who has a witness.
 
     ``written_at`` is when the newest entry was written, by the store's clock; UNIX seconds.
     ``objects`` are all of these.
     """
 
-    commits: dict[int, str] = field(default_factory=dict)
-    checkpoints: dict[int, str] = field(default_factory=dict)
-    witnesses: set[int] = field(default_factory=set)
+    commits: dict[int, str] = msgspec.field(default_factory=dict)
+    checkpoints: dict[int, str] = msgspec.field(default_factory=dict)
+    witnesses: set[int] = msgspec.field(default_factory=set)
     written_at: float = inf
-    objects: list[SourceObject] = field(default_factory=list)
+    objects: list[SourceObject] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(msgspec.Struct, frozen=True):
     """A log as listed, summed up by a checkpoint.
 
     Attributes:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.decoding import require_version
 from compactor.errors import (
@@ -34,8 +35,7 @@ _VERSION = 1
 _MOST_RACES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(msgspec.Struct, frozen=True):
     """What decides into which partition a key falls.
 
     Attributes:

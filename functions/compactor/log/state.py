@@ -10,7 +10,6 @@ one of them published.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, field
 from math import inf
 
 import msgspec
@@ -34,8 +33,7 @@ class QuarantineLine(msgspec.Struct, frozen=True):
     detail: str
 
 
-@dataclass(slots=True)
-class RunTotals:
+class RunTotals(msgspec.Struct):
     """What one run's valid commits add up to, in one partition.
 
     ``records`` leaves out those of server-side copies, which were never counted, and the
@@ -54,10 +52,10 @@ class RunTotals:
     quarantined_bytes: int = 0
     again: Skipped = NOTHING
     overwritten: Skipped = NOTHING
-    lines: list[QuarantineLine] = field(default_factory=list)
-    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    lines: list[QuarantineLine] = msgspec.field(default_factory=list)
+    left_alone: dict[str, LeftAlone] = msgspec.field(default_factory=dict)
     # What earlier versions counted has none.
-    sizes: SizeCounts = field(default_factory=SizeCounts)
+    sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with -1 take one away that was replaced."""
@@ -101,8 +99,7 @@ class _StillLeftAlone(Container[bytes]):
         return identity in self._every and not any(identity in one for one in self._reopened)
 
 
-@dataclass(slots=True)
-class LogState:
+class LogState(msgspec.Struct):
     """What is known of a partition's log so far.
 
     Attributes:
@@ -139,26 +136,26 @@ class LogState:
 
     last: int = 0
     checkpoint: int = 0
-    committed: Digests = field(default_factory=Digests)
-    quarantined: set[bytes] = field(default_factory=set)
-    passing: set[bytes] = field(default_factory=set)
-    undecided: dict[str, set[bytes]] = field(default_factory=dict)
-    contents: Contents = field(default_factory=Contents)
-    foreign: Contents = field(default_factory=Contents)
+    committed: Digests = msgspec.field(default_factory=Digests)
+    quarantined: set[bytes] = msgspec.field(default_factory=set)
+    passing: set[bytes] = msgspec.field(default_factory=set)
+    undecided: dict[str, set[bytes]] = msgspec.field(default_factory=dict)
+    contents: Contents = msgspec.field(default_factory=Contents)
+    foreign: Contents = msgspec.field(default_factory=Contents)
     written_at: float = inf
-    unpublished: dict[int, Commit] = field(default_factory=dict)
-    commit_ids: dict[int, str] = field(default_factory=dict)
-    runs: dict[str, RunTotals] = field(default_factory=dict)
+    unpublished: dict[int, Commit] = msgspec.field(default_factory=dict)
+    commit_ids: dict[int, str] = msgspec.field(default_factory=dict)
+    runs: dict[str, RunTotals] = msgspec.field(default_factory=dict)
     path: str | None = ""
     log_id: str = ""
-    outputs: set[bytes] = field(default_factory=set)
+    outputs: set[bytes] = msgspec.field(default_factory=set)
     outputs_known: bool = True
     claimed: bool = False
     scheme_kept: bool = False
     scheme_number: int | None = None
-    replaced: set[int] = field(default_factory=set)
-    unwitnessed: dict[int, bool] = field(default_factory=dict)
-    lost: set[int] = field(default_factory=set)
+    replaced: set[int] = msgspec.field(default_factory=set)
+    unwitnessed: dict[int, bool] = msgspec.field(default_factory=dict)
+    lost: set[int] = msgspec.field(default_factory=set)
 
     def add(self, commit: Commit) -> None:
         """Take the next entry of the log.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
@@ -43,8 +42,7 @@ DAMAGE = (
 )
 
 
-@dataclass(slots=True)
-class StoredLog:
+class StoredLog(msgspec.Struct):
     """One partition's log as listed.
 
     Attributes:
@@ -58,10 +56,10 @@ class StoredLog:
 
     path: str
     state: S3Uri
-    entries: dict[int, float] = field(default_factory=dict)
-    cleaned: set[int] = field(default_factory=set)
-    checkpoints: set[int] = field(default_factory=set)
-    witnesses: set[int] = field(default_factory=set)
+    entries: dict[int, float] = msgspec.field(default_factory=dict)
+    cleaned: set[int] = msgspec.field(default_factory=set)
+    checkpoints: set[int] = msgspec.field(default_factory=set)
+    witnesses: set[int] = msgspec.field(default_factory=set)
 
     @property
     def where(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.prices import Price, Prices
 
@@ -12,8 +13,7 @@ _LEAST = 1e-6
 _EXACT = 0.0995
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """One amount.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from compactor.money.figures import Figure, charged, price_of
 from compactor.prices import Prices
@@ -18,8 +19,7 @@ PRICE_OF_REQUEST = {"GET": "s3.get", "HEAD": "s3.get", "LIST": "s3.list", "PUT":
 TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN = 4, 14
 
 
-@dataclass(frozen=True, slots=True)
-class RunWork:
+class RunWork(msgspec.Struct, frozen=True):
     """What a run asks of AWS.
 
     Attributes:
@@ -33,7 +33,7 @@ class RunWork:
         gb_hours: likewise.
     """
 
-    requests: Mapping[str, int] = field(default_factory=dict)
+    requests: Mapping[str, int] = msgspec.field(default_factory=dict)
     gb_seconds: float = 0.0
     invocations: int = 0
     architecture: str = "arm64"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
 
 from compactor.money.figures import Figure, shown, told_price, total
 from compactor.money.running import RunWork, cost_of
@@ -29,8 +31,7 @@ USUAL_SCANS_PER_MONTH = 30.0
 USUAL_RETENTION_DAYS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(msgspec.Struct, frozen=True):
     """One thing to do with the objects, as money.
 
     Attributes:
@@ -49,8 +50,7 @@ class Way:
         return total(self.once) + months * each
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What a run costs and saves; see :func:`verdict`.
 
     Attributes:

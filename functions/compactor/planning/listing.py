@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
+
+import msgspec
 
 from compactor.errors import CompactorError
 from compactor.fingerprint import Fingerprint, columns_of
@@ -39,8 +40,7 @@ class EarlierListing(Lists, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AsOf:
+class AsOf(msgspec.Struct, frozen=True):
     """What a store lists, but for what arrived after a time.
 
     Attributes:

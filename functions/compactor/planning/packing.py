@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+
+import msgspec
 
 from compactor.formats import CHOICES, SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
@@ -41,8 +43,7 @@ _KEY_HINTS = tuple(
 _ALWAYS_NAMED = ("cloudtrail_output", "undelimited_output")
 
 
-@dataclass(frozen=True, slots=True)
-class PackingClass:
+class PackingClass(msgspec.Struct, frozen=True):
     """What the key alone (or a look inside, once taken) tells; classes never share a group."""
 
     kind: str
@@ -145,14 +146,12 @@ def _passes_unchanged(settings: Settings) -> bool:
     return settings.format == "auto" and settings.output_format == "same"
 
 
-@dataclass(slots=True)
-class _OpenGroup:
+class _OpenGroup(msgspec.Struct):
     sources: list[SourceObject]
     bytes: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(msgspec.Struct, frozen=True):
     """``full`` says that the next source would not have fitted."""
 
     group: ObjectGroup

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import translate
+
+import msgspec
 
 from compactor.model import (
     ARCHIVED_CLASSES,
@@ -30,8 +31,7 @@ _HIDDEN = re.compile(r"(?:^|/)[_.]")
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
+class Knowledge(msgspec.Struct, frozen=True):
     """What is known of sources beside the listing.
 
     Attributes:
@@ -44,7 +44,7 @@ class Knowledge:
 
     committed: Container[bytes] = frozenset()
     quarantined: Container[bytes] = frozenset()
-    signatures: Mapping[bytes, Signature] = field(default_factory=dict)
+    signatures: Mapping[bytes, Signature] = msgspec.field(default_factory=dict)
     at: float | None = None
 
 

@@ -24,6 +24,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from compactor.model import Compression, ObjectGroup
 from compactor.planning.packing import output_compression, packing_class, stored_bytes
 from compactor.settings.settings import Settings
@@ -62,8 +64,7 @@ ATHENA = Engine(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """What is read.
 
     Attributes:

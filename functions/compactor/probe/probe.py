@@ -24,7 +24,6 @@ from compactor.errors import AlreadyExists
 from compactor.layout import probe_prefix
 from compactor.ports import ObjectStore
 from compactor.probe import records as probe_records
-from compactor.probe.questions import Questions
 from compactor.probe.records import ProbeRecord
 from compactor.settings.uris import S3Uri
 
@@ -109,6 +108,9 @@ def ask_and_record(
     state: S3Uri, store: ObjectStore, now: float, *, deletes: bool
 ) -> Sequence[Finding]:
     """Ask for every condition now, and remember the answers, good or bad."""
+    # A worker reads what discovery has asked.
+    from compactor.probe.questions import Questions  # noqa: PLC0415 - see above
+
     bucket, prefix = probe_prefix(state, uuid.uuid4().hex)
     findings = tuple(Questions(store, bucket, prefix).ask(deletes=deletes))
     record = ProbeRecord(store.endpoint_url, bucket, now, findings)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 _MOST_LINES = 5
 
@@ -29,8 +31,7 @@ class Outcome:
     fault: str = ""
 
 
-@dataclass(slots=True)
-class Outcomes:
+class Outcomes(msgspec.Struct):
     """What became of many.
 
     Attributes:
@@ -49,7 +50,7 @@ class Outcomes:
     invisible: int = 0
     unread: int = 0
     faults: int = 0
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = msgspec.field(default_factory=list)
 
     def add(self, one: Outcome) -> None:
         """One partition more."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import merge
 
+import msgspec
+
 from compactor.model import Partition, SourceObject
 
 # S3's have 16 to 18 digits, and promise no length.
@@ -81,8 +83,7 @@ class Item:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(msgspec.Struct, frozen=True):
     """An object that is no more.
 
     Attributes:
@@ -96,8 +97,7 @@ class Removal:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """A partition with something pending.
 
     Attributes:
@@ -110,8 +110,7 @@ class Head:
     newest: float
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """What is to be noted of an item, if it is still what it was.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from itertools import islice
+
+import msgspec
 
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectHead
@@ -19,8 +20,7 @@ _HEADS_AT_ONCE, _FEW = 32, 8
 MOST_AGES = 100
 
 
-@dataclass(slots=True)
-class Marked:
+class Marked(msgspec.Struct):
     """What was noted of items.
 
     Attributes:
@@ -34,7 +34,7 @@ class Marked:
     compacted: int = 0
     gone: int = 0
     left: int = 0
-    ages: list[float] = field(default_factory=list)
+    ages: list[float] = msgspec.field(default_factory=list)
 
 
 class EventListing:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from compactor.model import Partition
 from compactor.registry.items import Batch, Head, Item, Mark, Removal
@@ -26,8 +28,7 @@ class StreamIdentity:
     scheme: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(msgspec.Struct, frozen=True):
     """What became of items that were to be registered.
 
     Attributes:
@@ -37,15 +38,14 @@ class Registered:
 
     new: Sequence[Item]
     known: int
-    failed: Sequence[tuple[Item, Exception]] = field(default=())
+    failed: Sequence[tuple[Item, Exception]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
+class Withdrawn(msgspec.Struct, frozen=True):
     """What became of removals; the failed ones with why."""
 
     done: int
-    failed: Sequence[tuple[Removal, Exception]] = field(default=())
+    failed: Sequence[tuple[Removal, Exception]] = ()
 
 
 class Registry(Protocol):

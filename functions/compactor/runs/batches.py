@@ -10,8 +10,9 @@ the workflow are spent on those that failed alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged, TransientStoreError
 from compactor.ports import Deadline
@@ -26,16 +27,14 @@ _RETRIED = (TransientStoreError.__name__, SourceChanged.__name__)
 _NOT_RETRIED = (IntegrityError.__name__, InvalidInput.__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """A partition that failed in a call, among others that did not."""
 
     path: str
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """The partitions of one child execution.
 
     Attributes:

@@ -1,11 +1,14 @@
-"""What was listed before a run began, whatever told it."""
+"""What was listed before a run began, whatever told it.
+
+Most runs take LIST: what reads an inventory, or asks the table of what is pending, is imported for
+those that name one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
 
-from compactor.inventory.listing import open_listing
 from compactor.outputs.detection import decided_by
 from compactor.planning.listing import EarlierListing
 from compactor.ports import ObjectStore
@@ -13,7 +16,6 @@ from compactor.registry.listing import EventListing
 from compactor.registry.ports import Registry
 from compactor.registry.streams import table_and_stream
 from compactor.settings.settings import Settings
-from compactor.stores.registry import DynamoRegistry
 
 RegistryAt = Callable[[str], Registry]
 
@@ -21,6 +23,8 @@ RegistryAt = Callable[[str], Registry]
 @cache
 def registry_at(table: str) -> Registry:
     """The table of this name; its connections outlive an invocation."""
+    from compactor.stores.registry import DynamoRegistry  # noqa: PLC0415 - see above
+
     return DynamoRegistry(table)
 
 
@@ -45,6 +49,10 @@ def open_earlier(
     """
     if settings.listing == "events":
         return open_pending(settings, now, at)
+    if settings.listing != "inventory":
+        return None
+    from compactor.inventory.listing import open_listing  # noqa: PLC0415 - see above
+
     return open_listing(settings, run_id, store)
 
 

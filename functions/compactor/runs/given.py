@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from compactor import layout
 from compactor.catalogs.readers import open_readers
@@ -14,13 +17,14 @@ from compactor.log.seen import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
 from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
-from compactor.readers.port import ReaderCatalog
 from compactor.runs.place import BEGIN, Own, Place
 from compactor.settings.settings import Settings
 
+if TYPE_CHECKING:
+    from compactor.readers.port import ReaderCatalog
 
-@dataclass(slots=True)
-class PartitionResult:
+
+class PartitionResult(msgspec.Struct):
     """What one call did.
 
     Attributes:
@@ -41,9 +45,9 @@ class PartitionResult:
     conflicts: int = 0
     changed: int = 0
     repaired: int = 0
-    skipped: dict[SkipReason, Skipped] = field(default_factory=dict)
-    unread: dict[bytes, Quarantined] = field(default_factory=dict)
-    withheld: list[str] = field(default_factory=list)
+    skipped: dict[SkipReason, Skipped] = msgspec.field(default_factory=dict)
+    unread: dict[bytes, Quarantined] = msgspec.field(default_factory=dict)
+    withheld: list[str] = msgspec.field(default_factory=list)
     marked: int = 0
 
     @property
@@ -71,8 +75,7 @@ class PartitionResult:
                     self.skipped[reason] = left
 
 
-@dataclass(frozen=True, slots=True)
-class Paid:
+class Paid(msgspec.Struct, frozen=True):
     """What a call is paid for beside its requests; nothing outside Lambda.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compactor.errors import CompactorError
 from compactor.log.state import LogState
-from compactor.outputs.manifest_table import KnownLog, ManifestTable
 from compactor.runs.given import PartitionRun
 
 
@@ -19,6 +18,9 @@ def tell_sources(run: PartitionRun, state: LogState) -> str:
     """
     if not run.settings.manifest_table or state.unpublished:
         return ""
+    # Few runs have one, and it writes Parquet.
+    from compactor.outputs.manifest_table import KnownLog, ManifestTable  # noqa: PLC0415 - see above
+
     table = ManifestTable(run.settings.state, run.partition.path, run.store)
     log = KnownLog(state.last, state.checkpoint, state.replaced, state.commit_ids)
     try:

@@ -60,7 +60,6 @@ from compactor.runs.returned import note_returned
 from compactor.runs.unlike import Unlike
 from compactor.runs.unread import known_as_denied, passing, require_readable, without_known
 from compactor.runs.window import Window
-from compactor.tables.proof import is_given
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20
@@ -350,9 +349,7 @@ class PartitionProgress:
         except UploadLost:
             with rebuilding.unless_replaced(commit, self.run, self.state):
                 repaired = withdraw(commit, self.run.store)
-            # A table deletes what it was given once it has the rows elsewhere.
-            path = self.run.partition.path
-            if is_given(self.run.settings, self.run.store, path, commit.sequence):
+            if rebuilding.is_given(commit, self.run):
                 repaired = False
             if repaired:
                 self._replace(commit)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+import msgspec
 
 from compactor.discovery.estimate import of_window
 from compactor.log import left_alone
@@ -16,15 +17,14 @@ from compactor.runs.place import Passing
 from compactor.runs.receipts import Counts, Receipt, add_requests, count_commits, write
 
 
-@dataclass(slots=True)
-class Elsewhere:
+class Elsewhere(msgspec.Struct):
     """What processes with stores of their own did for a call.
 
     ``seconds`` adds up the time they worked, and stands for the time of the whole call.
     """
 
     seconds: float = 0.0
-    requests: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 class Recorder:

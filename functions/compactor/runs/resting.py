@@ -20,8 +20,6 @@ from compactor.model import CompactionPlan, Listing, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge, plan
 from compactor.readers.outcome import Outcome
-from compactor.readers.partitions import PartitionColumns
-from compactor.readers.states import Shown
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.window import Window
 
@@ -136,7 +134,13 @@ class RestNotes:
 
     def _shown_until(self, shown: Outcome | None) -> float:
         """When engines are to see outputs instead of sources; UNIX seconds."""
-        if shown is None or shown.shows != Shown.RAW:
+        if shown is None:
+            return inf
+        # Few runs have a table for readers.
+        from compactor.readers.partitions import PartitionColumns  # noqa: PLC0415 - see above
+        from compactor.readers.states import Shown  # noqa: PLC0415 - see above
+
+        if shown.shows != Shown.RAW:
             return inf
         ends = PartitionColumns(self._run.settings).ends(self._run.partition.path)
         return inf if ends is None else ends

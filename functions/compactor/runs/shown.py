@@ -1,10 +1,12 @@
-"""What a run shows to query engines of a partition that it has worked on."""
+"""What a run shows to query engines of a partition that it has worked on.
+
+What refreshes their table is imported where there is one: few runs have.
+"""
 
 from __future__ import annotations
 
 from compactor.errors import CompactorError
 from compactor.readers.outcome import Outcome
-from compactor.readers.refresh import Refreshing, refresh, switch_back
 from compactor.runs.given import PartitionRun
 
 
@@ -20,6 +22,8 @@ def show(run: PartitionRun) -> Outcome | None:
     settings, path = run.settings, run.partition.path
     if settings.reader_table is None:
         return None
+    from compactor.readers.refresh import Refreshing, refresh  # noqa: PLC0415 - see above
+
     try:
         catalog = run.readers(settings.reader_table)
         work = Refreshing(settings, run.store, run.clock, catalog)
@@ -39,4 +43,6 @@ def hide(sequence: int, run: PartitionRun) -> None:
     Raises:
         TransientStoreError: the catalog still shows it.
     """
+    from compactor.readers.refresh import switch_back  # noqa: PLC0415 - see above
+
     switch_back(sequence, run.partition, run.settings, run.store, run.clock, open=run.readers)

@@ -4,40 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from compactor.second_reading.kinds import Columns, Kind, Seen
 
-# What no column is called: each alternative is one way to write a value.
-_VALUE = re.compile(
-    r"""[+-]?(?:\d[\d_,']*)?\.?\d+(?:[eE][+-]?\d+)?\s*%?        # a number, a share
-    | [$€£¥]\s?[\d.,]+ | [\d.,]+\s?[$€£¥]                        # an amount
-    | 0[xX][0-9a-fA-F]+
-    | \d{4}-?\d\d-?\d\d(?:[T ]?\d\d:?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s*(?:Z|[+-]\d\d:?\d\d|UTC)?
-    | \d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[T ,]+\d{1,2}:\d\d(?::\d\d)?)?(?:\s*[AaPp][Mm])?
-    | \d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AaPp][Mm])?       # a time of day
-    | \d{1,2}/[A-Z][a-z]{2}/\d{4}(?::\d\d){3}(?:\s[+-]\d{4})?
-    | \d{1,3}(?:\.\d{1,3}){3}(?::\d+|/\d+)?                      # an address
-    | [0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:%\w+)?(?:/\d+)?
-    | [0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}       # a UUID
-    | (?=[a-fA-F]*\d)[0-9a-fA-F]{16,}                            # a digest
-    | [Tt]rue | [Ff]alse | TRUE | FALSE
-    | arn:.* | [a-z][a-z0-9+.-]*://.* | /.* | \S+@\S+\.\S+""",
-    re.VERBOSE | re.DOTALL,
-)
-# What a row begins with where it is no name: figures, a day or a month, a place, a program.
-_DATA = re.compile(
-    r"""[^A-Za-z_]*\d.* | .*://.* | [/\\].* | \S+@\S+ | .*\bhttp/\d.* | mozilla/.*
-    | (?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}
-      (?:\W.*)?
-    | [a-z]:\\.* | (?:sha|md)\d+[:-][0-9a-f]+ | [a-z]{1,4}-[0-9a-f]{8,}""",
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
-)
-# Neither a name nor a value: what stands for nothing, and words in capitals.
-_NOTHING = re.compile(
-    r"""|-+ | \\n | \? | \#?n/?a | nan | nil | none | null | unknown | missing | undefined
-    | unavailable | no\ data""",
-    re.VERBOSE | re.IGNORECASE,
-)
 _CAPITALS = re.compile(r"[A-Z]{1,7}")
 # Values in a column; as the first cell of one, "no" may be short for number.
 _BOOLEANS = frozenset({"yes", "no", "y", "n", "t", "f", "on", "off"})
@@ -59,9 +29,53 @@ _FLOW_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _FEWEST_FLOW_NAMES = 3
 
 
+# These take milliseconds to compile, and most workers meet no table.
+@cache
+def _value() -> re.Pattern[str]:
+    # What no column is called: each alternative is one way to write a value.
+    return re.compile(
+        r"""[+-]?(?:\d[\d_,']*)?\.?\d+(?:[eE][+-]?\d+)?\s*%?        # a number, a share
+        | [$€£¥]\s?[\d.,]+ | [\d.,]+\s?[$€£¥]                        # an amount
+        | 0[xX][0-9a-fA-F]+
+        | \d{4}-?\d\d-?\d\d(?:[T ]?\d\d:?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s*(?:Z|[+-]\d\d:?\d\d|UTC)?
+        | \d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:[T ,]+\d{1,2}:\d\d(?::\d\d)?)?(?:\s*[AaPp][Mm])?
+        | \d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AaPp][Mm])?       # a time of day
+        | \d{1,2}/[A-Z][a-z]{2}/\d{4}(?::\d\d){3}(?:\s[+-]\d{4})?
+        | \d{1,3}(?:\.\d{1,3}){3}(?::\d+|/\d+)?                      # an address
+        | [0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:%\w+)?(?:/\d+)?
+        | [0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}       # a UUID
+        | (?=[a-fA-F]*\d)[0-9a-fA-F]{16,}                            # a digest
+        | [Tt]rue | [Ff]alse | TRUE | FALSE
+        | arn:.* | [a-z][a-z0-9+.-]*://.* | /.* | \S+@\S+\.\S+""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+@cache
+def _data() -> re.Pattern[str]:
+    # What a row begins with where it is no name: figures, a day or a month, a place, a program.
+    return re.compile(
+        r"""[^A-Za-z_]*\d.* | .*://.* | [/\\].* | \S+@\S+ | .*\bhttp/\d.* | mozilla/.*
+        | (?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}
+          (?:\W.*)?
+        | [a-z]:\\.* | (?:sha|md)\d+[:-][0-9a-f]+ | [a-z]{1,4}-[0-9a-f]{8,}""",
+        re.VERBOSE | re.IGNORECASE | re.DOTALL,
+    )
+
+
+@cache
+def _nothing() -> re.Pattern[str]:
+    # Neither a name nor a value: what stands for nothing, and words in capitals.
+    return re.compile(
+        r"""|-+ | \\n | \? | \#?n/?a | nan | nil | none | null | unknown | missing | undefined
+        | unavailable | no\ data""",
+        re.VERBOSE | re.IGNORECASE,
+    )
+
+
 def is_value(cell: str) -> bool:
     """A number, a time, an address or the like: certainly data."""
-    return _VALUE.fullmatch(cell.strip()) is not None
+    return _value().fullmatch(cell.strip()) is not None
 
 
 def look_at(columns: Columns, row: Sequence[str]) -> bool:
@@ -73,9 +87,9 @@ def look_at(columns: Columns, row: Sequence[str]) -> bool:
     values, others = columns.values, columns.others
     for number, cell in enumerate(row):
         text = cell.strip()
-        if _NOTHING.fullmatch(text) or _CAPITALS.fullmatch(text):
+        if _nothing().fullmatch(text) or _CAPITALS.fullmatch(text):
             continue
-        if text.lower() in _BOOLEANS or is_value(text) or _DATA.fullmatch(text):
+        if text.lower() in _BOOLEANS or is_value(text) or _data().fullmatch(text):
             values.add(number)
         else:
             others.add(number)
@@ -123,7 +137,7 @@ def _is_named(header: Sequence[str]) -> bool:
 
 
 def _names_column(name: str) -> bool:
-    if _NOTHING.fullmatch(name) or is_value(name) or _DATA.fullmatch(name):
+    if _nothing().fullmatch(name) or is_value(name) or _data().fullmatch(name):
         return False
     return _NAME.fullmatch(" ".join(name.split())) is not None
 

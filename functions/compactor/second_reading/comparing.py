@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from compactor.second_reading.cells import certain_header, may_be_header
 from compactor.second_reading.json_text import several_values
 from compactor.second_reading.judging import BOM, Declared, judge
@@ -13,8 +15,7 @@ from compactor.second_reading.reading import read
 from compactor.second_reading.unpacking import NotReadable, plain
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """What stands around the slices of an output."""
 
     opening: bytes = b""
@@ -55,8 +56,7 @@ class Kept:
         return self._plain
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """What readers see otherwise.
 
     Attributes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+import msgspec
 
 _MASK = (1 << 64) - 1
 
@@ -94,8 +96,7 @@ def tally(records: Iterable[Hashable]) -> Tally:
     return Tally(len(hashes), sum(hashes) & _MASK)
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(msgspec.Struct):
     """What the rows below the first one of a table look like.
 
     Attributes:
@@ -107,14 +108,13 @@ class Columns:
     """
 
     again: bool = False
-    values: set[int] = field(default_factory=set)
-    others: set[int] = field(default_factory=set)
+    values: set[int] = msgspec.field(default_factory=set)
+    others: set[int] = msgspec.field(default_factory=set)
     rows: int = 0
     characters: int = 0
 
 
-@dataclass(slots=True)
-class Seen:
+class Seen(msgspec.Struct):
     """What a reader saw.
 
     Attributes:
@@ -128,7 +128,7 @@ class Seen:
 
     records: Tally = _NONE
     first: tuple[str, ...] | None = None
-    columns: Columns = field(default_factory=Columns)
+    columns: Columns = msgspec.field(default_factory=Columns)
     open_end: str = ""
     fault: str = ""
     glued: int = 0

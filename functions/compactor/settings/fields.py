@@ -91,7 +91,8 @@ class CleanUpMode(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
+# Settings is made of them, and has the methods: none of a hundred fields is made twice.
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class RunFields:
     """One run's input, checked. Names are those of the JSON input, in their documented order."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 PARTITIONING_ACCEPTED = (
     "a list, each once, of columns and of year(ts), month(ts), day(ts), hour(ts),"
@@ -22,8 +23,7 @@ _CALL = re.compile(r"\s*([a-z]+)\s*\(\s*(?:([0-9]{1,10})\s*,)?\s*(.*?)\s*\)\s*",
 _LARGEST = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionBy:
+class PartitionBy(msgspec.Struct, frozen=True):
     """One field of a table's partitioning.
 
     Attributes:

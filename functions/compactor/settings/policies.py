@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
+
+import msgspec
 
 from compactor.errors import InvalidInput
 from compactor.settings.schedules import (
@@ -80,8 +81,7 @@ def _columns(*orders: str) -> Reader:
     return Reader(f"a list of columns, each once, such as {shown}", read)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One rule, checked."""
 
     match: Annotated[
@@ -248,8 +248,7 @@ USUAL = Rule(**(_usual() | {"match": ("*",)}))
 _FLOORS = {"keep_days": 7.0, "orphan_days": 3.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(msgspec.Struct, frozen=True):
     """The rule for one table or prefix.
 
     Attributes:
@@ -271,8 +270,7 @@ class Matched:
         return any(one.holds(now) for one in self.rule.quiet_hours)
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
+class Policies(msgspec.Struct, frozen=True):
     """The rules of a file, in its order."""
 
     rules: tuple[Rule, ...] = ()

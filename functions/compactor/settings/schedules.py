@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 EVERY_ACCEPTED = (
     'a number of days from 0.04 to 366, or a cron expression of EventBridge (UTC) such as "cron(0 3'
@@ -34,8 +35,7 @@ _ANY = "?"
 _LOOKED_BACK_DAYS = 8 * 366
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """How often, by the date alone.
 
     Attributes:

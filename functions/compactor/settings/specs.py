@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 from compactor.errors import InvalidInput
 
 
@@ -17,8 +19,7 @@ class Required(Enum):
     REQUIRED = "required"
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """How a field's value is checked.
 
     Attributes:
@@ -31,8 +32,7 @@ class Reader:
     read: Callable[[object], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """A field as it stands beside the attribute that has its name, see :class:`FieldSpec`."""
 
     section: str

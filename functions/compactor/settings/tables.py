@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.settings.uris import S3Uri, parse_location
 
@@ -29,8 +30,7 @@ _TABLE_BUCKET = re.compile(
 _WITHOUT = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class TableAddress:
+class TableAddress(msgspec.Struct, frozen=True):
     """Where a table is.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from compactor.errors import InvalidInput
 
@@ -19,8 +20,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class S3Uri:
+class S3Uri(msgspec.Struct, frozen=True):
     """A bucket and a prefix in it.
 
     Attributes:
@@ -60,8 +60,7 @@ class S3Uri:
         return self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLocation:
+class SourceLocation(msgspec.Struct, frozen=True):
     """The source: a root, and the segments below it from the first wildcard on.
 
     Attributes:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import botocore.session
 from botocore.exceptions import (
     ConnectionClosedError,
     ConnectTimeoutError,
@@ -29,7 +28,7 @@ from compactor.stores.translate import Again
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _BLANK_LINE = b"\r\n\r\n"
 # With a body of its length, and the connection left open.
@@ -76,9 +75,14 @@ class Connections:
     """Asks once, on a connection of its own for each request under way; thread safe.
 
     Raises what botocore raises where a request comes to no answer.
+
+    Args:
+        bundle: the file of those to trust, asked for before the first connection over TLS; None
+            for those whom botocore trusts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bundle: Callable[[], str | None] = lambda: None) -> None:
+        self._bundle = bundle
         self._idle: defaultdict[Origin, list[http.client.HTTPConnection]] = defaultdict(list)
         self._context: ssl.SSLContext | None = None
         weakref.finalize(self, _close, self._idle)
@@ -156,7 +160,7 @@ class Connections:
         if not origin.secure:
             return http.client.HTTPConnection(origin.host, origin.port, timeout=timeout)
         if self._context is None:
-            self._context = _trusting()
+            self._context = _trusting(self._bundle())
         return http.client.HTTPSConnection(
             origin.host, origin.port, timeout=timeout, context=self._context
         )
@@ -168,16 +172,13 @@ def _close(idle: Mapping[Origin, list[http.client.HTTPConnection]]) -> None:
             connection.close()
 
 
-def _trusting() -> ssl.SSLContext:
+def _trusting(bundle: str | None) -> ssl.SSLContext:
     """What botocore trusts, too."""
     context: ssl.SSLContext = create_urllib3_context()
-    context.load_verify_locations(get_cert_path(ca_bundle() or True))
+    # True for the usual ones; its stubs know nothing of a path.
+    verify: Any = bundle or True
+    context.load_verify_locations(get_cert_path(verify))
     return context
-
-
-def ca_bundle() -> Any:
-    """The file of those whom botocore is told to trust (``AWS_CA_BUNDLE``); None for the usual."""
-    return botocore.session.get_session().get_config_variable("ca_bundle") or None
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:

@@ -16,12 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
-import botocore.session
+import msgspec
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import ProxyConfiguration
@@ -32,6 +31,7 @@ from compactor.pieces import Body
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.connections import Connections, Origin, Received, Sent
 from compactor.stores.retries import silence_seconds
+from compactor.stores.sessions import ca_bundle, session_of
 from compactor.stores.signing import GetSigner, Keys, signed
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ _CHECKSUMS = frozenset({"x-amz-checksum-crc32"})
 _this_thread = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A request as S3 describes it.
 
     Attributes:
@@ -75,13 +74,12 @@ class Asked:
     method: str
     bucket: str
     key: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: Body = b""
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
+class _Route(msgspec.Struct, frozen=True):
     """Where the requests of a bucket go.
 
     Attributes:
@@ -159,7 +157,7 @@ class Direct:
         events: Any = client.meta.events
         events.register("before-send.s3", _instead, unique_id="compactor-direct")
         self._client = client
-        self.connections = Connections()
+        self.connections = Connections(lambda: ca_bundle(session_of(client)))
         self._credentials: Any = None
         self._routes: dict[str, _Route | None] = {}
         self._gets: dict[str, GetWay] = {}
@@ -237,7 +235,7 @@ class Direct:
 
     def _learned(self, bucket: str) -> _Route | None:
         if self._credentials is None:
-            self._credentials = botocore.session.get_session().get_credentials()
+            self._credentials = session_of(self._client).get_credentials()
         config: Any = self._client.meta.config
         if self._credentials is None or config.proxies or config.client_cert:
             return None

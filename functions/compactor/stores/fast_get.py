@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import botocore.session
 import obstore
 from obstore.exceptions import (
     BaseError,
@@ -25,8 +24,8 @@ from obstore.store import S3Store as ObstoreS3
 
 from compactor.errors import CompactorError, SourceChanged, no_credentials
 from compactor.model import SourceObject
-from compactor.stores.connections import ca_bundle
 from compactor.stores.refused_reads import judged_read
+from compactor.stores.sessions import ca_bundle, session_of
 from compactor.stores.translate import Again, Refusal
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ class FastGet:
             return store
 
     def _make(self, bucket: str) -> ObstoreS3:
+        session = session_of(self._client)
         endpoint = self._client.meta.endpoint_url
         place: dict[str, Any] = {"region": self._client.meta.region_name or "us-east-1"}
         if not _AWS_HOST.match(endpoint):
@@ -113,13 +113,13 @@ class FastGet:
             place |= {"aws_endpoint_url_s3": endpoint, "virtual_hosted_style_request": False}
         return ObstoreS3(
             bucket,
-            credential_provider=_Credentials(),
+            credential_provider=_Credentials(session),
             client_options={
                 "allow_http": endpoint.startswith("http://"),
                 "connect_timeout": "5 seconds",
                 "timeout": f"{self.timeout_seconds:.0f} seconds",
                 "pool_max_idle_per_host": "512",
-                **_trusted(),
+                **_trusted(session),
             },
             retry_config={
                 "max_retries": 0,
@@ -129,9 +129,9 @@ class FastGet:
         )
 
 
-def _trusted() -> ClientConfig:
+def _trusted(session: Any) -> ClientConfig:
     """Whom to trust beside those whom the system trusts: obstore has no settings of botocore's."""
-    bundle = ca_bundle()
+    bundle = ca_bundle(session)
     return {"root_certificate": Path(bundle).read_bytes()} if bundle else {}
 
 
@@ -188,8 +188,8 @@ class _Credentials:
     obstore.auth.boto3 does the same and imports boto3 for it, a third of a worker's start.
     """
 
-    def __init__(self) -> None:
-        found = botocore.session.get_session().get_credentials()
+    def __init__(self, session: Any) -> None:
+        found = session.get_credentials()
         if found is None:
             raise no_credentials()
         self._found = found

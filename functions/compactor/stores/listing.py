@@ -6,8 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.model import ARCHIVED_CLASSES, SourceObject
@@ -44,8 +45,7 @@ _QUERY = {
 Objects = Sequence[SourceObject]
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(msgspec.Struct, frozen=True):
     """What a page says; the token is empty on the last one."""
 
     objects: Objects
@@ -182,8 +182,7 @@ def _repeated(token: str, following: str, before: int) -> int:
     return before + 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Where to go on: behind ``key``; with a ``token`` where the page that gave it ended.
 
     A page may be empty with more behind it, so that the key alone would not get on. ``repeated``
@@ -195,8 +194,7 @@ class _Place:
     repeated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(msgspec.Struct, frozen=True):
     """What came of one turn of a range.
 
     Attributes:
@@ -209,8 +207,7 @@ class _Listed:
     last: bool
 
 
-@dataclass(slots=True)
-class _Range:
+class _Range(msgspec.Struct):
     """Keys behind a place and up to ``end``; without an end, all that follow."""
 
     start: _Place

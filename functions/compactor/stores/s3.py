@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
-import botocore.session
 from botocore.config import Config
-from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
 from compactor.model import SourceObject
@@ -22,6 +19,7 @@ from compactor.stores.direct import USER_AGENT
 from compactor.stores.fast_get import FastGet
 from compactor.stores.listing import S3Listing
 from compactor.stores.retries import PATIENCE, SILENCE_SECONDS, Patience
+from compactor.stores.sessions import made_by, new_session
 from compactor.stores.sources import SourceReader
 from compactor.stores.tags import S3Tags
 from compactor.stores.uploads import S3Uploads
@@ -47,18 +45,12 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
         # botocore puts its own together anew for each request, twice: a tenth of its CPU time.
         user_agent=USER_AGENT,
     )
-    session = botocore.session.get_session()
-    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
+    session = new_session()
     parsers = session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=moment_of)
     client = session.create_client("s3", endpoint_url=endpoint_url, config=config)
-    return cast("S3Client", client)
-
-
-@lru_cache(4)
-def _loader(data_path: str | None) -> Any:
-    """What reads botocore's descriptions of services, once for all clients: 0.1 s each."""
-    return create_loader(data_path)
+    made: S3Client = made_by(session, client)
+    return made
 
 
 def moment_of(value: Any) -> datetime:

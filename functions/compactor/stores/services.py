@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import botocore.session
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -17,6 +16,7 @@ from botocore.exceptions import (
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
 from compactor.stores.direct import USER_AGENT
+from compactor.stores.sessions import new_session
 from compactor.stores.translate import (
     NO_CREDENTIALS,
     WEATHER,
@@ -80,7 +80,7 @@ def service_client(name: str, *, connections: int = 10) -> Any:
         parameter_validation=False,
     )
     try:
-        return botocore.session.get_session().create_client(name, config=config)
+        return new_session().create_client(name, config=config)
     except NoRegionError:
         raise InvalidInput("region", None, "a region, in AWS_REGION") from None
 
