@@ -1,13 +1,12 @@
 """Sessions of botocore: one for each client, whose credentials and settings are looked for once.
 
 Making one takes 10 ms of CPU, and a client of S3 in the usual way 30 more, nearly all for finding
-and reading what botocore knows of services: :class:`_Descriptions` does that for all sessions.
+and reading what botocore knows of services, which :class:`_Descriptions` does in less.
 """
 
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -74,9 +73,11 @@ class _Descriptions(Loader):
         return sorted({one.name for path in there for one in os.scandir(path) if one.is_dir()})
 
 
-@lru_cache(4)
 def _descriptions(data_path: str | None) -> _Descriptions:
-    """Those below ``AWS_DATA_PATH`` count first, as with botocore."""
+    """Those below ``AWS_DATA_PATH`` count first, as with botocore.
+
+    Each session has its own, as with botocore: clients change some of what they were given.
+    """
     given = data_path.split(os.pathsep) if data_path else []
     return _Descriptions([_expanded(path) for path in given])
 
