@@ -26,6 +26,7 @@ from compactor.model import SourceObject
 from compactor.stores.direct import Direct, GetWay
 from compactor.stores.get_runs import Bodies, Line, Run
 from compactor.stores.plain_answers import NotPlain
+from compactor.stores.switching import quick_switches
 from compactor.stores.translate import Again
 
 if TYPE_CHECKING:
@@ -135,19 +136,23 @@ class ManyGets:
     def _work(self) -> None:
         try:
             self._selector.register(self._heard, selectors.EVENT_READ)
-            # Whoever forgets to close it does not keep the process from its end.
-            while not self._closed and threading.main_thread().is_alive():
-                self._begin()
-                for key, _ in self._selector.select(self._patience()):
-                    if key.data is None:
-                        self._heard.recv(4096)
-                    else:
-                        self._hear(key.data)
-                self._look_at_times()
+            with quick_switches():
+                # Whoever forgets to close it does not keep the process from its end.
+                while not self._closed and threading.main_thread().is_alive():
+                    self._turn()
         except BaseException as error:
             self._closed = True
             self._fail(error)
         self._closed = True
+
+    def _turn(self) -> None:
+        self._begin()
+        for key, _ in self._selector.select(self._patience()):
+            if key.data is None:
+                self._heard.recv(4096)
+            else:
+                self._hear(key.data)
+        self._look_at_times()
 
     def _begin(self) -> None:
         """Go on with the runs that have a connection now, and begin as many as may be."""
