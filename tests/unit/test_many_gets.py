@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ from compactor.stores.limiter import Limiter
 from compactor.stores.plain_answers import Answered, NotPlain, answer_in
 from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.signing import GetSigner, Keys, signed
-from compactor.stores.switching import QUICK_SECONDS
 from tests.support.s3_requests import NoTime
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
 
@@ -93,18 +91,6 @@ def test_one_thread_reads_what_many_would(s3: ScriptedS3, store: S3Store) -> Non
     bodies = store.read_sources(sources(400))
     seen = {name for _ in bodies for name in readers() if not name.startswith("read-connect")}
     assert seen == {"read-many"}
-
-
-def test_threads_switch_sooner_while_it_reads_and_as_before_behind_it(store: S3Store) -> None:
-    before = sys.getswitchinterval()
-    one, other = store.read_sources(sources(200)), store.read_sources(sources(200))
-    for bodies in (one, other):
-        list(itertools.islice(bodies, 20))
-        assert sys.getswitchinterval() == pytest.approx(QUICK_SECONDS) != before
-    del bodies, one
-    assert sys.getswitchinterval() == pytest.approx(QUICK_SECONDS)
-    del other
-    assert sys.getswitchinterval() == pytest.approx(before)
 
 
 def test_connections_are_used_again_by_the_next_sources(s3: ScriptedS3, store: S3Store) -> None:

@@ -26,7 +26,6 @@ from compactor.model import SourceObject
 from compactor.stores.direct import Direct, GetWay
 from compactor.stores.get_runs import Bodies, Line, Run
 from compactor.stores.plain_answers import NotPlain
-from compactor.stores.switching import quick_switches
 from compactor.stores.translate import Again
 
 if TYPE_CHECKING:
@@ -136,10 +135,9 @@ class ManyGets:
     def _work(self) -> None:
         try:
             self._selector.register(self._heard, selectors.EVENT_READ)
-            with quick_switches():
-                # Whoever forgets to close it does not keep the process from its end.
-                while not self._closed and threading.main_thread().is_alive():
-                    self._turn()
+            # Whoever forgets to close it does not keep the process from its end.
+            while not self._closed and threading.main_thread().is_alive():
+                self._turn()
         except BaseException as error:
             self._closed = True
             self._fail(error)
