@@ -16,15 +16,15 @@ TRAIL = json.dumps({"Records": [{"eventName": "a", "n": [1]}, {"eventName": "b"}
 
 def test_lines_stay_the_very_bytes_they_are() -> None:
     proved, lines = Proved(), b'{"a": 1}\n{"b": [2]}\n'
-    assert proved.lines(lines) is lines
+    assert proved.take(lines) is lines
     assert proved.records == 2
 
 
-def test_records_of_cloudtrail_become_lines() -> None:
+def test_records_of_cloudtrail_become_one_document() -> None:
     proved = Proved()
-    lines = proved.lines(TRAIL)
-    assert [json.loads(line) for line in lines.splitlines()] == json.loads(TRAIL)["Records"]
-    assert proved.records == 2
+    document = json.loads(proved.take(TRAIL) + proved.take(TRAIL) + proved.closing)
+    assert document == {"Records": 2 * json.loads(TRAIL)["Records"]}
+    assert proved.records == 4
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_records_of_cloudtrail_become_lines() -> None:
 )
 def test_what_is_no_whole_record_ends_the_loop(damaged: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        Proved().lines(damaged)
+        Proved().take(damaged)
 
 
 @pytest.mark.parametrize("name", ["json-4k", "cloudtrail"])
@@ -49,7 +49,7 @@ def test_every_record_of_a_set_comes_out(name: str) -> None:
     proved = Proved()
     stored = [one.body for one in objects(SETS[name].reduced(3))]
     for body in stored:
-        proved.lines(gzip.decompress(body) if SETS[name].gzip else body)
+        proved.take(gzip.decompress(body) if SETS[name].gzip else body)
     assert proved.records == 3 * SETS[name].rows
 
 

@@ -47,6 +47,8 @@ _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 _OUTPUT = Counter(PUT=4)
 _TABLE_ASKED, _TABLE_TOLD = Counter(GET=1), Counter(PUT=1)
 _OUTPUT_TOLD = Counter(GET=1, PUT=1)
+# What a worker asks its log only while it reads, behind its plan.
+_BESIDE_READING = Counter(LIST=1)
 # Where nothing was ever committed, the first commit founds the destination; and a partition with
 # nothing to do asks for what is not there yet.
 _FOUNDED = Counter(LIST=3, PUT=2, HEAD=1)
@@ -166,6 +168,8 @@ def of_functions(
 def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWork:
     """Requests and time of one window; of the ``first`` with those of its partition."""
     found = _of_partition(plan, settings, Standing(deployed=False)) if first else Counter[str]()
+    if first and plan.groups:
+        found += _BESIDE_READING
     for group in () if first else plan.groups:
         found += _of_group(group, settings)
     return RunWork(dict(found), gb_seconds=_gb_seconds(plan))

@@ -48,29 +48,37 @@ _trail = msgspec.json.Decoder(_Trail)
 
 
 class Proved:
-    """Records as lines, counted and summed."""
+    """Records, counted and summed: lines as they are, those of CloudTrail as one document."""
 
     def __init__(self) -> None:
         self.records = self.crc32 = 0
+        self.closing = b""
 
-    def lines(self, content: bytes) -> bytes:
-        """The records of a source, each on a line.
+    def take(self, content: bytes) -> bytes:
+        """What a source adds to the output.
 
         Raises:
-            ValueError: one is not whole.
+            ValueError: a record is not whole.
         """
         text = content.decode()
-        if content.startswith(b'{"Records"'):
-            raws = _trail.decode(text).Records
-            found = [_object.decode(one) for one in raws]
-            content = b"\n".join([*raws, b""])
-        else:
-            found = _objects.decode(b"[%b]" % content.removesuffix(b"\n").replace(b"\n", b","))
+        added = self._of_trail(text) if content.startswith(b'{"Records"') else self._lines(content)
+        self.crc32 = zlib.crc32(added, self.crc32)
+        return added
+
+    def _lines(self, content: bytes) -> bytes:
+        found = _objects.decode(b"[%b]" % content.removesuffix(b"\n").replace(b"\n", b","))
         if len(found) != content.count(b"\n"):
             raise ValueError("a line is no whole record")
         self.records += len(found)
-        self.crc32 = zlib.crc32(content, self.crc32)
         return content
+
+    def _of_trail(self, text: str) -> bytes:
+        records = _trail.decode(text).Records
+        for one in records:
+            _object.decode(one)
+        begin = b"," if self.closing else b'{"Records":['
+        self.records, self.closing = self.records + len(records), b"]}"
+        return begin + b",".join(records)
 
 
 class Sink:
@@ -115,17 +123,18 @@ def join(task: Task, *, members: bool) -> None:
     """GET everything in key order into one local object, proved, then upload that."""
     source, target = store(task, task.source_bucket), store(task, task.bucket)
     joined, proved = Path(task.scratch) / "joined", Proved()
+
+    def member(data: bytes) -> bytes:
+        return zlib_ng.compress(data, _LEVEL, _GZIP) if members and data else data
+
     with joined.open("wb") as file:
         sink = Sink(file, encoded=task.extension.endswith(".gz") and not members)
         for stored in _bodies(source, task):
             packed = stored.startswith(b"\x1f\x8b")
             content = isal_zlib.decompress(stored, _GZIP) if packed else stored
-            lines = proved.lines(content)
-            if packed and members:
-                is_own = lines is content
-                sink.write(stored if is_own else zlib_ng.compress(lines, _LEVEL, _GZIP))
-            else:
-                sink.write(lines)
+            added = proved.take(content)
+            sink.write(stored if packed and members and added is content else member(added))
+        sink.write(member(proved.closing))
         sink.close()
     obstore.put(target, task.output_key, joined)
 
