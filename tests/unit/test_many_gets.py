@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -100,6 +102,17 @@ def test_connections_are_used_again_by_the_next_sources(s3: ScriptedS3, store: S
     (idle,) = store._direct.connections._idle.values()
     assert 0 < len(idle) <= 16
     assert all(connection.sock is not None for connection in idle)
+
+
+def test_a_connection_that_waits_holds_nothing_of_the_last_answer() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        line = get_runs.Line(SimpleNamespace(sock=here))  # type: ignore[arg-type]
+        there.sendall(OK_ANSWER)
+        found = line.hear()
+        assert found is not None
+        assert found.body == b"hello"
+        assert line._arrived == b""
 
 
 def test_small_and_large_sources_are_read_beside_each_other(

@@ -122,6 +122,8 @@ class Line:
                 found = answer_in(self._arrived)
         except (BlockingIOError, SSLWantReadError):
             return None
+        # A connection that waits for its next source holds nothing of the last.
+        self._arrived = b""
         return found
 
 
