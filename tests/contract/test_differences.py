@@ -100,7 +100,8 @@ def _ends(url: str) -> bool:
     while time.monotonic() < give_up:
         try:
             _connect(url).close()
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, ConnectionResetError):
+            # Reset: it ended while the connection waited to be accepted.
             return True
         time.sleep(0.1)
     return False

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
+from compactor.discovery import fleet
 from compactor.discovery.fleet import Fleet
+from compactor.discovery.speed import SPEEDS, WorkerSpeed
 from compactor.discovery.work import Largest
 from compactor.settings.settings import Settings
 
 _PLACES = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
 
 
+# The measured ones change with each measurement.
+_SPEEDS = {
+    "fast": WorkerSpeed(per_million_objects=100, per_gb=10),
+    "slow": WorkerSpeed(per_million_objects=700, per_gb=20),
+}
+
+
 @pytest.mark.parametrize(
     ("partitions", "objects", "at_once", "batch"),
     [
-        # A worker takes eight seconds for the slowest kind of 10,000 objects of 4 KB.
-        (10_000, 10_000, 100, 11),
+        # A worker takes 8 s for the slow kind of 10,000 objects of 4 KB, and 1.5 s beside them.
+        (10_000, 10_000, 100, 9),
         (10_000, 10_000, 5_000, 2),
         (10_000, 10, 100, 40),
         (10_000, 1_000_000, 100, 1),
@@ -28,8 +39,18 @@ def test_a_batch_takes_a_minute_or_two_and_leaves_no_worker_without_one(
 ) -> None:
     settings = Settings.from_input({**_PLACES, "max_concurrency": at_once})
     largest = Largest(objects, objects * 4_096)
-    fleet = Fleet(3_008 / 1_769)
-    assert fleet.batch_partitions(partitions, largest, settings) == batch
+    with mock.patch.object(fleet, "SPEEDS", _SPEEDS):
+        found = Fleet().batch_partitions(partitions, largest, settings)
+    assert found == batch
+
+
+@pytest.mark.parametrize("objects", [100, 3_000, 10_000, 100_000])
+def test_no_batch_takes_more_than_two_minutes_by_the_measured_speeds(objects: int) -> None:
+    settings = Settings.from_input(_PLACES)
+    largest = Largest(objects, objects * 4_096)
+    count = Fleet().batch_partitions(100_000, largest, settings)
+    for speed in SPEEDS.values():
+        assert count * speed.seconds(largest.objects, largest.bytes) < 120
 
 
 def test_where_the_account_runs_few_functions_batches_are_for_these() -> None:

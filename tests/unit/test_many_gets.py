@@ -107,7 +107,7 @@ def test_connections_are_used_again_by_the_next_sources(s3: ScriptedS3, store: S
 def test_a_connection_that_waits_holds_nothing_of_the_last_answer() -> None:
     here, there = socket.socketpair()
     with here, there:
-        line = get_runs.Line(SimpleNamespace(sock=here))  # type: ignore[arg-type]
+        line = get_runs.Line(SimpleNamespace(sock=here))  # type: ignore[arg-type]  # all that it asks of one
         there.sendall(OK_ANSWER)
         found = line.hear()
         assert found is not None
