@@ -13,8 +13,9 @@ from compactor.settings.settings import Settings
 _MB_PER_PROCESSOR = 1_769
 #: Of the compaction function, in MB, unless it is deployed with another.
 USUAL_WORKER_MB = 3_008
-# That a batch may take, and that a partition takes beside its objects: it waits for some twenty
-# answers of S3.
+# That a batch may take, and that a partition takes beside its objects: it waits for some eleven
+# answers of S3, one behind the other, each of 100 to 200 ms ("Best practices design patterns:
+# optimizing Amazon S3 performance" in its user guide).
 _BATCH_SECONDS, PARTITION_SECONDS = 90.0, 1.5
 # Their counts are carried from call to call, in a state that holds 256 KiB.
 _MOST_OF_A_BATCH = 40
