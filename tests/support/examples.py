@@ -9,6 +9,8 @@ from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 from compactor.settings.settings import Settings
 
+#: Levels of JSON that no interpreter goes: 3.11 has 1,000, and Lambda's 3.14 what its stack holds.
+TOO_DEEP = 1_000_000
 NOW = 1_800_000_000.0
 LONG_AGO = NOW - 30 * 86_400
 PARTITION = Partition("source", "logs/2026/01/02/", "2026/01/02/")

@@ -16,6 +16,7 @@ from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
 from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
+from tests.support.examples import TOO_DEEP
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "cloudtrail"
 TRAIL = Signature(Format.CLOUDTRAIL, Compression.GZIP)
@@ -144,8 +145,8 @@ def test_half_a_surrogate_pair_is_valid_json_and_passes_unchanged() -> None:
         b'[{"a":1}]',
         b'{"records":[{"a":1}]}',
         b'{"Records":[{"a":1}]} trailing',
-        b'{"Records":[{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}]}",
-        b'{"Records":[{"a":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}]}",
+        b'{"Records":[{"a":' + b"[" * TOO_DEEP + b"]" * TOO_DEEP + b"}]}",
+        b'{"Records":[{"a":' + b'{"a":' * TOO_DEEP + b"1" + b"}" * TOO_DEEP + b"}]}",
         b"not json",
         b"]}",
     ],

@@ -14,6 +14,7 @@ import pytest
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected, content_type, detect, extension_for
 from compactor.model import Compression, Format, QuarantineReason
+from tests.support.examples import TOO_DEEP
 
 FLOW_HEADER = (
     b"version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes "
@@ -326,8 +327,8 @@ def test_a_forced_header_that_is_not_there_is_refused() -> None:
 
 @pytest.mark.parametrize("nest", [b"[", b'{"a":'])
 def test_deep_nesting_is_left_alone_and_stops_nothing(nest: bytes) -> None:
-    assert refusal(nest * 10_000, complete=False) == QuarantineReason.UNKNOWN_FORMAT
-    deep = b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+    assert refusal(nest * TOO_DEEP, complete=False) == QuarantineReason.UNKNOWN_FORMAT
+    deep = b'{"a":' + b"[" * TOO_DEEP + b"]" * TOO_DEEP + b"}"
     assert refusal(deep + b"\n" + deep) == QuarantineReason.UNKNOWN_FORMAT
 
 

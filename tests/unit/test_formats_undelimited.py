@@ -13,6 +13,7 @@ from compactor.formats import framer_for
 from compactor.formats.framing import Framed, Framer
 from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
+from tests.support.examples import TOO_DEEP
 
 UNDELIMITED = Signature(Format.UNDELIMITED_JSON, Compression.NONE)
 BOM = b"\xef\xbb\xbf"
@@ -151,7 +152,7 @@ def test_blank_sources_leave_nothing_behind(output: str) -> None:
 
 
 def test_objects_nested_too_deep_to_be_proven_whole_are_refused() -> None:
-    deep = b'{"a":' * 10_000 + b"1" + b"}" * 10_000
+    deep = b'{"a":' * TOO_DEEP + b"1" + b"}" * TOO_DEEP
     with pytest.raises(UnreadableSource) as caught:
         framer("lines").frame(deep + deep)
     assert caught.value.reason == QuarantineReason.MALFORMED

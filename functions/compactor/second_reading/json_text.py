@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from compactor.second_reading.deep_json import end_of_value
+
 _BLANK = re.compile(r"[ \t\r\n]*")
 _ONE_VALUE = msgspec.json.Decoder(msgspec.Raw)
 _RAW_DECODE = json.JSONDecoder().raw_decode
@@ -40,10 +42,11 @@ def is_value(text: bytes) -> bool:
 def _is_lax_value(text: bytes) -> bool:
     """As Python's own decoder has it, which takes half characters and NaN."""
     try:
-        json.loads(text.decode("utf-8", "surrogateescape"))
-    except (ValueError, RecursionError):
+        only = Text((text,))
+        only.value()
+    except NotJson:
         return False
-    return True
+    return not only.next_character()
 
 
 def is_records_alone(text: bytes) -> bool:
@@ -128,11 +131,11 @@ class Text:
         wanted = 1
         while True:
             try:
-                _, end = _RAW_DECODE(self._text, self._at)
-            except (ValueError, RecursionError) as error:
+                end = _end_of_value(self._text, self._at)
+            except ValueError as error:
                 # Each try looks at twice as much, so that a long value costs twice its length.
                 wanted = 2 * max(wanted, len(self._text) - self._at)
-                if isinstance(error, RecursionError) or not self._more(wanted):
+                if not self._more(wanted):
                     raise NotJson("a value that is none, or does not end") from error
                 continue
             # A number may go on in the next piece.
@@ -159,6 +162,13 @@ class Text:
             size += len(held[-1])
         self._text = "".join(held)
         return size > before
+
+
+def _end_of_value(text: str, at: int) -> int:
+    try:
+        return _RAW_DECODE(text, at)[1]
+    except RecursionError:
+        return end_of_value(text, at)
 
 
 def values(pieces: Iterable[bytes]) -> Iterator[bytes]:
