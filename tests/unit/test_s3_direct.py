@@ -338,6 +338,19 @@ def test_tls_trusts_what_botocore_trusts(
     assert by_botocore == []
 
 
+def test_a_certificate_of_another_host_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "trusted.pem"))
+    with tls(tmp_path) as url:
+        elsewhere = url.replace("127.0.0.1", "localhost")
+        store = S3Store(make_client(elsewhere), patience=NoTime().patience())
+        with pytest.raises(InvalidInput, match="certificate"):
+            store.get("bucket", "k")
+        with pytest.raises(TransientStoreError, match="get s3://bucket/k"):
+            list(store.read_sources([SourceObject("bucket", "k", "e", 5, 0.0)]))
+
+
 @pytest.mark.parametrize("size", [5, 3 * 1024 * 1024 + 7])
 def test_a_part_is_hashed_once_over_tls_which_keeps_its_checksum_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_botocore: list[Any], size: int

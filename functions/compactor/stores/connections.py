@@ -175,6 +175,8 @@ def _close(idle: Mapping[Origin, list[http.client.HTTPConnection]]) -> None:
 def _trusting(bundle: str | None) -> ssl.SSLContext:
     """What botocore trusts, too."""
     context: ssl.SSLContext = create_urllib3_context()
+    # urllib3 compares names itself, and has switched it off there.
+    context.check_hostname = True
     # True for the usual ones; its stubs know nothing of a path.
     verify: Any = bundle or True
     context.load_verify_locations(get_cert_path(verify))
