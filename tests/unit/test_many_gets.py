@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -263,6 +263,21 @@ def test_an_iteration_given_up_leaves_no_thread_behind(s3: ScriptedS3, store: S3
     assert readers()
     del bodies
     assert not readers()
+
+
+def test_reads_that_are_given_up_leave_their_permits_and_are_counted(
+    s3: ScriptedS3, store: S3Store
+) -> None:
+    wanted = sources(300)
+    for _ in range(4):
+        bodies = store.read_sources(wanted)
+        next(bodies)
+        assert isinstance(bodies, Generator)
+        bodies.close()
+    # A request may be lost with its connection, and yet went out.
+    assert store.requests.snapshot()["GET"] >= len(s3.asked)
+    taken = [store.limiter.begin() for _ in range(store.limiter.limit)]
+    assert None not in taken
 
 
 def test_an_error_that_nobody_expected_reaches_who_waits(
