@@ -22,6 +22,7 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store as ObstoreS3
 
+from compactor.conditions import StoreTraits
 from compactor.errors import CompactorError, SourceChanged, no_credentials
 from compactor.model import SourceObject
 from compactor.stores.refused_reads import judged_read
@@ -29,6 +30,7 @@ from compactor.stores.sessions import ca_bundle, session_of
 from compactor.stores.translate import Again, Refusal
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import ClientConfig, S3Credential
     from types_boto3_s3.client import S3Client
 
@@ -63,12 +65,12 @@ class FastGet:
         plain_above = not slash or _plain_segments(parent)
         return plain_above and _PLAIN_SEGMENT.fullmatch(name) is not None
 
-    def get(self, source: SourceObject, *, compare: bool = False) -> bytes:
+    def get(self, source: SourceObject, traits: StoreTraits) -> bytes:
         """The whole object, pinned to its ETag.
 
         Args:
             source: as it was listed.
-            compare: by the ETag of the answer, at a store that does not honour If-Match.
+            traits: of the store: what pins it.
 
         Raises:
             SourceChanged: it has another ETag, or is gone.
@@ -79,11 +81,11 @@ class FastGet:
         """
         store = self._stores.get(source.bucket) or self._store(source.bucket)
         try:
-            if compare:
-                answer = obstore.get(store, source.key)
-                require_etag(source, answer.meta["e_tag"])
-            else:
-                answer = obstore.get(store, source.key, options={"if_match": f'"{source.etag}"'})
+            options: GetOptions = {}
+            if traits.reads_if_match:
+                options["if_match"] = f'"{source.etag}"'
+            answer = obstore.get(store, source.key, options=options)
+            require_etag(source, answer.meta["e_tag"], traits)
             return answer.bytes().to_bytes()
         except PreconditionError:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
@@ -135,14 +137,21 @@ def _trusted(session: Any) -> ClientConfig:
     return {"root_certificate": Path(bundle).read_bytes()} if bundle else {}
 
 
-def require_etag(source: SourceObject, found: str | None) -> None:
-    """Do nothing when an answer has the ETag that was listed.
+def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -> None:
+    """Do nothing when an answer may be that of the object that was listed.
+
+    Args:
+        source: as it was listed.
+        found: in the answer, which may be one to another request where something between here and
+            the store mixes them up, or keeps old ones.
+        traits: of the store; where it ignores If-Match, there must be one.
 
     Raises:
-        SourceChanged: it has another, or none.
+        SourceChanged: it has another ETag, or none although it must.
     """
     etag = (found or "").removeprefix("W/").strip('"')
-    if etag != source.etag:
+    matters = not traits.reads_if_match or (etag and traits.refuses_other_etags)
+    if matters and etag.lower() != source.etag.lower():
         raise SourceChanged(source.key, source.etag, etag or "an answer without an ETag")
 
 
