@@ -115,11 +115,20 @@ def test_a_session_is_kept_no_longer_than_its_client() -> None:
     assert gone() is None
 
 
-@pytest.mark.parametrize(("given", "found"), [("", None), ("/some/bundle.pem", "/some/bundle.pem")])
+@pytest.mark.parametrize(
+    ("given", "of_requests", "found"),
+    [
+        ("", "", None),
+        ("/some/bundle.pem", "", "/some/bundle.pem"),
+        ("", "/another.pem", "/another.pem"),
+        ("/some/bundle.pem", "/another.pem", "/some/bundle.pem"),
+    ],
+)
 def test_whom_to_trust_is_what_botocore_is_told(
-    given: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+    given: str, of_requests: str, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", given)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", of_requests)
     assert ca_bundle(new_session()) == found
 
 

@@ -43,8 +43,12 @@ def session_of(client: Any) -> Any:
 
 
 def ca_bundle(session: Any) -> str | None:
-    """The file of those whom botocore is told to trust (``AWS_CA_BUNDLE``); None for the usual."""
-    return session.get_config_variable("ca_bundle") or None
+    """The file of those whom botocore is told to trust; None for the usual.
+
+    That is ``AWS_CA_BUNDLE``, ``ca_bundle`` of a profile, or else ``REQUESTS_CA_BUNDLE``.
+    """
+    told = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return told or None
 
 
 class _Files(JSONFileLoader):
