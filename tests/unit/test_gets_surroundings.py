@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import CredentialRetrievalError
 
+from compactor.conditions import StoreTraits
 from compactor.model import SourceObject
 from compactor.stores.direct import Direct, GetWay
+from compactor.stores.fast_get import FastGet
 from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.signing import Keys
+from compactor.stores.translate import Again
 from tests.conftest import REPO_ROOT
 from tests.support.s3_requests import NoTime
 from tests.support.scripted_s3 import Answer, ScriptedS3, scripted_s3
@@ -90,6 +95,42 @@ def test_of_the_files_that_a_process_may_open_reads_take_half(
     )
     monkeypatch.setattr("compactor.stores.base.resource", limits)
     assert S3Store(make_client(s3.url), threads=256).limiter.limit == most
+
+
+@pytest.mark.parametrize(
+    ("region", "settings", "host"),
+    [
+        ("us-east-1", {}, "s3.us-east-1.amazonaws.com"),
+        ("eu-west-1", {}, "s3.eu-west-1.amazonaws.com"),
+        ("us-gov-west-1", {}, "s3.us-gov-west-1.amazonaws.com"),
+        ("cn-north-1", {}, "s3.cn-north-1.amazonaws.com.cn"),
+        ("us-east-1", {"AWS_USE_FIPS_ENDPOINT": "true"}, "s3-fips.us-east-1.amazonaws.com"),
+        ("us-west-2", {"AWS_USE_FIPS_ENDPOINT": "true"}, "s3-fips.us-west-2.amazonaws.com"),
+        (
+            "eu-west-1",
+            {"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+            "s3.dualstack.eu-west-1.amazonaws.com",
+        ),
+        ("eu-west-1", {"AWS_CONFIG_FILE": "vpc"}, "bucket.vpce-1.s3.eu-west-1.vpce.amazonaws.com"),
+    ],
+)
+def test_sources_are_asked_for_where_the_settings_say_by_obstore_too(
+    region: str,
+    settings: Mapping[str, str],
+    host: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "vpc").write_text(
+        f"[default]\nservices=s\n[services s]\ns3=\n endpoint_url=https://{host}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    # There is no way to AWS from here: what it tells is where it would have gone.
+    with pytest.raises(Again, match=rf"https://{re.escape(host)}/bucket/logs/0\.json"):
+        FastGet(make_client()).get(SOURCES[0], StoreTraits())
 
 
 _FEW_FILES = """

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 # A segment of ordinary characters, not only one or two dots.
 _PLAIN_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9!_.'()=+,:@&;$~ -]+")
-_AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
+# Where obstore goes by itself. It knows neither China nor FIPS nor dual stack nor a VPC's endpoint.
+_OWN_HOST = re.compile(r"https://s3(?:\.[a-z]+(?:-[a-z]+)+-\d+)?\.amazonaws\.com/?")
+# What botocore calls us-east-1 there; no host has that name.
+_NO_REGION = "aws-global"
 # In front of obstore's account of its own structures, which names the object, too.
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([\w.]+)</Code>")
@@ -108,9 +111,9 @@ class FastGet:
 
     def _make(self, bucket: str) -> ObstoreS3:
         session = session_of(self._client)
-        endpoint = self._client.meta.endpoint_url
+        endpoint = self._client.meta.endpoint_url.replace(_NO_REGION, "us-east-1")
         place: dict[str, Any] = {"region": self._client.meta.region_name or "us-east-1"}
-        if not _AWS_HOST.match(endpoint):
+        if not _OWN_HOST.fullmatch(endpoint):
             # Any other of obstore's names for it would give way to AWS_ENDPOINT_URL_S3.
             place |= {"aws_endpoint_url_s3": endpoint, "virtual_hosted_style_request": False}
         return ObstoreS3(
