@@ -97,6 +97,13 @@ def test_of_the_files_that_a_process_may_open_reads_take_half(
     assert S3Store(make_client(s3.url), threads=256).limiter.limit == most
 
 
+def test_sources_of_no_bytes_tell_nothing_of_how_quick_the_store_is(s3: ScriptedS3) -> None:
+    store = store_on(s3)
+    empty = [SourceObject("bucket", f"logs/{n}", "e-2", 0, 0.0) for n in range(100)]
+    assert {body.content for body in store.read_sources(empty)} == {b""}
+    assert store.limiter._quickest == float("inf")
+
+
 @pytest.mark.parametrize(
     ("region", "settings", "host"),
     [
