@@ -42,6 +42,8 @@ _OWN_HOST = re.compile(r"https://s3(?:\.[a-z]+(?:-[a-z]+)+-\d+)?\.amazonaws\.com
 _NO_REGION = "aws-global"
 # In front of obstore's account of its own structures, which names the object, too.
 _STATUS = re.compile(r"status code: (\d{3})")
+# What obstore tells of S3's 301, which it takes for a redirect.
+_ELSEWHERE = "redirect without LOCATION"
 _CODE = re.compile(r"<Code>([\w.]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 _CHANGED, _MISSING = 412, 404
@@ -167,6 +169,8 @@ def _plain_segments(parent: str) -> bool:
 def _judged(error: Exception, source: SourceObject) -> CompactorError:
     """What S3's answer, or the lack of one, asks of the caller."""
     told = str(error).partition(_DEBUG)[0]
+    if _ELSEWHERE in told:
+        return _refused(source, "301", told)
     status = _STATUS.search(told)
     if status is None:
         return Again(told)
