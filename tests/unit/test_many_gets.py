@@ -108,7 +108,7 @@ def test_a_connection_that_waits_holds_nothing_of_the_last_answer() -> None:
     here, there = socket.socketpair()
     with here, there:
         line = get_runs.Line(SimpleNamespace(sock=here))  # type: ignore[arg-type]  # all that it asks of one
-        line.run = SimpleNamespace(next=sources(6)[5])  # type: ignore[assignment]  # likewise
+        line.run = SimpleNamespace(next=sources(6)[5])  # type: ignore[assignment]  # all that it asks of it
         there.sendall(OK_ANSWER)
         found = line.hear()
         assert found is not None
