@@ -126,7 +126,7 @@ class FastGet:
                 "connect_timeout": "5 seconds",
                 "timeout": f"{self.timeout_seconds:.0f} seconds",
                 "pool_max_idle_per_host": "512",
-                **_trusted(session),
+                **(_trusted(session) if endpoint.startswith("https://") else {}),
             },
             retry_config={
                 "max_retries": 0,
