@@ -42,7 +42,14 @@ _ENVIRONMENT = {
 }
 # Through the environment, because the processes of pytest-xdist inherit what is set here.
 _PROXIES_BEFORE = "COMPACTOR_TEST_PROXIES"
-_LEFT_OUT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_CA_BUNDLE", "ALL_PROXY")
+_LEFT_OUT = (
+    "AWS_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_ROLE_ARN",
+    "AWS_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "ALL_PROXY",
+)
 
 # The same examples on every run, so that a red build is red again; HYPOTHESIS_PROFILE=dev looks
 # for new ones. No deadline: the machine is shared, and time is not what these tests are about.

@@ -66,7 +66,9 @@ class StoreTraits:
     """Which ways are safe at a store. By default those of AWS, which honours everything.
 
     Attributes:
-        reads_if_match: a GET may rely on If-Match; else the ETag of each answer is compared.
+        reads_if_match: a GET may rely on If-Match; else each answer must tell the ETag.
+        refuses_other_etags: an answer that tells another ETag than was listed is not taken,
+            whatever it was asked by; only who tries what If-Match does takes it.
         copies: server-side copies are used; else what would be copied passes through the worker.
         refuses_wrong_crc32: no upload is published whose bytes do not have the CRC32 that came
             with its completion; else each output is read back once it is published.
@@ -81,6 +83,7 @@ class StoreTraits:
     knows_copied_crc32: bool = True
     deletes_many: bool = True
     deletes_one: bool = True
+    refuses_other_etags: bool = True
 
 
 class _Without(msgspec.Struct, frozen=True):

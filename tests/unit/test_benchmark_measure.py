@@ -181,12 +181,13 @@ def front(tmp_path: Path) -> Iterator[tuple[str, certificate.Certificate]]:
 # The clients that the worker reads with: its own, and boto3's.
 READ = """
 import sys, boto3
+from compactor.conditions import StoreTraits
 from compactor.model import SourceObject
 from compactor.stores.fast_get import FastGet
 client = boto3.client("s3", endpoint_url=sys.argv[1], region_name="us-east-1")
 source = SourceObject(bucket="b", key="k", size=5, etag="abc", last_modified=0)
 for read in (
-    lambda: FastGet(client).get(source),
+    lambda: FastGet(client).get(source, StoreTraits()),
     lambda: client.get_object(Bucket="b", Key="k")["Body"].read(),
 ):
     try:

@@ -103,6 +103,28 @@ def test_an_answer_that_ends_its_connection_is_whole_and_the_next_one_has_anothe
         assert script.connections == 2
 
 
+@pytest.mark.parametrize("more", [PLAIN, PLAIN[:9], b"x"])
+def test_behind_more_than_an_answer_nobody_is_asked_on(more: bytes) -> None:
+    connections = Connections()
+    with answering(PLAIN + more) as script:
+        assert [asked(connections, script).body for _ in range(3)] == [b"hello"] * 3
+        assert script.connections == 3
+
+
+@pytest.mark.parametrize(("seconds", "needed"), [(29, 1), (31, 2), (90_000, 2), (-1, 2)])
+def test_a_connection_that_waited_long_is_not_used_again(
+    seconds: float, needed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a process that was frozen meanwhile, the other side may have tried to end it in vain.
+    connections, now = Connections(), 1e9
+    monkeypatch.setattr(time, "time", lambda: now)
+    with answering(PLAIN) as script:
+        asked(connections, script)
+        now += seconds
+        asked(connections, script)
+        assert script.connections == needed
+
+
 @pytest.mark.parametrize(("answer", "told"), [(REFUSED, (404, b"hello")), (EMPTY, (204, b""))])
 def test_status_and_body_are_those_of_the_answer(answer: bytes, told: tuple[int, bytes]) -> None:
     with answering(answer) as script:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import socket
 import ssl
 import threading
 import zlib
@@ -211,6 +212,30 @@ def test_a_bucket_is_where_botocore_says(
     assert (route.host, route.path, route.region) == (host, path, "eu-west-1")
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "address"),
+    [
+        ("http://[::1]", ("::1", 80)),
+        ("https://[fd00::dead]", ("fd00::dead", 443)),
+        ("http://[::1]:9000", ("::1", 9000)),
+        ("https://127.0.0.1", ("127.0.0.1", 443)),
+    ],
+)
+def test_who_is_connected_to_has_the_usual_port_where_none_is_told(
+    no_proxies: None, monkeypatch: pytest.MonkeyPatch, endpoint: str, address: tuple[str, int]
+) -> None:
+    asked: list[object] = []
+
+    def refuse(address: object, *_: object, **__: object) -> None:
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    with pytest.raises(TransientStoreError, match="Could not connect"):
+        store_on(endpoint).get("bucket", "k")
+    assert set(asked) == {address}
+
+
 def test_directory_buckets_and_access_points_have_ways_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -232,10 +257,10 @@ def test_a_connection_that_the_other_side_closed_is_not_used_again(s3: ScriptedS
         late = store_on(other.url)
         late.get("bucket", "k")
         (connections,) = late._direct.connections._idle.values()  # type: ignore[union-attr]  # it is direct
-        (connection,) = connections
+        ((_, connection),) = connections
         connection.sock.shutdown(2)
         assert late.get("bucket", "k") == b"hello"
-        assert connection not in connections
+        assert connection not in [one for _, one in connections]
         assert len(other.asked) == 2
 
 
@@ -336,6 +361,19 @@ def test_tls_trusts_what_botocore_trusts(
         (body,) = store.read_sources([SourceObject("bucket", "k", "e", 5, 0.0)])
         assert body.content == b"hello"
     assert by_botocore == []
+
+
+def test_a_certificate_of_another_host_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "trusted.pem"))
+    with tls(tmp_path) as url:
+        elsewhere = url.replace("127.0.0.1", "localhost")
+        store = S3Store(make_client(elsewhere), patience=NoTime().patience())
+        with pytest.raises(InvalidInput, match="certificate"):
+            store.get("bucket", "k")
+        with pytest.raises(TransientStoreError, match="get s3://bucket/k"):
+            list(store.read_sources([SourceObject("bucket", "k", "e", 5, 0.0)]))
 
 
 @pytest.mark.parametrize("size", [5, 3 * 1024 * 1024 + 7])

@@ -13,11 +13,15 @@ import pytest
 from botocore.exceptions import DataNotFoundError, UnknownServiceError
 from botocore.loaders import create_loader
 
+from compactor.conditions import StoreTraits
+from compactor.errors import InvalidInput
+from compactor.model import SourceObject
 from compactor.stores.direct import Direct
 from compactor.stores.fast_get import FastGet
-from compactor.stores.s3 import make_client
+from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.services import service_client
 from compactor.stores.sessions import ca_bundle, made_by, new_session, session_of
+from compactor.stores.translate import Again
 
 ENDPOINT = "http://127.0.0.1:9"
 
@@ -115,12 +119,44 @@ def test_a_session_is_kept_no_longer_than_its_client() -> None:
     assert gone() is None
 
 
-@pytest.mark.parametrize(("given", "found"), [("", None), ("/some/bundle.pem", "/some/bundle.pem")])
+@pytest.mark.parametrize(
+    ("given", "of_requests", "found"),
+    [
+        ("", "", None),
+        ("one.pem", "", "one.pem"),
+        ("", "other.pem", "other.pem"),
+        ("one.pem", "other.pem", "one.pem"),
+        ("one.pem", "nowhere.pem", "one.pem"),
+    ],
+)
 def test_whom_to_trust_is_what_botocore_is_told(
-    given: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+    given: str,
+    of_requests: str,
+    found: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.pem", "other.pem"):
+        Path(name).touch()
     monkeypatch.setenv("AWS_CA_BUNDLE", given)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", of_requests)
     assert ca_bundle(new_session()) == found
+
+
+@pytest.mark.parametrize("told", ["nowhere.pem", "."])
+def test_whom_to_trust_has_to_be_a_file_where_somebody_has_to_be_trusted(
+    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", told)
+    source = SourceObject("bucket", "key", "e", 5, 0.0)
+    with pytest.raises(InvalidInput, match="REQUESTS_CA_BUNDLE"):
+        S3Store(make_client("https://127.0.0.1:9")).get("bucket", "key")
+    with pytest.raises(InvalidInput, match="REQUESTS_CA_BUNDLE"):
+        FastGet(make_client("https://127.0.0.1:9")).get(source, StoreTraits())
+    with pytest.raises(Again):
+        FastGet(make_client("http://127.0.0.1:9")).get(source, StoreTraits())
 
 
 def test_clients_of_other_services_have_their_own_region() -> None:

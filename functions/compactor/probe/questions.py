@@ -43,7 +43,7 @@ class Questions:
 
     def __init__(self, store: ObjectStore, bucket: str, prefix: str) -> None:
         # As AWS would be asked: conditions are sent, and nothing is compared in their stead.
-        self._store = store.with_traits(StoreTraits())
+        self._store = store.with_traits(StoreTraits(refuses_other_etags=False))
         self._bucket = bucket
         self._prefix = prefix
 

@@ -641,7 +641,7 @@ class RunFields:
             whole(1, 512),
             "How many objects one worker reads at once at most; fewer when S3 asks to slow down."
             " Each takes a connection, and above 256 KiB a thread; of both a Lambda function has"
-            " 1,024.",
+            " 1,024. At most half of the files that the process may have open.",
         ),
     ]
     memory_budget_bytes: Annotated[

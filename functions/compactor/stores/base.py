@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -30,6 +31,9 @@ from compactor.stores.retries import (
 )
 from compactor.stores.translate import refusal_of, translated
 
+if sys.platform != "win32":
+    import resource
+
 if TYPE_CHECKING:
     import threading
 
@@ -54,7 +58,7 @@ class S3Base:
         limit_silence(client)
         self.client = client
         self._direct = Direct(client) if direct else None
-        self.limiter = Limiter(most_at_once, clock=patience.clock)
+        self.limiter = Limiter(_with_files_left(most_at_once), clock=patience.clock)
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
@@ -143,6 +147,17 @@ class S3Base:
         if self._direct is None:
             return otherwise()
         return self._direct.ask(asked, sound, otherwise, time_is_up)
+
+
+def _with_files_left(most: int) -> int:
+    """So many connections at once at most, or half of what this process may have open.
+
+    A shell of macOS gives it 256 files in all.
+    """
+    if sys.platform == "win32":
+        return most
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if files == resource.RLIM_INFINITY else max(1, min(most, files // 2))
 
 
 def encoded_crc32(value: int) -> str:

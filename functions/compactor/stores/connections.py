@@ -6,6 +6,7 @@ import http.client
 import re
 import select
 import ssl
+import time
 import weakref
 from collections import defaultdict
 from collections.abc import Mapping
@@ -36,10 +37,16 @@ _STATUS = re.compile(r"HTTP/1\.1 (200|206|4\d\d|5\d\d) ")
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _UNUSUAL = frozenset({"connection", "keep-alive", "transfer-encoding"})
 _CONNECT_SECONDS = 5.0
+# S3 has closed it by then; a function that was frozen meanwhile does not hear of that.
+_IDLE_SECONDS = 30.0
 # As many as may read sources at once.
 _MOST_IDLE = 512
 _JOINED_BYTES = 64 * 1024
 _REFUSED = 400
+
+
+#: When it was given back, by the wall clock; and what.
+_Idle = tuple[float, http.client.HTTPConnection]
 
 
 class _Readable(Protocol):
@@ -51,7 +58,7 @@ class Origin(NamedTuple):
 
     secure: bool
     host: str
-    port: int | None
+    port: int
 
 
 class Sent(NamedTuple):
@@ -83,7 +90,7 @@ class Connections:
 
     def __init__(self, bundle: Callable[[], str | None] = lambda: None) -> None:
         self._bundle = bundle
-        self._idle: defaultdict[Origin, list[http.client.HTTPConnection]] = defaultdict(list)
+        self._idle: defaultdict[Origin, list[_Idle]] = defaultdict(list)
         self._context: ssl.SSLContext | None = None
         weakref.finalize(self, _close, self._idle)
 
@@ -124,7 +131,8 @@ class Connections:
         """Keep a connection for another request: no answer of it is left to read."""
         idle = self._idle[origin]
         if len(idle) < _MOST_IDLE:
-            idle.append(connection)
+            # By this clock a frozen process sees what it missed.
+            idle.append((time.time(), connection))
         else:
             connection.close()
 
@@ -141,10 +149,10 @@ class Connections:
         idle = self._idle[origin]
         while idle:
             try:
-                connection = idle.pop()
+                since, connection = idle.pop()
             except IndexError:
                 break
-            if not _has_ended(connection):
+            if 0 <= time.time() - since < _IDLE_SECONDS and not _has_ended(connection):
                 connection.sock.settimeout(silence_seconds)
                 return connection
             connection.close()
@@ -166,15 +174,17 @@ class Connections:
         )
 
 
-def _close(idle: Mapping[Origin, list[http.client.HTTPConnection]]) -> None:
+def _close(idle: Mapping[Origin, list[_Idle]]) -> None:
     for connections in idle.values():
-        for connection in connections:
+        for _, connection in connections:
             connection.close()
 
 
 def _trusting(bundle: str | None) -> ssl.SSLContext:
     """What botocore trusts, too."""
     context: ssl.SSLContext = create_urllib3_context()
+    # urllib3 compares names itself, and has switched it off there.
+    context.check_hostname = True
     # True for the usual ones; its stubs know nothing of a path.
     verify: Any = bundle or True
     context.load_verify_locations(get_cert_path(verify))
@@ -229,11 +239,14 @@ def _cut(body: Body) -> Iterator[memoryview]:
 def _receive(sock: socket.socket, method: str, time_is_up: TimeIsUp) -> tuple[Received, bool]:
     """An answer, and whether the connection stays open behind it."""
     with sock.makefile("rb") as stream:
-        plain = None if method == "HEAD" else _plain_head(stream.peek())
+        arrived = stream.peek()
+        plain = None if method == "HEAD" else _plain_head(arrived)
         if plain is not None:
             stream.read(plain.size)
             body = _body(stream, plain.length, time_is_up)
-            return Received(plain.status, plain.headers, body), True
+            # Behind anything more nobody knows what the next answer is.
+            is_all = len(arrived) <= plain.size + plain.length
+            return Received(plain.status, plain.headers, body), is_all
         answer = http.client.HTTPResponse(sock, method=method)
         # What it would read from is in the buffer of the stream.
         answer.fp.close()

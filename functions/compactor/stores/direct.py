@@ -103,9 +103,11 @@ class _Route(msgspec.Struct, frozen=True):
         usual = by is not None and headers.keys() <= _USUAL_HEADERS and not url.query
         if by is None or not usual or not url.path.endswith(f"/{_SAMPLE}") or not url.hostname:
             return None
-        origin = Origin(url.scheme == "https", url.hostname, url.port)
-        default = url.port in {None, 443 if origin.secure else 80}
-        host = url.netloc.rpartition(":")[0] if default and url.port else url.netloc
+        secure = url.scheme == "https"
+        default = 443 if secure else 80
+        # http.client would take the end of an IPv6 address for a port that is not told.
+        origin = Origin(secure, url.hostname, url.port or default)
+        host = url.netloc.rpartition(":")[0] if url.port == default else url.netloc
         return cls(origin, host, url.path.removesuffix(_SAMPLE), by[2], by[1])
 
 
@@ -124,22 +126,32 @@ class GetWay:
         self.is_known = self.is_unusual = False
         self._route = route
         self._keys = keys
-        self._signed_at = 0
-        self._signer: GetSigner | None = None
+        self._latest: tuple[int, GetSigner] | None = None
 
     def request(self, key: str, etag: str) -> bytes:
-        """A signed GET; for one thread.
+        """A signed GET; thread safe.
 
         Args:
             key: of the object.
             etag: as it was listed, without quotes, of letters, digits and hyphens.
+
+        Raises:
+            ConnectionError: there are no credentials to sign with, now.
         """
-        now = int(time.time())
-        if self._signer is None or now != self._signed_at:
-            at, self._signed_at = datetime.fromtimestamp(now, UTC), now
-            route = self._route
-            self._signer = GetSigner(route.host, USER_AGENT, self._keys(), route.region, at)
-        return self._signer.request(self._route.path + quote(key, safe="/~"), etag)
+        now, route, latest = int(time.time()), self._route, self._latest
+        # All at once: nobody else may sign with the keys and the moment of long ago meanwhile.
+        if latest is None or latest[0] != now:
+            at = datetime.fromtimestamp(now, UTC)
+            signer = GetSigner(route.host, USER_AGENT, self._keys_now(), route.region, at)
+            latest = self._latest = now, signer
+        return latest[1].request(route.path + quote(key, safe="/~"), etag)
+
+    def _keys_now(self) -> Keys:
+        try:
+            return self._keys()
+        except Exception as error:
+            # Whoever renews them raises what they like.
+            raise ConnectionError("no credentials") from error
 
 
 class Direct:

@@ -22,6 +22,7 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store as ObstoreS3
 
+from compactor.conditions import StoreTraits
 from compactor.errors import CompactorError, SourceChanged, no_credentials
 from compactor.model import SourceObject
 from compactor.stores.refused_reads import judged_read
@@ -29,14 +30,20 @@ from compactor.stores.sessions import ca_bundle, session_of
 from compactor.stores.translate import Again, Refusal
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import ClientConfig, S3Credential
     from types_boto3_s3.client import S3Client
 
 # A segment of ordinary characters, not only one or two dots.
 _PLAIN_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9!_.'()=+,:@&;$~ -]+")
-_AWS_HOST = re.compile(r"^https://[^/]*\.amazonaws\.com(?:\.cn)?/?$")
+# Where obstore goes by itself. It knows neither China nor FIPS nor dual stack nor a VPC's endpoint.
+_OWN_HOST = re.compile(r"https://s3(?:\.[a-z]+(?:-[a-z]+)+-\d+)?\.amazonaws\.com/?")
+# What botocore calls us-east-1 there; no host has that name.
+_NO_REGION = "aws-global"
 # In front of obstore's account of its own structures, which names the object, too.
 _STATUS = re.compile(r"status code: (\d{3})")
+# What obstore tells of S3's 301, which it takes for a redirect.
+_ELSEWHERE = "redirect without LOCATION"
 _CODE = re.compile(r"<Code>([\w.]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 _CHANGED, _MISSING = 412, 404
@@ -63,12 +70,12 @@ class FastGet:
         plain_above = not slash or _plain_segments(parent)
         return plain_above and _PLAIN_SEGMENT.fullmatch(name) is not None
 
-    def get(self, source: SourceObject, *, compare: bool = False) -> bytes:
+    def get(self, source: SourceObject, traits: StoreTraits) -> bytes:
         """The whole object, pinned to its ETag.
 
         Args:
             source: as it was listed.
-            compare: by the ETag of the answer, at a store that does not honour If-Match.
+            traits: of the store: what pins it.
 
         Raises:
             SourceChanged: it has another ETag, or is gone.
@@ -79,11 +86,11 @@ class FastGet:
         """
         store = self._stores.get(source.bucket) or self._store(source.bucket)
         try:
-            if compare:
-                answer = obstore.get(store, source.key)
-                require_etag(source, answer.meta["e_tag"])
-            else:
-                answer = obstore.get(store, source.key, options={"if_match": f'"{source.etag}"'})
+            options: GetOptions = {}
+            if traits.reads_if_match:
+                options["if_match"] = f'"{source.etag}"'
+            answer = obstore.get(store, source.key, options=options)
+            require_etag(source, answer.meta["e_tag"], traits)
             return answer.bytes().to_bytes()
         except PreconditionError:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
@@ -106,9 +113,9 @@ class FastGet:
 
     def _make(self, bucket: str) -> ObstoreS3:
         session = session_of(self._client)
-        endpoint = self._client.meta.endpoint_url
+        endpoint = self._client.meta.endpoint_url.replace(_NO_REGION, "us-east-1")
         place: dict[str, Any] = {"region": self._client.meta.region_name or "us-east-1"}
-        if not _AWS_HOST.match(endpoint):
+        if not _OWN_HOST.fullmatch(endpoint):
             # Any other of obstore's names for it would give way to AWS_ENDPOINT_URL_S3.
             place |= {"aws_endpoint_url_s3": endpoint, "virtual_hosted_style_request": False}
         return ObstoreS3(
@@ -119,7 +126,7 @@ class FastGet:
                 "connect_timeout": "5 seconds",
                 "timeout": f"{self.timeout_seconds:.0f} seconds",
                 "pool_max_idle_per_host": "512",
-                **_trusted(session),
+                **(_trusted(session) if endpoint.startswith("https://") else {}),
             },
             retry_config={
                 "max_retries": 0,
@@ -135,14 +142,21 @@ def _trusted(session: Any) -> ClientConfig:
     return {"root_certificate": Path(bundle).read_bytes()} if bundle else {}
 
 
-def require_etag(source: SourceObject, found: str | None) -> None:
-    """Do nothing when an answer has the ETag that was listed.
+def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -> None:
+    """Do nothing when an answer may be that of the object that was listed.
+
+    Args:
+        source: as it was listed.
+        found: in the answer, which may be one to another request where something between here and
+            the store mixes them up, or keeps old ones.
+        traits: of the store; where it ignores If-Match, there must be one.
 
     Raises:
-        SourceChanged: it has another, or none.
+        SourceChanged: it has another ETag, or none although it must.
     """
     etag = (found or "").removeprefix("W/").strip('"')
-    if etag != source.etag:
+    matters = not traits.reads_if_match or (etag and traits.refuses_other_etags)
+    if matters and etag.lower() != source.etag.lower():
         raise SourceChanged(source.key, source.etag, etag or "an answer without an ETag")
 
 
@@ -155,6 +169,8 @@ def _plain_segments(parent: str) -> bool:
 def _judged(error: Exception, source: SourceObject) -> CompactorError:
     """What S3's answer, or the lack of one, asks of the caller."""
     told = str(error).partition(_DEBUG)[0]
+    if _ELSEWHERE in told:
+        return _refused(source, "301", told)
     status = _STATUS.search(told)
     if status is None:
         return Again(told)

@@ -60,7 +60,7 @@ class Run:
 
         Raises:
             NotPlain: it is the success of a store of another kind.
-            ConnectionError: not all of the source came.
+            ConnectionError: it is that of another object, or of other bytes.
             CompactorError: something is wrong that is no matter of this source; it is
                 :class:`~compactor.stores.translate.Again` where another try may help.
         """
@@ -95,9 +95,9 @@ class Line:
 
     def ask(self, run: Run, due: float) -> bool:
         """Send a GET of the next source; whether all of it went out."""
-        self.run, self.due, self._arrived = run, due, b""
-        request = run.way.request(run.next.key, run.next.etag)
+        self.run, self.due = run, due
         try:
+            request = run.way.request(run.next.key, run.next.etag)
             whole: bool = self.connection.sock.send(request) == len(request)
         except OSError:
             return False
@@ -118,8 +118,11 @@ class Line:
                 piece = self.connection.sock.recv(_RECEIVED_AT_ONCE)
                 if not piece:
                     raise ConnectionError("the other side ended it")
+                if self.run is None:
+                    # Kept, it would be the beginning of the next answer.
+                    raise ConnectionError("an answer that nobody asked for")
                 self._arrived += piece
-                found = answer_in(self._arrived)
+                found = answer_in(self._arrived, self.run.next.size)
         except (BlockingIOError, SSLWantReadError):
             return None
         # A connection that waits for its next source holds nothing of the last.
@@ -129,10 +132,10 @@ class Line:
 
 def _body_of(source: SourceObject, found: Answered) -> SourceBody:
     if found.status == OK:
-        if found.etag != source.etag.lower():
+        if not found.etag:
             raise NotPlain
-        if len(found.body) != source.size:
-            raise ConnectionError("a body of another length")
+        if found.etag != source.etag.lower():
+            raise ConnectionError("an answer with another ETag")
         return SourceBody(source, found.body)
     error = judged_answer(source, found.status, found.body.decode("utf-8", "replace"))
     if isinstance(error, SourceChanged | UnreadableSource):

@@ -92,7 +92,7 @@ class ManyGets:
             self._thread.start()
         self._ring()
         if self._closed:
-            self._fail(RuntimeError("the thread that reads has ended"))
+            self._fail_waiting(RuntimeError("the thread that reads has ended"))
         return run.future
 
     def close(self) -> None:
@@ -133,15 +133,23 @@ class ManyGets:
             self._bell.send(b"\0")
 
     def _work(self) -> None:
+        why: BaseException = RuntimeError(
+            "no more is read: the reader was closed, or its process ends"
+        )
         try:
             self._selector.register(self._heard, selectors.EVENT_READ)
             # Whoever forgets to close it does not keep the process from its end.
             while not self._closed and threading.main_thread().is_alive():
                 self._turn()
         except BaseException as error:
-            self._closed = True
-            self._fail(error)
+            why = error
         self._closed = True
+        while self._under_way:
+            run = next(iter(self._under_way))
+            # Its permit is the store's, which goes on without this reader.
+            self._count(run, good=False)
+            run.future.set_exception(why)
+        self._fail_waiting(why)
 
     def _turn(self) -> None:
         self._begin()
@@ -215,10 +223,8 @@ class ManyGets:
         run = line.run
         try:
             found = line.hear()
-            if found is None:
+            if found is None or run is None:
                 return
-            if run is None:
-                raise ConnectionError("an answer that nobody asked for")
             run.take(found)
         except (OSError, NotPlain, CompactorError) as error:
             self._give_up(line, error)
@@ -286,11 +292,13 @@ class ManyGets:
 
     def _leave(self, run: Run) -> None:
         """Let the rest of a run be read in the other way."""
+        rest = self._otherwise(run.sources[len(run.bodies) :])
         self._count(run, good=False)
-        self._otherwise(run.sources[len(run.bodies) :]).add_done_callback(run.join)
+        rest.add_done_callback(run.join)
 
     def _end(self, run: Run) -> None:
-        self._count(run, good=True)
+        # Of sources without bytes nothing was asked, so their time tells nothing.
+        self._count(run, good=run.sent > 0)
         run.future.set_result(run.bodies)
 
     def _count(self, run: Run, *, good: bool) -> None:
@@ -302,9 +310,8 @@ class ManyGets:
         if read:
             self._store.requests.add("bytes_read", read)
 
-    def _fail(self, error: BaseException) -> None:
-        """Hand an error that nobody expected to all who wait for this thread."""
-        while self._under_way:
-            self._under_way.pop().future.set_exception(error)
-        while self._waiting:
-            self._waiting.popleft().future.set_exception(error)
+    def _fail_waiting(self, error: BaseException) -> None:
+        """Hand an error to all whose run has not begun; two threads may do so at once."""
+        with suppress(IndexError):
+            while True:
+                self._waiting.popleft().future.set_exception(error)

@@ -8,12 +8,15 @@ from typing import NamedTuple
 OK = 200
 _REFUSED = 400
 _HEAD_BYTES = 16 * 1024
+# Of an answer that says why not; S3's have less than one.
+_REFUSAL_BYTES = 64 * 1024
 _BLANK_LINE = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3})[ \r]")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r\n")
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n")
-_UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|content-encoding|content-range):")
-_CLOSES = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n")
+_UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|content-range)[ \t]*:")
+_ENCODED = re.compile(rb"\r\ncontent-encoding[ \t]*:")
+_CLOSES = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b")
 _ETAG = re.compile(rb'\r\netag:[ \t]*"([^"\r\n]*)"[ \t]*\r\n')
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,7})[^\r\n]*\r\n")
 
@@ -36,11 +39,13 @@ class Answered(NamedTuple):
     stays: bool
 
 
-def answer_in(arrived: bytes) -> Answered | None:
+def answer_in(arrived: bytes, size: int) -> Answered | None:
     """The one answer that these bytes are.
 
     Args:
         arrived: what came since the request was sent.
+        size: bytes of the object that is asked for. A success of any other length is none, which
+            its head tells: what an answer may make its reader hold is bounded.
 
     Returns:
         None as long as more is to come.
@@ -57,18 +62,49 @@ def answer_in(arrived: bytes) -> Answered | None:
     head, begin = arrived[: end + 2].lower(), end + len(_BLANK_LINE)
     status = _STATUS.match(arrived)
     number = int(status[1]) if status is not None else 0
-    length = _LENGTH.search(head) if head.count(b"\r\ncontent-length") == 1 else None
-    if length is not None and _UNUSUAL.search(head) is None:
-        body = _of_length(arrived, begin, int(length[1]))
-    elif number == OK:
-        raise NotPlain
+    if number == OK:
+        body = _success(arrived, head, begin, size)
+    elif number >= _REFUSED and _ENCODED.search(head) is None:
+        body = _refusal(arrived, head, begin)
     else:
-        body = _in_chunks(arrived, begin) if length is None and _CHUNKED.search(head) else b""
-    if number != OK and (number < _REFUSED or body == b""):
+        raise ConnectionError("an answer that says nothing here")
+    if body is None:
+        return None
+    if not body and number != OK:
         raise ConnectionError("an answer that says nothing here")
     etag = _ETAG.search(head)
     told = etag[1].decode("latin-1") if etag is not None else ""
-    return None if body is None else Answered(number, told, body, _CLOSES.search(head) is None)
+    return Answered(number, told, body, _CLOSES.search(head) is None)
+
+
+def _success(arrived: bytes, head: bytes, begin: int, size: int) -> bytes | None:
+    """A whole object; it may have been stored with an encoding, in which it comes."""
+    length = _length(head)
+    if length is None:
+        raise NotPlain
+    if length != size:
+        raise ConnectionError("a body of another length")
+    return _of_length(arrived, begin, length)
+
+
+def _refusal(arrived: bytes, head: bytes, begin: int) -> bytes | None:
+    """What an answer tells that is no success."""
+    if len(arrived) > _HEAD_BYTES + _REFUSAL_BYTES:
+        raise ConnectionError("an answer that tells too much")
+    length = _length(head)
+    if length is not None:
+        return _of_length(arrived, begin, length)
+    if b"\r\ncontent-length" not in head and _CHUNKED.search(head) is not None:
+        return _in_chunks(arrived, begin)
+    raise ConnectionError("an answer whose end is not certain")
+
+
+def _length(head: bytes) -> int | None:
+    """None where there is not one, or it does not say where the body ends."""
+    if head.count(b"\r\ncontent-length") != 1 or _UNUSUAL.search(head) is not None:
+        return None
+    found = _LENGTH.search(head)
+    return int(found[1]) if found is not None else None
 
 
 def _of_length(arrived: bytes, begin: int, length: int) -> bytes | None:

@@ -16,6 +16,8 @@ import msgspec
 from botocore.loaders import JSONFileLoader, Loader
 from isal import isal_zlib
 
+from compactor.errors import InvalidInput
+
 _GZIP = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
 _session_of: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -43,8 +45,18 @@ def session_of(client: Any) -> Any:
 
 
 def ca_bundle(session: Any) -> str | None:
-    """The file of those whom botocore is told to trust (``AWS_CA_BUNDLE``); None for the usual."""
-    return session.get_config_variable("ca_bundle") or None
+    """The file of those whom botocore is told to trust; None for the usual.
+
+    That is ``AWS_CA_BUNDLE``, ``ca_bundle`` of a profile, or else ``REQUESTS_CA_BUNDLE``.
+
+    Raises:
+        InvalidInput: there is no such file.
+    """
+    told = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+    if told and not Path(told).is_file():
+        names = "AWS_CA_BUNDLE, ca_bundle or REQUESTS_CA_BUNDLE"
+        raise InvalidInput(names, told, "a file of certificates, PEM")
+    return told or None
 
 
 class _Files(JSONFileLoader):

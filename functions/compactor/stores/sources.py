@@ -177,7 +177,7 @@ class SourceReader:
             asked = fast if seconds >= fast.timeout_seconds else fast.hurried
             read = 0
             try:
-                body = asked.get(source, compare=not store.traits.reads_if_match)
+                body = asked.get(source, store.traits)
                 read = len(body)
             finally:
                 store.requests.add_get(read)
@@ -190,8 +190,8 @@ class SourceReader:
     ) -> bytes:
         """One range; from no start, the whole object."""
         wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
-        compares = not self._store.traits.reads_if_match
-        if not compares:
+        traits = self._store.traits
+        if traits.reads_if_match:
             wanted["IfMatch"] = f'"{source.etag}"'
 
         def request(time_is_up: TimeIsUp) -> bytes:
@@ -199,8 +199,7 @@ class SourceReader:
                 answer = self._store.client.get_object(
                     Bucket=source.bucket, Key=source.key, **wanted
                 )
-            if compares:
-                require_etag(source, answer.get("ETag"))
+            require_etag(source, answer.get("ETag"), traits)
             body = read_body(answer, time_is_up)
             if start is not None:
                 require_range(answer, body, start, length)

@@ -1,0 +1,188 @@
+"""What is around the GETs of small sources: credentials, threads, files, the end of a process."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import CredentialRetrievalError
+
+from compactor.conditions import StoreTraits
+from compactor.model import SourceObject
+from compactor.stores.direct import Direct, GetWay
+from compactor.stores.fast_get import FastGet
+from compactor.stores.s3 import S3Store, make_client
+from compactor.stores.signing import Keys
+from compactor.stores.translate import Again
+from tests.conftest import REPO_ROOT
+from tests.support.s3_requests import NoTime
+from tests.support.scripted_s3 import Answer, ScriptedS3, scripted_s3
+
+SOURCES = [SourceObject("bucket", f"logs/{n}.json", "e-2", 5, 0.0) for n in range(40)]
+
+
+@pytest.fixture
+def s3() -> Iterator[ScriptedS3]:
+    with scripted_s3() as script:
+        script.always(Answer(200, b"hello", {"ETag": '"e-2"'}))
+        yield script
+
+
+def store_on(s3: ScriptedS3) -> S3Store:
+    return S3Store(make_client(s3.url), threads=8, patience=NoTime().patience())
+
+
+def way_of(s3: ScriptedS3) -> GetWay:
+    way = Direct(make_client(s3.url)).way_of_gets("bucket")
+    assert way is not None
+    return way
+
+
+def test_credentials_that_cannot_be_renewed_are_no_error_of_a_kind_of_its_own(
+    s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, given = store_on(s3), iter([Keys("access", "secret")])
+
+    def keys(_: Direct) -> Keys:
+        for one in given:
+            return one
+        raise CredentialRetrievalError(provider="test", error_msg="none now")
+
+    monkeypatch.setattr(Direct, "_keys", keys)
+    monkeypatch.setattr(time, "time", iter(range(2**40)).__next__)
+    # obstore asks for them itself, and asks again.
+    assert [body.content for body in store.read_sources(SOURCES)] == [b"hello"] * len(SOURCES)
+
+
+def test_while_one_thread_renews_the_credentials_no_other_signs_with_what_was_before(
+    s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way, now, made = way_of(s3), 1e9, list[bytes]()
+    monkeypatch.setattr(time, "time", lambda: now)
+    way.request("key", "e")
+
+    def keys() -> Keys:
+        # Another thread comes amid it.
+        monkeypatch.setattr(way, "_keys", lambda: Keys("renewed", "secret"))
+        made.append(way.request("key", "e"))
+        return Keys("renewed", "secret")
+
+    monkeypatch.setattr(way, "_keys", keys)
+    now += 3_600
+    made.append(way.request("key", "e"))
+    assert len(made) == 2
+    assert all(b"Credential=renewed/" in one for one in made)
+    assert all(b"x-amz-date: 20010909T024640Z" in one for one in made)
+
+
+@pytest.mark.parametrize(
+    ("files", "most"), [(100, 50), (1, 1), (1024, 128), (resource.RLIM_INFINITY, 128)]
+)
+def test_of_the_files_that_a_process_may_open_reads_take_half(
+    s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch, files: int, most: int
+) -> None:
+    limits = SimpleNamespace(
+        getrlimit=lambda _: (files, files),
+        RLIMIT_NOFILE=resource.RLIMIT_NOFILE,
+        RLIM_INFINITY=resource.RLIM_INFINITY,
+    )
+    monkeypatch.setattr("compactor.stores.base.resource", limits)
+    assert S3Store(make_client(s3.url), threads=256).limiter.limit == most
+
+
+def test_sources_of_no_bytes_tell_nothing_of_how_quick_the_store_is(s3: ScriptedS3) -> None:
+    store = store_on(s3)
+    empty = [SourceObject("bucket", f"logs/{n}", "e-2", 0, 0.0) for n in range(100)]
+    assert {body.content for body in store.read_sources(empty)} == {b""}
+    assert store.limiter._quickest == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("region", "settings", "host"),
+    [
+        ("us-east-1", {}, "s3.us-east-1.amazonaws.com"),
+        ("eu-west-1", {}, "s3.eu-west-1.amazonaws.com"),
+        ("us-gov-west-1", {}, "s3.us-gov-west-1.amazonaws.com"),
+        ("cn-north-1", {}, "s3.cn-north-1.amazonaws.com.cn"),
+        ("us-east-1", {"AWS_USE_FIPS_ENDPOINT": "true"}, "s3-fips.us-east-1.amazonaws.com"),
+        ("us-west-2", {"AWS_USE_FIPS_ENDPOINT": "true"}, "s3-fips.us-west-2.amazonaws.com"),
+        (
+            "eu-west-1",
+            {"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+            "s3.dualstack.eu-west-1.amazonaws.com",
+        ),
+        ("eu-west-1", {"AWS_CONFIG_FILE": "vpc"}, "bucket.vpce-1.s3.eu-west-1.vpce.amazonaws.com"),
+    ],
+)
+def test_sources_are_asked_for_where_the_settings_say_by_obstore_too(
+    region: str,
+    settings: Mapping[str, str],
+    host: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "vpc").write_text(
+        f"[default]\nservices=s\n[services s]\ns3=\n endpoint_url=https://{host}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    # There is no way to AWS from here: what it tells is where it would have gone.
+    with pytest.raises(Again, match=rf"https://{re.escape(host)}/bucket/logs/0\.json"):
+        FastGet(make_client()).get(SOURCES[0], StoreTraits())
+
+
+_FEW_FILES = """
+import resource, sys
+from tests.unit.test_gets_surroundings import *
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+wanted = [SourceObject("bucket", f"logs/{n}.json", "e-2", 5, 0.0) for n in range(3_000)]
+store = S3Store(make_client(sys.argv[1]), threads=256)
+print({body.content for body in store.read_sources(wanted)})
+"""
+
+_MAIN_ENDS_FIRST = """
+import sys, threading
+from tests.unit.test_gets_surroundings import *
+
+def read():
+    bodies = store.read_sources(SOURCES * 99)
+    print(next(bodies).content, flush=True)
+    begun.set()
+    threading.main_thread().join()
+    print(len(list(bodies)))
+
+store = S3Store(make_client(sys.argv[1]), threads=8)
+begun = threading.Event()
+threading.Thread(target=read).start()
+begun.wait()
+"""
+
+
+def test_few_files_are_enough(s3: ScriptedS3) -> None:
+    assert run(_FEW_FILES, s3).stdout == "{b'hello'}\n"
+
+
+def test_a_process_ends_whoever_reads_on_when_its_main_thread_has_ended(s3: ScriptedS3) -> None:
+    done = run(_MAIN_ENDS_FIRST, s3)
+    assert done.stdout == "b'hello'\n"
+    assert "RuntimeError" in done.stderr
+
+
+def run(program: str, s3: ScriptedS3) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, s3.url],
+        cwd=REPO_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
