@@ -51,7 +51,7 @@ class StoredBytes:
         self.size = self.crc32 = 0
         self.kept: list[bytes] | None = [] if keep else None
         self._pieces = iter(pieces)
-        self.input = Input(self._passing())
+        self.input = Input(self._passing(), strictly=True)
 
     @classmethod
     def held(cls, content: bytes, decoded: Input, *, keep: bool) -> StoredBytes:
