@@ -508,13 +508,13 @@ KEYED_MUTATIONS: Mapping[str, TableMutation] = {
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 KEYED_NOTICED: Mapping[str, int] = {
-    "condition of a merge's commit": 1,
-    "look at the number before rows are merged": 170,
+    "condition of a merge's commit": 5,
+    "look at the number before rows are merged": 404,
     "keys of what is deleted": 0,
-    "order of records of one time": 0,
-    "rows before keys": 1,
-    "comparison of rows and keys": 77,
-    _BEFORE_DELETE: 17,
+    "order of records of one time": 3,
+    "rows before keys": 3,
+    "comparison of rows and keys": 89,
+    _BEFORE_DELETE: 13,
 }
 
 

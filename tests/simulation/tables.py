@@ -429,12 +429,12 @@ def _name_what_is_not_readable() -> Iterator[None]:
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 TABLE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 3,
-    "look at the table's number before each commit": 3,
-    "create-if-absent of entries": 366,
-    "look at what others named": 21,
-    "look at the table before an output is built again": 29,
-    "look at the table before sources are deleted": 8,
+    "condition of the table's commit": 145,
+    "look at the table's number before each commit": 21,
+    "create-if-absent of entries": 55,
+    "look at what others named": 93,
+    "look at the table before an output is built again": 120,
+    "look at the table before sources are deleted": 0,
     "look at the output before it is named": 54,
 }
 
