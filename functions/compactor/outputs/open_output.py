@@ -14,8 +14,7 @@ from compactor.outputs.detection import passing_check
 from compactor.outputs.large_members import LargeMember, LargeMembers, may_be_one, read_as_one
 from compactor.outputs.members import is_member_of
 from compactor.outputs.pending import OutputWriter, Tally
-from compactor.outputs.stored import takes_stored, writes_members
-from compactor.planning.packing import output_compression
+from compactor.planning.packing import output_compression, takes_stored, writes_members
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 

@@ -19,7 +19,8 @@ from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
-from compactor.outputs.stored import StoredBytes, takes_stored
+from compactor.outputs.stored import StoredBytes
+from compactor.planning.packing import takes_stored
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 
