@@ -33,7 +33,7 @@ class _Strand(greenlet):
     """
 
     def __init__(
-        self, process: Process, work: Callable[[], None], scheduler: greenlet | None
+        self, process: Process, work: Callable[[Fault], None], scheduler: greenlet | None
     ) -> None:
         super().__init__(work, scheduler)
         self.process = process
@@ -99,8 +99,8 @@ class Process:
         self.dead = fault in DIES
         return fault
 
-    def begin(self, work: Callable[[], None]) -> _Strand:
-        """Let something go on beside all that goes on."""
+    def begin(self, work: Callable[[Fault], None]) -> _Strand:
+        """Let something go on beside all that goes on; the fault that it is given is none."""
         strand = _Strand(self, work, self._scheduler)
         # First, so that the dullest choice is to do it as soon as it is handed over.
         self._strands.insert(0, strand)

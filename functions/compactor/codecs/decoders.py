@@ -128,7 +128,8 @@ def inflater(*, strictly: bool) -> Inflater:
             isal takes codes that leave combinations of bits without a meaning, which zlib refuses,
             and with it most readers; zlib-ng does as zlib does, for half more CPU.
     """
-    return (zlib_ng if strictly else isal_zlib).decompressobj(_GZIP)
+    made: Inflater = (zlib_ng if strictly else isal_zlib).decompressobj(_GZIP)
+    return made
 
 
 def gunzip(source: Input) -> Iterator[bytes]:

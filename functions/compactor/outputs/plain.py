@@ -109,8 +109,8 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         strictly = takes_stored(settings, compression)
         surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
         if compression is Compression.GZIP and surely_whole:
-            whole = decompress(body.content, compression, limits=limits, strictly=strictly)
-            return PlainContent(whole, None, compression)
+            plain = decompress(body.content, compression, limits=limits, strictly=strictly)
+            return PlainContent(plain, None, compression)
         most = settings.limits.whole_bytes
         whole = decompress_at_once(
             body.content, compression, limits=limits, most_bytes=most, strictly=strictly
