@@ -14,16 +14,18 @@ import pytest
 
 from compactor.errors import CompactorError, IntegrityError, InvalidInput
 from compactor.log.log import CommitLog
-from tests.simulation.faults import Fault
+from tests.simulation.faults import DIES, Fault
 from tests.simulation.processes import Process, without_threads
 from tests.support.cleaning import LINE
 from tests.support.examples import PARTITION, settings
-from tests.support.memory_store import Call
+from tests.support.memory_store import Call, Crashed
 from tests.support.world import World
 
 STATE = "_compactor/compacted/"
 _READS = frozenset({"list_objects", "read_source", "get", "head"})
 _MOST_ORDERS = 2_000
+# Of the requests at which a worker may die, so many as one are tried.
+_NTH = 23
 _OUTPUTS, _IDENTITY = "list_objects compacted/", "(create|get) .*/identity.json"
 _UPLOAD, _PART, _PUBLISHED = "create_upload", "upload_part", "complete_upload"
 _COMMIT, _WITNESS = r"create .*/\d+.json.gz", r"create .*/\d+.witness.json"
@@ -72,8 +74,14 @@ class Played:
         return [number for number, one in enumerate(told) if re.match(pattern, one)]
 
 
-def play(make: Callable[[], World], first: list[int]) -> Played:
-    """Run a worker, with the first choices as given and the dullest ones behind them."""
+def play(make: Callable[[], World], first: list[int], dies_at: int = -1) -> Played:
+    """Run a worker, with the first choices as given and the dullest ones behind them.
+
+    Args:
+        make: the world.
+        first: the choices.
+        dies_at: requests after which it is killed.
+    """
     numbers = count(1)
     with without_threads(), patch("uuid.uuid4", lambda: uuid.UUID(int=next(numbers))):
         played = Played(make())
@@ -85,13 +93,15 @@ def play(make: Callable[[], World], first: list[int]) -> Played:
             return played.taken[-1]
 
         def ask(call: Call) -> None:
-            assert process.ask(call) is Fault.NONE
+            if process.ask(call) in DIES:
+                raise Crashed(str(call))
             played.calls.append(call)
 
         process = Process("worker", played.world.run, choose)
         played.world.store.hooks.before.append(ask)
         while not process.ended:
-            process.turn()
+            is_due = len(played.calls) == dies_at
+            process.turn(Fault.CRASH_BEFORE if is_due else Fault.NONE)
         played.world.store.hooks.clear()
     played.error = process.error
     return played
@@ -167,6 +177,23 @@ def must_be_in_order(played: Played) -> None:
         assert behind, second
         assert before or first == _SCHEME, first
         assert not before or max(before) < min(behind), (first, second, played.calls)
+
+
+@pytest.mark.parametrize("make", [first_run, later_run])
+def test_whatever_order_a_worker_dies_in_the_next_one_makes_it_good(
+    make: Callable[[], World],
+) -> None:
+    deaths = 0
+    for number, played in enumerate(every_order(make)):
+        # Over all orders every moment has its turn, in many of them.
+        for dies_at in range(number % _NTH, len(played.calls), _NTH):
+            one = play(make, played.taken, dies_at)
+            assert isinstance(one.error, Crashed), one.error
+            one.world.check()
+            one.world.run()
+            one.world.must_be_finished()
+            deaths += 1
+    assert deaths > 100
 
 
 def another_destination() -> World:
