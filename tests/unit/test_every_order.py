@@ -24,7 +24,7 @@ from tests.support.world import World
 STATE = "_compactor/compacted/"
 _READS = frozenset({"list_objects", "read_source", "get", "head"})
 _MOST_ORDERS = 2_000
-# Of the requests at which a worker may die, so many as one are tried.
+# One in so many moments at which a worker may die is tried.
 _NTH = 23
 _OUTPUTS, _IDENTITY = "list_objects compacted/", "(create|get) .*/identity.json"
 _UPLOAD, _PART, _PUBLISHED = "create_upload", "upload_part", "complete_upload"
