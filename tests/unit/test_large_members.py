@@ -487,6 +487,19 @@ def test_a_member_that_is_odd_and_that_all_readers_take_is_taken_as_it_is(count:
     assert gzip.decompress(only(world)[2]) == large(1) + b'{"a":1}\n' * count
 
 
+@pytest.mark.parametrize("members", [True, False])
+@pytest.mark.parametrize("count", [200, 700])
+def test_where_all_are_left_alone_no_empty_output_is_made(
+    kind: Kind, count: int, members: bool
+) -> None:
+    stored = [kind.pack(lines(1, count) + bytes(9))]
+    world = compacted(stored, kind if members else replace(kind, given={}))
+    (commit,) = commits(world)
+    assert [one.reason for one in commit.quarantined] == [QuarantineReason.BINARY]
+    assert commit.output is None
+    assert world.store.contents("lake", "compacted/") == {}
+
+
 def test_lines_that_end_otherwise_than_they_began_are_left_alone(kind: Kind) -> None:
     stored = [kind.pack(large(1)), kind.pack(large(2) + b"\0 binary"), kind.pack(large(3))]
     world = compacted(stored, kind)
