@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -13,7 +14,8 @@ T = TypeVar("T")
 class Beside(Generic[T]):
     """Work in a thread of its own for the length of a block, which ends no sooner than that.
 
-    What the work changes is its own until then. Of two errors that of the block is raised.
+    What the work changes is its own until then. Of two errors that of the block is raised, unless
+    :meth:`first` says otherwise.
 
     Args:
         work: called once.
@@ -37,6 +39,15 @@ class Beside(Generic[T]):
         """Wait for all of it; raises what it raised."""
         self._work.result()
         self._behind.result()
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Where something of the block and the work fail, what the work raised is raised."""
+        try:
+            yield
+        except Exception:
+            self._work.result()
+            raise
 
     def __enter__(self) -> Self:
         return self

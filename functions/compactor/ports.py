@@ -266,7 +266,10 @@ class ObjectStore(Protocol):
         start: int,
         length: int,
     ) -> StoredPart:
-        """Server-side copy of a byte range of a source as one part. Raises SourceChanged."""
+        """Server-side copy of a byte range of a source as one part.
+
+        Raises SourceChanged, and ObjectMissing where the upload is gone.
+        """
         ...
 
     def complete_upload(

@@ -3,6 +3,8 @@
 MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
+#: A source that is larger is read by GETs of so many bytes each.
+GET_BYTES = 8 * MIB
 
 
 def human_bytes(count: float) -> str:

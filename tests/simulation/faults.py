@@ -64,6 +64,8 @@ _BY_CALL = {
     "complete_upload": (*_ANY, Fault.CONFLICT),
     "upload_part": (*_ANY, Fault.FLIPPED),
 }
+#: Faults that end the process.
+DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 # The request never reached the store, or the store refused it.
 _NOT_DONE = frozenset({Fault.SLOW_DOWN, Fault.INTERNAL_ERROR, Fault.RESET, Fault.CONFLICT})
 _ANSWER_LOST = frozenset({Fault.LOST_ANSWER, Fault.TRUNCATED})

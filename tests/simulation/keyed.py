@@ -119,7 +119,6 @@ class KeyedWorld(TableWorld):
         self.keys: Table = type(self.table)(self.s3, records_in)
         self.put: dict[int, Record] = {}
         self.taken_back = ""
-        self._choices = choices
         self._seen: dict[str, Record] = {}
         both: Sequence[Table] = (self.table, self.keys)
         self._shapes = {
@@ -133,10 +132,10 @@ class KeyedWorld(TableWorld):
 
     def arrive_late(self) -> str:
         """Records that are older than those of the table, if these have a time at all."""
-        return self._arrives(self._choices.one_of(PARTITIONS), (None, 1))
+        return self._arrives(self.choices.one_of(PARTITIONS), (None, 1))
 
     def _arrives(self, partition: Partition, times: Sequence[int | None]) -> str:
-        draw = self._choices
+        draw = self.choices
         # Names come in any order, which is that of records of one time.
         name = f"{partition.prefix}{draw.below(10)}-{next(self._names)}.json"
         records = [
@@ -174,9 +173,9 @@ class KeyedWorld(TableWorld):
 
     def take_back(self) -> str:
         """Somebody restores one of both tables, drops the keys, or makes them anew."""
-        of_rows = self._choices.below(4) == 3
+        of_rows = self.choices.below(4) == 3
         table, name = (self.table, "rows") if of_rows else (self.keys, "keys")
-        how = "goes back" if of_rows else self._choices.one_of(("goes back", "is dropped", "anew"))
+        how = "goes back" if of_rows else self.choices.one_of(("goes back", "is dropped", "anew"))
         if how == "goes back":
             if not table.go_back():
                 return f"the table of {name} cannot go back"
@@ -195,7 +194,7 @@ class KeyedWorld(TableWorld):
 
     def publisher(self) -> Process:
         run_id = f"driver-{next(self._names)}"
-        at_once = self._choices.one_of((3, 1, 5))
+        at_once = self.choices.one_of((3, 1, 5))
 
         def work() -> object:
             catalog = self._upserts(process)
@@ -208,7 +207,7 @@ class KeyedWorld(TableWorld):
             )
             return record_publish(work)
 
-        process = Process(run_id, work)
+        process = Process(run_id, work, self.choices.below)
         return process
 
     def looker(self) -> Process:
@@ -219,7 +218,7 @@ class KeyedWorld(TableWorld):
             client, catalog = self._client(process), self._catalog(process)
             return look_at_merge(self.settings, client, catalog, run_id)
 
-        process = Process(run_id, work)
+        process = Process(run_id, work, self.choices.below)
         return process
 
     def _upserts(self, process: Process) -> SparkUpserts:
@@ -509,13 +508,13 @@ KEYED_MUTATIONS: Mapping[str, TableMutation] = {
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 KEYED_NOTICED: Mapping[str, int] = {
-    "condition of a merge's commit": 1,
-    "look at the number before rows are merged": 170,
+    "condition of a merge's commit": 5,
+    "look at the number before rows are merged": 404,
     "keys of what is deleted": 0,
-    "order of records of one time": 0,
-    "rows before keys": 1,
-    "comparison of rows and keys": 77,
-    _BEFORE_DELETE: 17,
+    "order of records of one time": 3,
+    "rows before keys": 3,
+    "comparison of rows and keys": 89,
+    _BEFORE_DELETE: 13,
 }
 
 

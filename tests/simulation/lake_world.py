@@ -32,7 +32,7 @@ from compactor.tables.publish import record_publish
 from compactor.whole.begin import begin
 from compactor.whole.reconcile import Reconciliation, reconcile
 from tests.simulation.choices import Choices
-from tests.simulation.faults import Client, Fault, faults_of
+from tests.simulation.faults import DIES, Client, Fault, faults_of
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in
 from tests.simulation.processes import Inline, Process, without_threads
 from tests.simulation.tables import TableWorld
@@ -45,7 +45,6 @@ REGISTRY, EXECUTIONS, CATALOG = "registry", "executions", "catalog"
 _TABLE, _STREAM = "pending", "logs"
 _LEVELS = ("a", "b", "c")
 _NAMES = 4
-_DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 _DONE = frozenset(
     {Fault.NONE, Fault.CRASH_AFTER, Fault.TIME_OUT, Fault.LOST_ANSWER, Fault.TRUNCATED}
 )
@@ -62,23 +61,10 @@ def possible_faults(call: Call) -> tuple[Fault, ...]:
     return tuple(one for one in faults_of(call) if one is not Fault.FLIPPED)
 
 
-class Worker(Process):
-    """A process that asks for nothing once it is dead, from whomever."""
-
-    dead = False
-
-    def ask(self, call: Call) -> Fault:
-        if self.dead:
-            raise Crashed(f"already dead at {call}")
-        fault = super().ask(call)
-        self.dead = fault in _DIES
-        return fault
-
-
 class _Steps:
     """The hook of a registry: a request is asked for before it, and its fault comes after it."""
 
-    def __init__(self, process: Worker, where: str) -> None:
+    def __init__(self, process: Process, where: str) -> None:
         self._process = process
         self._where = where
         self._late = False
@@ -134,7 +120,6 @@ class LakeWorld(TableWorld):
         self.born = self.registry.claim(self.stream.identity, self.clock.now())
         self.queue: list[str] = []
         self.optional: set[int] = set()
-        self._choices = choices
         self._delivered: dict[tuple[str, bytes], None] = {}
         self._sequencers = count(1)
         self.s3.hooks.after.append(self._tell_of_delete)
@@ -143,7 +128,7 @@ class LakeWorld(TableWorld):
 
     def produce(self) -> str:
         """Somebody puts a new object, or over one that is there."""
-        name = f"{self._choices.one_of(_LEVELS)}/{self._choices.below(_NAMES)}.json"
+        name = f"{self.choices.one_of(_LEVELS)}/{self.choices.below(_NAMES)}.json"
         lines = [f'{{"a":"record-{self._next + n}"}}\n' for n in range(2)]
         self.written |= {self._next, self._next + 1}
         self._next += 2
@@ -154,7 +139,7 @@ class LakeWorld(TableWorld):
         there = sorted(self.s3.contents(SOURCE))
         if not there:
             return "a producer has nothing to delete"
-        key = self._choices.one_of(there)
+        key = self.choices.one_of(there)
         self._take_back(key)
         self.s3.remove(SOURCE, key)
         self._tell(key, "ObjectRemoved:Delete")
@@ -164,7 +149,7 @@ class LakeWorld(TableWorld):
         """A producer puts what it once put, at the same key."""
         if not self._delivered:
             return "a producer has nothing to put again"
-        key, body = self._choices.one_of(list(self._delivered))
+        key, body = self.choices.one_of(list(self._delivered))
         return self._put(key, body) + " once more"
 
     def _put(self, key: str, body: bytes) -> str:
@@ -197,7 +182,7 @@ class LakeWorld(TableWorld):
     def registrar(self, bodies: Sequence[str]) -> Process:
         """The function behind the queue, with a batch of messages; its answer says which failed."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             messages = ((str(number), body) for number, body in enumerate(bodies))
             registry = self._registry_of(process)
             return register(messages, [self.stream], registry, self.clock.now())
@@ -207,7 +192,7 @@ class LakeWorld(TableWorld):
     def sweep(self) -> Process:
         """A sweep; its answer says what it started."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             steps = _Steps(process, EXECUTIONS)
             executions = replace(self.executions, hook=steps)
             registry = self._registry_of(process)
@@ -218,7 +203,7 @@ class LakeWorld(TableWorld):
     def reconciler(self) -> Process:
         """What registers by LIST what no event told of."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             at = partial(self._registry_at, process)
             client = self._client(process)
             return reconcile(Reconciliation(self.settings, client, self.clock.now(), at, workers=1))
@@ -228,7 +213,7 @@ class LakeWorld(TableWorld):
     def discoverer(self, run_id: str) -> Process:
         """Discovery of a run; its answer is the work items."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             at = partial(self._registry_at, process)
             client = self._client(process)
             begun = begin(self.settings, run_id, client, self.clock.now(), at=at)
@@ -240,7 +225,7 @@ class LakeWorld(TableWorld):
     def compactor(self, run_id: str, partition: Partition) -> Process:
         """A worker of a run."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             client, now = self._client(process), self.clock.now()
             at = partial(self._registry_at, process)
             run = PartitionRun(
@@ -259,7 +244,7 @@ class LakeWorld(TableWorld):
     def table_publisher(self, run_id: str) -> Process:
         """What brings the run's outputs, and others that are left over, into the table."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             return record_publish(self._publishing(process, run_id))
 
         return self._process(f"publisher of {run_id}", work)
@@ -271,23 +256,23 @@ class LakeWorld(TableWorld):
     def clean_up(self, run_id: str, path: str) -> Process:
         """Clean-up of a partition."""
 
-        def work(process: Worker) -> object:
+        def work(process: Process) -> object:
             return self._cleaned_up(process, run_id, path)
 
         return self._process(f"clean-up of {path} ({run_id})", work)
 
-    def _process(self, name: str, work: Callable[[Worker], object]) -> Process:
-        process = Worker(name, lambda: work(process))
+    def _process(self, name: str, work: Callable[[Process], object]) -> Process:
+        process = Process(name, lambda: work(process), self.choices.below)
         return process
 
     def _client(self, process: Process) -> Client:
         return Client(self.s3, process.ask)
 
-    def _registry_at(self, process: Worker, name: str) -> MemoryRegistry:
+    def _registry_at(self, process: Process, name: str) -> MemoryRegistry:
         assert name == _TABLE
         return self._registry_of(process)
 
-    def _registry_of(self, process: Worker) -> MemoryRegistry:
+    def _registry_of(self, process: Process) -> MemoryRegistry:
         """The same registry, by this process."""
         own = copy.copy(self.registry)
         own.hook = _Steps(process, REGISTRY)
@@ -298,7 +283,7 @@ class LakeWorld(TableWorld):
             call = Call(name, CATALOG, ADDRESS)
             fault = process.ask(call)
             answer = request() if fault in _DONE else None
-            if fault in _DIES:
+            if fault in DIES:
                 raise Crashed(f"{fault}: {call}")
             if fault is not Fault.NONE:
                 raise TransientStoreError(f"{fault}: {call}")

@@ -1,12 +1,16 @@
 """Processes that take turns at every request to the store, in one thread.
 
-Each runs unchanged code of the product in a greenlet. A request hands control to the scheduler,
+Each runs unchanged code of the product in greenlets. A request hands control to the scheduler,
 which decides who goes on, and what becomes of the request. So a schedule is decided by its
 choices alone, and can be played again.
+
+What the product does beside other work (:mod:`compactor.beside`) is a strand of its process: which
+of its strands goes on is a choice, too.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -15,43 +19,116 @@ from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
 
-from tests.simulation.faults import Fault
+from tests.simulation.faults import DIES, Fault
 from tests.support.memory_store import Call, Crashed
+
+
+class _Strand(greenlet):
+    """What one thread of a process does.
+
+    Attributes:
+        process: whose it is.
+        call: the request it wants to make; None for none.
+        may_go_on: whether it may, where it makes no request.
+    """
+
+    def __init__(
+        self, process: Process, work: Callable[[Fault], None], scheduler: greenlet | None
+    ) -> None:
+        super().__init__(work, scheduler)
+        self.process = process
+        self.call: Call | None = None
+        self.may_go_on: Callable[[], bool] = _at_once
+
+    def goes_on(self) -> bool:
+        """Whether it does something before the next request of its process."""
+        if self.dead:
+            return False
+        return self.may_go_on() if self.call is None else self.process.dead
+
+
+def _at_once() -> bool:
+    return True
 
 
 class Process:
     """Something that works on the store until it ends, fails or is killed.
 
-    Attributes:
+    Args:
         name: how a trace calls it.
+        work: what it does.
+        choose: which of so many strands makes its request next.
+
+    Attributes:
+        name: as given.
         waiting: the request it wants to make; None before the first, and after the end.
+        dead: it was killed, and asks for nothing any more.
         ended: nothing more comes of it.
         answer: what it returned.
         error: what it raised; :class:`Crashed` when it was killed.
     """
 
-    def __init__(self, name: str, work: Callable[[], object]) -> None:
+    def __init__(
+        self, name: str, work: Callable[[], object], choose: Callable[[int], int] = lambda _: 0
+    ) -> None:
         self.name = name
         self.waiting: Call | None = None
+        self.dead = False
         self.ended = False
         self.answer: object = None
         self.error: BaseException | None = None
         self._work = work
-        self._greenlet = greenlet(self._run)
+        self._choose = choose
+        self._scheduler = getcurrent()
+        self._strands = [_Strand(self, self._run, self._scheduler)]
+        self._next = self._strands[0]
 
     def ask(self, call: Call) -> Fault:
         """Called by its client of S3 before each request: wait for a turn."""
-        assert getcurrent() is self._greenlet, "a process may not ask from another one's turn"
-        scheduler = self._greenlet.parent
-        assert scheduler is not None
-        self.waiting = call
-        fault: Fault = scheduler.switch()
-        self.waiting = None
+        strand = getcurrent()
+        assert isinstance(strand, _Strand)
+        assert strand.process is self, "a process may not ask from another one's turn"
+        fault = Fault.NONE
+        if not self.dead:
+            strand.call = call
+            fault = self._scheduler.switch()
+            strand.call = None
+        # Another strand may have met its end meanwhile, which is that of all.
+        if self.dead:
+            raise Crashed(f"already dead at {call}")
+        self.dead = fault in DIES
         return fault
 
+    def begin(self, work: Callable[[Fault], None]) -> _Strand:
+        """Let something go on beside all that goes on; the fault that it is given is none."""
+        strand = _Strand(self, work, self._scheduler)
+        # First, so that the dullest choice is to do it as soon as it is handed over.
+        self._strands.insert(0, strand)
+        return strand
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Called by a strand that needs what another one does."""
+        strand = getcurrent()
+        assert isinstance(strand, _Strand)
+        while not done():
+            strand.may_go_on = done
+            self._scheduler.switch()
+        strand.may_go_on = _at_once
+
     def turn(self, fault: Fault = Fault.NONE) -> None:
-        """Let it make its request, and go on until it wants the next one."""
-        self._greenlet.switch(fault)
+        """Let it make its request, and go on until each of its strands wants the next one."""
+        self._next.switch(fault)
+        while ready := [one for one in self._strands if one.goes_on()]:
+            ready[0].switch(Fault.NONE)
+        self._strands = [one for one in self._strands if not one.dead]
+        if self.ended:
+            assert not self._strands, f"{self.name} has ended, and a thread of it goes on"
+            self.waiting = None
+            return
+        asking = [one for one in self._strands if one.call is not None]
+        assert asking, f"the threads of {self.name} wait for each other"
+        self._next = asking[self._choose(len(asking)) if len(asking) > 1 else 0]
+        self.waiting = self._next.call
 
     def _run(self, _: Fault) -> None:
         try:
@@ -64,7 +141,7 @@ class Process:
 class Inline:
     """A thread pool without threads: work is done as soon as it is handed over.
 
-    The product's threads only overlap its work; what they do in which order for one output is
+    The threads that write an output only overlap its work; what they do in which order for it is
     the same without them, and a thread would take its turns behind the scheduler's back.
     """
 
@@ -73,10 +150,7 @@ class Inline:
 
     def submit(self, work: Callable[..., Any], /, *given: Any) -> Future[Any]:
         done: Future[Any] = Future()
-        try:
-            done.set_result(work(*given))
-        except (Exception, Crashed) as error:
-            done.set_exception(error)
+        _carry_out(done, work, *given)
         return done
 
     def map(self, work: Callable[..., Any], /, *given: Iterable[Any]) -> Iterator[Any]:
@@ -92,13 +166,66 @@ class Inline:
         pass
 
 
+def _carry_out(done: Future[Any], work: Callable[..., Any], /, *given: Any) -> None:
+    try:
+        done.set_result(work(*given))
+    except (Exception, Crashed) as error:
+        done.set_exception(error)
+
+
+class _Awaited(Future[Any]):
+    """What a strand does; whoever asks for it waits in a strand, too."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__()
+        self._process = process
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._process.wait(self.done)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._process.wait(self.done)
+        return super().exception(timeout)
+
+
+class OneStrand(Inline):
+    """A pool of one thread, which is a strand of the process that made it."""
+
+    def __init__(self, threads: int, **_: object) -> None:
+        super().__init__()
+        assert threads == 1
+        maker = getcurrent()
+        self._process = maker.process if isinstance(maker, _Strand) else None
+        self._tasks: deque[tuple[Future[Any], Callable[..., Any]]] = deque()
+        self._strand: _Strand | None = None
+
+    def submit(self, work: Callable[..., Any], /, *given: Any) -> Future[Any]:
+        if self._process is None:
+            return super().submit(work, *given)
+        done = _Awaited(self._process)
+        self._tasks.append((done, lambda: work(*given)))
+        if self._strand is None or self._strand.dead:
+            self._strand = self._process.begin(self._do_all)
+        return done
+
+    def _do_all(self, _: Fault) -> None:
+        while self._tasks:
+            _carry_out(*self._tasks.popleft())
+
+    def shutdown(self, *_: object, **__: object) -> None:
+        strand = self._strand
+        if self._process is not None and strand is not None:
+            self._process.wait(lambda: strand.dead)
+
+
 @contextmanager
 def without_threads() -> Iterator[None]:
     """For the length of the block the product's writers and publishers use no threads."""
     with (
         patch("compactor.outputs.parts.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.pending.ThreadPoolExecutor", Inline),
-        patch("compactor.beside.ThreadPoolExecutor", Inline),
+        patch("compactor.beside.ThreadPoolExecutor", OneStrand),
         patch("compactor.tables.leftover.ThreadPoolExecutor", Inline),
     ):
         yield

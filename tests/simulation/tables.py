@@ -26,7 +26,7 @@ from compactor.tables.port import TableCatalog
 from compactor.tables.publish import Publishing, record_publish
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored
-from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard, faults_of
+from tests.simulation.faults import DIES, PAGE_SIZE, Client, Fault, Guard, faults_of
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in
 from tests.simulation.processes import Process
 from tests.simulation.turns import Outcome, Schedule, played
@@ -47,7 +47,6 @@ _CALLS_TO_REST = 8
 _BATCH = 100
 _FOREIGN = 1_000_000
 _LOST = frozenset({Fault.LOST_ANSWER, Fault.TIME_OUT, Fault.TRUNCATED})
-_DEAD = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 _AT_THE_TABLE = frozenset({"table_merge", "table_commit"})
 _DONE = _LOST | {Fault.NONE, Fault.CRASH_AFTER}
 
@@ -69,6 +68,7 @@ class TableWorld:
         iceberg = choices.one_of((True, False))
         kind = IcebergTable if iceberg else DeltaTable
         self.table: IcebergTable | DeltaTable = kind(self.s3, records_in)
+        self.choices = choices
         self.written: set[int] = set()
         self.foreign = 0
         self._without = without
@@ -117,7 +117,7 @@ class TableWorld:
             )
             return record_partition(run, Counts())
 
-        process = Process(f"worker of {partition.path} ({run_id})", work)
+        process = Process(f"worker of {partition.path} ({run_id})", work, self.choices.below)
         return process
 
     def publisher(self) -> Process:
@@ -126,7 +126,7 @@ class TableWorld:
         def work() -> object:
             return record_publish(self._publishing(process, run_id))
 
-        process = Process(run_id, work)
+        process = Process(run_id, work, self.choices.below)
         return process
 
     def cleaner(self, partition: Partition) -> Process:
@@ -135,7 +135,7 @@ class TableWorld:
         def work() -> object:
             return self._cleaned_up(process, run_id, partition.path)
 
-        process = Process(f"{run_id} of {partition.path}", work)
+        process = Process(f"{run_id} of {partition.path}", work, self.choices.below)
         return process
 
     def _publishing(self, process: Process, run_id: str) -> Publishing:
@@ -181,7 +181,7 @@ class TableWorld:
                 raise Crashed("already dead")
             call = Call(name, "catalog", ADDRESS)
             fault = process.ask(call)
-            dead = fault in _DEAD
+            dead = fault in DIES
             answer = request() if fault in _DONE else None
             if dead:
                 raise Crashed(f"{fault}: {call}")
@@ -429,12 +429,12 @@ def _name_what_is_not_readable() -> Iterator[None]:
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 TABLE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 3,
-    "look at the table's number before each commit": 3,
-    "create-if-absent of entries": 366,
-    "look at what others named": 21,
-    "look at the table before an output is built again": 29,
-    "look at the table before sources are deleted": 8,
+    "condition of the table's commit": 145,
+    "look at the table's number before each commit": 21,
+    "create-if-absent of entries": 55,
+    "look at what others named": 93,
+    "look at the table before an output is built again": 120,
+    "look at the table before sources are deleted": 0,
     "look at the output before it is named": 54,
 }
 

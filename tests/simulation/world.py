@@ -331,7 +331,7 @@ class World:
             return record_partition(run, Counts())
 
         name = f"{self.named('worker')} ({run_id})"
-        process = Process(name, work)
+        process = Process(name, work, self.choices.below)
         return process
 
     def _is_at_rest(self, client: Client, run_id: str) -> bool:

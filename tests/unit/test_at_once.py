@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Any
 from unittest.mock import patch
@@ -13,8 +13,9 @@ from compactor.beside import Beside
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.log.log import CommitLog
 from compactor.log.schemes import source_roots
+from compactor.model import QuarantineReason
 from tests.support.cleaning import LINE
-from tests.support.examples import PARTITION, settings
+from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call
 from tests.support.world import World
 
@@ -133,6 +134,36 @@ def test_no_marker_is_made_for_a_log_that_does_not_name_every_output() -> None:
     assert world.store.unfinished_uploads("lake") == {}
 
 
+def denied(world: World) -> None:
+    for key in world.store.contents("source"):
+        world.store.unreadable["source", key] = QuarantineReason.ACCESS_DENIED
+
+
+def changed(world: World) -> None:
+    def overwrite(call: Call) -> None:
+        if call.name == "read_source":
+            world.store.seed("source", call.key, b"{}\n", last_modified=NOW - 86_400)
+
+    world.store.hooks.before.append(overwrite)
+
+
+@pytest.mark.parametrize("disturb", [denied, changed])
+def test_what_is_wrong_with_a_log_is_told_whatever_becomes_of_the_sources(
+    disturb: Callable[[World], None],
+) -> None:
+    world = World()
+    world.add("a.json", LINE)
+    world.run()
+    for number in range(30):
+        world.add(f"b{number:02}.json", LINE)
+    for key in world.store.contents("lake", STATE):
+        world.store.remove("lake", key)
+    disturb(world)
+    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+        world.run()
+    assert world.store.count("create_upload") == 1
+
+
 def test_the_scheme_is_looked_for_meanwhile_and_written_right_before_the_commit() -> None:
     world = World()
     world.add("a.json", LINE)
@@ -204,7 +235,10 @@ def test_an_error_of_what_goes_on_beside_is_raised_at_the_end_of_the_block() -> 
     assert done == ["the block", None]
 
 
-def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it() -> None:
+@pytest.mark.parametrize("error", [IntegrityError("of the block"), KeyboardInterrupt()])
+def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it(
+    error: BaseException,
+) -> None:
     begun, ended = Event(), Event()
 
     def work() -> None:
@@ -214,9 +248,9 @@ def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it() -> No
 
     def fail() -> None:
         begun.wait(_SECONDS)
-        raise IntegrityError("of the block")
+        raise error
 
-    with pytest.raises(IntegrityError), Beside(work):
+    with pytest.raises(type(error)), Beside(work):
         fail()
     assert ended.is_set()
 

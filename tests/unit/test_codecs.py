@@ -25,6 +25,7 @@ from compactor.codecs.codecs import (
     decompress_stream,
     detect_compression,
 )
+from compactor.codecs.decoders import Input
 from compactor.codecs.encoders import BLOCK_BYTES, encoder
 from compactor.errors import UnreadableSource
 from compactor.model import Compression, QuarantineReason
@@ -76,7 +77,17 @@ def in_crumbs(content: bytes, compression: Compression) -> bytes:
     return b"".join(decompress_stream(crumbs, compression, limits=GENEROUS))
 
 
-BOTH_WAYS = pytest.mark.parametrize("decode", [in_whole, in_crumbs])
+def in_whole_strictly(content: bytes, compression: Compression) -> bytes:
+    return decompress(content, compression, limits=GENEROUS, strictly=True)
+
+
+def in_crumbs_strictly(content: bytes, compression: Compression) -> bytes:
+    crumbs = Input(cut(content, [1, 2, 3, 700]), strictly=True)
+    return b"".join(decompress_stream(crumbs, compression, limits=GENEROUS))
+
+
+STRICTLY = (in_whole_strictly, in_crumbs_strictly)
+BOTH_WAYS = pytest.mark.parametrize("decode", [in_whole, in_crumbs, *STRICTLY])
 Decode = Callable[[bytes, Compression], bytes]
 
 

@@ -32,6 +32,7 @@ from compactor.outputs.restore import Found, restore
 from compactor.outputs.verify import check_commit
 from compactor.ports import SourceBody
 from tests.support.as_stored import commits, given_back, only
+from tests.support.deflate import member_of_lines
 from tests.support.examples import PARTITION
 from tests.support.examples import settings as example_settings
 from tests.support.memory_store import Call
@@ -461,6 +462,42 @@ def test_a_damaged_one_is_left_alone_and_what_is_before_it_written_once(kind: Ki
     ]
     # Nothing of it was written: the output did not begin anew.
     assert world.store.count("create_upload") == 1
+
+
+@pytest.mark.parametrize("count", [10, 500, 12_000])
+@pytest.mark.parametrize("whole", [1_000, 10_000_000])
+def test_a_member_that_most_readers_refuse_is_left_alone_and_all_can_be_read(
+    count: int, whole: int
+) -> None:
+    odd = member_of_lines(b'{"a":1}\n', count, distance_bits=2)
+    stored = [member(large(1)), odd, member(large(2))]
+    world = arranged(stored, GZIP)
+    world.store._whole_bytes = whole
+    world.run()
+    commit, _, body = only(world)
+    assert gzip.decompress(body) == large(1) + large(2)
+    assert [one.reason for one in commit.quarantined] == [QuarantineReason.CORRUPT]
+
+
+@pytest.mark.parametrize("count", [10, 12_000])
+def test_a_member_that_is_odd_and_that_all_readers_take_is_taken_as_it_is(count: int) -> None:
+    stored = [member(large(1)), member_of_lines(b'{"a":1}\n', count, distance_bits=1)]
+    world = compacted(stored, GZIP)
+    assert only(world)[2] == b"".join(stored)
+    assert gzip.decompress(only(world)[2]) == large(1) + b'{"a":1}\n' * count
+
+
+@pytest.mark.parametrize("members", [True, False])
+@pytest.mark.parametrize("count", [200, 700])
+def test_where_all_are_left_alone_no_empty_output_is_made(
+    kind: Kind, count: int, members: bool
+) -> None:
+    stored = [kind.pack(lines(1, count) + bytes(9))]
+    world = compacted(stored, kind if members else replace(kind, given={}))
+    (commit,) = commits(world)
+    assert [one.reason for one in commit.quarantined] == [QuarantineReason.BINARY]
+    assert commit.output is None
+    assert world.store.contents("lake", "compacted/") == {}
 
 
 def test_lines_that_end_otherwise_than_they_began_are_left_alone(kind: Kind) -> None:

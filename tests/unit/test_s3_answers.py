@@ -99,6 +99,7 @@ TABLE: tuple[tuple[str, int, str, type[CompactorError], str], ...] = (
     ("get", 400, "ExpiredToken", InvalidInput, "credentials"),
     ("copy", 412, "PreconditionFailed", SourceChanged, ""),
     ("copy", 404, "NoSuchKey", SourceChanged, ""),
+    ("copy", 404, "NoSuchUpload", ObjectMissing, ""),
     ("copy", 403, "InvalidObjectState", UnreadableSource, ""),
     ("copy", 403, "AccessDenied", UnreadableSource, ""),
     ("source range", 403, "AccessDenied", UnreadableSource, ""),

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import zstandard
-from isal import isal_zlib
 
 from compactor.codecs.decoders import (
     GZIP_MAGIC,
-    ISAL_ERROR,
+    INFLATE_ERRORS,
     PIECE_BYTES,
     ZSTD_MAGIC,
     Input,
     gunzip,
+    inflater,
     is_skippable,
     unzstd,
 )
@@ -72,11 +72,19 @@ def detect_compression(head: bytes) -> Compression:
     return Compression.NONE
 
 
-def decompress(content: bytes, compression: Compression, *, limits: Limits) -> bytes:
+def decompress(
+    content: bytes, compression: Compression, *, limits: Limits, strictly: bool = False
+) -> bytes:
     """The plain bytes of one whole source; all members of it, all frames of it.
 
     Memory stays within the limits plus a few MiB: a source that passes them is given up as
     soon as it does.
+
+    Args:
+        content: the source.
+        compression: what its first bytes show.
+        limits: for its expansion.
+        strictly: refuse what zlib refuses: see :func:`compactor.codecs.decoders.inflater`.
 
     Raises:
         UnreadableSource: CORRUPT, TRUNCATED, BOMB, or TOO_LARGE (``limits.max_bytes``).
@@ -84,18 +92,26 @@ def decompress(content: bytes, compression: Compression, *, limits: Limits) -> b
     if compression is Compression.NONE:
         limits.check(len(content), len(content))
         return content
-    whole = decompress_at_once(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
+    whole = decompress_at_once(
+        content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES, strictly=strictly
+    )
     if whole is not None:
         return whole
+    source = Input((content,), strictly=strictly)
     # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
     plain = io.BytesIO()
-    for piece in decompress_stream((content,), compression, limits=limits):
+    for piece in decompress_stream(source, compression, limits=limits):
         plain.write(piece)
     return plain.getvalue()
 
 
 def decompress_at_once(
-    content: bytes, compression: Compression, *, limits: Limits, most_bytes: int
+    content: bytes,
+    compression: Compression,
+    *,
+    limits: Limits,
+    most_bytes: int,
+    strictly: bool = False,
 ) -> bytes | None:
     """The plain bytes of the common case, one sound member or frame that says how long it is.
 
@@ -107,6 +123,7 @@ def decompress_at_once(
         compression: what its first bytes show.
         limits: for its expansion.
         most_bytes: plain bytes that are wanted at once.
+        strictly: as for :func:`decompress`.
 
     Returns:
         None sends all others to the walk, which says what is wrong with them.
@@ -114,8 +131,10 @@ def decompress_at_once(
     Raises:
         UnreadableSource: BOMB, or TOO_LARGE (``limits.max_bytes``).
     """
-    inflate = _unzstd if compression is Compression.ZSTD else _gunzip
-    plain = inflate(content, most_bytes)
+    if compression is Compression.ZSTD:
+        plain = _unzstd(content, most_bytes)
+    else:
+        plain = _gunzip(content, most_bytes, strictly=strictly)
     if plain is not None:
         limits.check(len(plain), len(content))
     return plain
@@ -133,16 +152,16 @@ def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
         return None
 
 
-def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
+def _gunzip(content: bytes, most_bytes: int, *, strictly: bool) -> bytes | None:
     size = int.from_bytes(content[-_GZIP_SIZE_BYTES:], "little")
     # Optional header fields are left to the walk, which checks them.
     if content[3:4] != b"\0" or size > most_bytes:
         return None
-    member = isal_zlib.decompressobj(31)
+    member = inflater(strictly=strictly)
     try:
-        # No bytes at most would mean any number of them.
-        plain = member.decompress(content, max(size, 1))
-    except ISAL_ERROR:
+        # One more, without which zlib-ng does not look at the trailer.
+        plain = member.decompress(content, size + 1)
+    except INFLATE_ERRORS:
         return None
     return plain if member.eof and not member.unused_data else None
 

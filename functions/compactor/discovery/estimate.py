@@ -3,8 +3,8 @@
 A plan lists what its run lists, so those requests are counted and not reckoned. What a run asks
 beside them was counted on runs of each kind (``tests/e2e/test_money.py`` counts it again):
 
-- each source: one GET; none where S3 copies it, and two where it copies it into an output beside
-  others (its head, its last byte)
+- each source: one GET for every 8 MiB; none where S3 copies it, and two where it copies it into an
+  output beside others (its ends); one more to look at a large one that is read after all
 - each output: begin, parts, end, commit and the commit's witness, all PUTs; a HEAD where parts of
   it were copied
 - each partition: a LIST of its log at the end, its receipt and its record of rest; one with groups
@@ -29,8 +29,14 @@ from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_fo
 from compactor.discovery.work import Largest, WorkItem
 from compactor.model import CompactionPlan, Compression, ObjectGroup
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
-from compactor.planning.packing import output_compression, packing_class, stored_bytes
+from compactor.planning.packing import (
+    output_compression,
+    packing_class,
+    stored_bytes,
+    takes_stored,
+)
 from compactor.settings.settings import Settings
+from compactor.sizes import GET_BYTES
 
 #: Discovery lists a partition, and so does the worker that compacts it.
 PASSES = 2
@@ -212,20 +218,26 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
 
 
 def _of_output(group: ObjectGroup, settings: Settings) -> Counter[str]:
-    limits, sources = settings.limits, len(group.sources)
+    limits = settings.limits
     if group.copy:
         parts = math.ceil(group.size / limits.copy_part_bytes)
         return _OUTPUT + Counter(PUT=max(1, parts), HEAD=1)
     kind = packing_class(group.sources[0].key).compression
     output = output_compression(settings, kind)
-    as_they_are = kind is output is Compression.NONE and settings.output_format == "same"
-    copied = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
-    if not (as_they_are and copied):
+    is_plain = kind is output is Compression.NONE
+    as_they_are = settings.output_format == "same" and (is_plain or takes_stored(settings, kind))
+    large = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
+    gets = sum(max(1, math.ceil(one.size / GET_BYTES)) for one in group.sources)
+    if settings.compression in ("same", "none"):
+        gets += len(large)
+    if not (as_they_are and large):
         written = stored_bytes(group.size, kind, output)
-        return _OUTPUT + Counter(GET=sources, PUT=max(1, math.ceil(written / limits.part_bytes)))
-    written = math.ceil((group.size - sum(copied)) / limits.part_bytes)
-    parts = written + sum(math.ceil(size / limits.copy_part_bytes) for size in copied)
-    return _OUTPUT + Counter(GET=sources + len(copied), PUT=parts, HEAD=1)
+        return _OUTPUT + Counter(GET=gets, PUT=max(1, math.ceil(written / limits.part_bytes)))
+    written = math.ceil((group.size - sum(large)) / limits.part_bytes)
+    parts = written + sum(math.ceil(size / limits.copy_part_bytes) for size in large)
+    if is_plain:
+        return _OUTPUT + Counter(GET=len(group.sources) + len(large), PUT=parts, HEAD=1)
+    return _OUTPUT + Counter(GET=gets, PUT=parts)
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:

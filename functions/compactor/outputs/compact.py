@@ -35,9 +35,13 @@ from compactor.outputs.large_members import LargeMembers
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
-from compactor.outputs.stored import writes_members
 from compactor.outputs.twice import sample_for
-from compactor.planning.packing import as_learned, output_choices, output_compression
+from compactor.planning.packing import (
+    as_learned,
+    output_choices,
+    output_compression,
+    writes_members,
+)
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
 from compactor.settings.settings import Settings

@@ -14,8 +14,7 @@ from compactor.outputs.detection import passing_check
 from compactor.outputs.large_members import LargeMember, LargeMembers, may_be_one, read_as_one
 from compactor.outputs.members import is_member_of
 from compactor.outputs.pending import OutputWriter, Tally
-from compactor.outputs.stored import takes_stored, writes_members
-from compactor.planning.packing import output_compression
+from compactor.planning.packing import output_compression, takes_stored, writes_members
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 
@@ -73,7 +72,7 @@ class OpenOutput:
         self._takes_stored = takes_stored(settings, signature.compression)
         # Those that are in it as they are stored; where, is known at the end.
         self._member_sources: list[bytes] = []
-        self._begun = False
+        self._begun = self._placed = False
         # Bytes written where the last source begins, and where the last whole one ends.
         self._start = self._settled = 0
         self._frame_bytes = 0
@@ -139,6 +138,7 @@ class OpenOutput:
         self._begin()
         self._unended = _Copied(source, self._writer.plain_bytes, ended)
         self._writer.copy(source)
+        self._placed = True
         self._settled = self._writer.plain_bytes
         if self.sample is not None:
             self.sample.pass_over()
@@ -161,7 +161,8 @@ class OpenOutput:
 
     def finish(self) -> Output | None:
         """Store what is left; None, and nothing stored, where no source could be placed."""
-        if not self._begun:
+        if not self._placed:
+            # Begun it may be, for one that was refused before any of it was written.
             self._writer.abort()
             return None
         self._end_copied(last=True)
@@ -292,6 +293,7 @@ class OpenOutput:
         self, source: SourceObject, content: plain.PlainContent, facts: SliceFacts, offset: int
     ) -> None:
         """Tell of a slice, all of which is written."""
+        self._placed = True
         self._settled = end = self._writer.plain_bytes
         self._rows.append(
             ManifestRow(source, offset, end - offset, content.size, content.crc32, facts)

@@ -19,7 +19,8 @@ from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
-from compactor.outputs.stored import StoredBytes, takes_stored
+from compactor.outputs.stored import StoredBytes
+from compactor.planning.packing import takes_stored
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 
@@ -105,13 +106,15 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
         limits = Limits(max_expansion=settings.max_expansion)
+        strictly = takes_stored(settings, compression)
         surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
         if compression is Compression.GZIP and surely_whole:
-            return PlainContent(
-                decompress(body.content, compression, limits=limits), None, compression
-            )
+            plain = decompress(body.content, compression, limits=limits, strictly=strictly)
+            return PlainContent(plain, None, compression)
         most = settings.limits.whole_bytes
-        whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
+        whole = decompress_at_once(
+            body.content, compression, limits=limits, most_bytes=most, strictly=strictly
+        )
         if whole is not None:
             return PlainContent(whole, None, compression)
         return _decompressed(body.content, compression, settings)
@@ -153,10 +156,11 @@ def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
 
 def _decompressed(content: bytes, compression: Compression, settings: Settings) -> PlainContent:
     """Of a source that is held: what it is as stored is only looked at where its content is not."""
-    decoded = Input((content,))
+    strictly = takes_stored(settings, compression)
+    decoded = Input((content,), strictly=strictly)
     pieces = decompress_stream(decoded, compression, limits=Limits(settings.max_expansion))
     found = _gather(pieces, compression, settings.limits.whole_bytes)
-    if not found.complete and takes_stored(settings, compression):
+    if not found.complete and strictly:
         keep = len(content) < settings.limits.copy_slice_bytes
         found.stored = StoredBytes.held(content, decoded, keep=keep)
     return found

@@ -1,4 +1,4 @@
-"""Compressed sources as they are stored: which outputs may take them so, and what passed of one."""
+"""Compressed sources as they are stored: what passed of one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,10 @@ from itertools import chain
 from isal import isal_zlib
 
 from compactor.codecs.decoders import Input
-from compactor.model import Compression
-from compactor.planning.packing import output_compression
-from compactor.settings.settings import Settings
 
 # A frame header of zstd takes up to 18 bytes, and a trailer of gzip 8.
 _HEAD_BYTES = 18
 _TAIL_BYTES = 8
-
-
-def writes_members(settings: Settings, source: Compression) -> bool:
-    """Whether the output of sources so compressed is made of members of gzip, or frames of zstd."""
-    encoded = output_compression(settings, source)
-    if encoded is Compression.GZIP:
-        return settings.gzip_output == "members"
-    return settings.zstd_output == "frames" and encoded is Compression.ZSTD
-
-
-def takes_stored(settings: Settings, source: Compression) -> bool:
-    """Whether sources so compressed may go into their output as they are stored."""
-    same = output_compression(settings, source) is source
-    return same and writes_members(settings, source)
 
 
 class StoredBytes:
@@ -51,7 +34,7 @@ class StoredBytes:
         self.size = self.crc32 = 0
         self.kept: list[bytes] | None = [] if keep else None
         self._pieces = iter(pieces)
-        self.input = Input(self._passing())
+        self.input = Input(self._passing(), strictly=True)
 
     @classmethod
     def held(cls, content: bytes, decoded: Input, *, keep: bool) -> StoredBytes:

@@ -108,6 +108,20 @@ def output_choices(settings: Settings) -> dict[str, str]:
     return {name: getattr(settings, name) for name in CHOICES}
 
 
+def writes_members(settings: Settings, source: Compression) -> bool:
+    """Whether the output of sources so compressed is made of members of gzip, or frames of zstd."""
+    encoded = output_compression(settings, source)
+    if encoded is Compression.GZIP:
+        return settings.gzip_output == "members"
+    return settings.zstd_output == "frames" and encoded is Compression.ZSTD
+
+
+def takes_stored(settings: Settings, source: Compression) -> bool:
+    """Whether sources so compressed may go into their output as they are stored."""
+    same = output_compression(settings, source) is source
+    return same and writes_members(settings, source)
+
+
 def target_bytes(settings: Settings, output: Compression) -> int:
     """Wanted size of an output in its encoded form, bytes."""
     if settings.target_bytes is not None:

@@ -195,7 +195,8 @@ class PartitionProgress:
         try:
             with self._claim.beside(whole=replaces is None) as claim:
                 destination = replace(run.destination, log_id=claim.result)
-                pending = store_group(group, run.settings, run.store, destination, time)
+                with claim.first():
+                    pending = store_group(group, run.settings, run.store, destination, time)
                 with dropping(pending.output, run.store):
                     claim.join()
         except NothingReadable as error:

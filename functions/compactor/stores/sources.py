@@ -18,7 +18,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
-from compactor.sizes import MIB
+from compactor.sizes import GET_BYTES, MIB
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
 from compactor.stores.direct import Direct
@@ -29,7 +29,7 @@ from compactor.stores.retries import NEVER
 
 # Larger sources are streamed in ranges of this size, not held whole.
 WHOLE_SOURCE_BYTES = 8 * MIB
-RANGE_BYTES = 8 * MIB
+RANGE_BYTES = GET_BYTES
 RANGES_AHEAD = 3
 
 # Of a source whose bytes are not those of its ETag, over plain HTTP.

@@ -128,7 +128,9 @@ class S3Uploads(S3Base):
             made = self._answer("PUT", "copy part", source.bucket, source.key, request)
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
-        except ObjectMissing:
+        except ObjectMissing as error:
+            if code_of(error) == "NoSuchUpload":
+                raise
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
         # S3 tells it where the upload was begun with a checksum algorithm.
         crc32 = decoded_crc32(made.get("ChecksumCRC32"))
