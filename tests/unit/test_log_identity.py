@@ -179,13 +179,13 @@ def test_the_state_of_another_destination_is_refused() -> None:
 def test_a_deleted_state_is_not_taken_for_a_first_run() -> None:
     world = compacted()
     take_away(world, "_compactor/")
-    must_stop(world, r"is empty, and names neither s3://lake/compacted/.*compactor adopt")
+    must_stop(world, r"is empty, and does not name s3://lake/compacted/.*compactor adopt")
 
 
 def test_discovery_refuses_outputs_whose_log_is_gone() -> None:
     world = compacted()
     take_away(world, "_compactor/")
-    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+    with pytest.raises(IntegrityError, match="is empty, and does not name"):
         discovered(world)
 
 
@@ -244,10 +244,10 @@ def test_a_shorter_log_stops_its_partition_and_clean_up_keeps_everything(
 ) -> None:
     world = compacted("ab", clean_up="delete", retention_days=7)
     take_away(world, *gone)
-    must_stop(world, r"names neither s3://lake/compacted/2026/01/02/compacted-")
+    must_stop(world, r"does not name s3://lake/compacted/2026/01/02/compacted-")
     world.clock.advance(8 * DAY)
     if one_log(world.settings.state, PARTITION.path, world.store).entries:
-        with pytest.raises(IntegrityError, match="names neither"):
+        with pytest.raises(IntegrityError, match="does not name"):
             world.clean_up()
     assert left(world) == ["a.json", "b.json"]
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
-from compactor.errors import InvalidInput
 from compactor.probe.probe import recorded_traits
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_error, print_line, print_table
 from compactor_cli.runs import new_run_id
@@ -78,7 +77,7 @@ def _check(args: argparse.Namespace) -> None:
     """
     asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (args.dry_run or args.yes or asked):
-        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+        raise nobody_to_ask()
 
 
 def _agreed(decisions: Sequence[Decision], expired: int) -> bool:
