@@ -458,6 +458,26 @@ def test_outputs_are_no_sources_wherever_the_state_of_their_log_is() -> None:
     assert len(world.store.contents("source", "logs/")) == 1
 
 
+def test_the_log_of_another_destination_is_no_source_and_so_is_never_cleaned_up() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    world.run()
+    world.clock.advance(DAY)
+    state = world.store.contents("lake", "_compactor/")
+    turned = PartitionRun(
+        replace(PARTITION, bucket="lake", prefix="_compactor/", path=""),
+        settings(s3_source_uri="s3://lake/", s3_destination_uri="s3://source/all/"),
+        world.store,
+        world.clock,
+        NoDeadline(),
+        "turned",
+    )
+    receipt = record_partition(turned, Counts())
+    assert (receipt.counts.objects_in, receipt.counts.quarantined) == (0, 0)
+    assert receipt.skipped["own_state_or_output"].objects == len(state)
+    assert world.store.contents("lake", "_compactor/") == state
+
+
 def test_sources_that_are_only_called_like_outputs_are_compacted() -> None:
     world = World()
     world.add(f"app-{'ab' * 16}.json", LINE)
