@@ -43,6 +43,7 @@ from compactor_cli.console import counted, print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
 from compactor_cli.listing_prices import ListingPrices, prices_of
 from compactor_cli.plan_money import show_verdict, standing_of
+from compactor_cli.rights import telling_all_missing
 
 _READERS = 8
 _SHOWN_ROWS = 50
@@ -119,9 +120,10 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
     known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
-    require_source(settings, store)
-    before = Counter(store.requests.snapshot())
-    with TemporaryDirectory() as directory:
+    rights = telling_all_missing(settings, store, writes=False)
+    with rights, TemporaryDirectory() as directory:
+        require_source(settings, store)
+        before = Counter(store.requests.snapshot())
         listing = listing_of(settings, store, Path(directory))
         found = find(settings, store, listing)
         forecasts = forecast(found.items, settings, store, listing)

@@ -22,6 +22,7 @@ from compactor_cli.commands.workflow import EndedRun, execute, execute_here, fet
 from compactor_cli.console import print_line
 from compactor_cli.idle import require_source, window_warning
 from compactor_cli.pages import require_directory
+from compactor_cli.rights import all_missing, telling_all_missing
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import (
     Machine,
@@ -96,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report_dir is not None:
         require_directory("--report-dir", args.report_dir)
     store = open_store(args.endpoint_url, settings.state.bucket)
-    require_source(settings, store)
+    with telling_all_missing(settings, store, writes=True):
+        require_source(settings, store)
     machine = Machine(
         args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
     )
@@ -112,7 +114,11 @@ def run(args: argparse.Namespace) -> int:
         show(execution)
         if pages:
             print_line(f"report on this machine: {' and '.join(map(str, pages))}")
-    execution.check()
+    try:
+        execution.check()
+    except Failure as failure:
+        line = all_missing(str(failure), settings, store, writes=True)
+        raise Failure(line, failure.code) from None
     return 0
 
 
