@@ -10,7 +10,17 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor_cli.chosen import named
-from compactor_cli.commands import cat, locate, ls, main, manifest, query, restore, verify
+from compactor_cli.commands import (
+    cat,
+    locate,
+    ls,
+    main,
+    manifest,
+    query,
+    restore,
+    table_input,
+    verify,
+)
 from tests.support.examples import PARTITION
 from tests.support.world import World
 
@@ -163,6 +173,13 @@ def test_ls_of_nothing_says_so_and_is_no_failure(world, command):
 def test_what_was_restored_is_summed_up_where_it_is_more_than_one(world, command, tmp_path: Path):
     code, out, _ = command("restore", DEST, "--all", "-o", tmp_path)
     assert (code, out.splitlines()[-1]) == (0, "2 sources restored, 30 B")
+
+
+@pytest.mark.parametrize("name", ["scan", "plan"])
+def test_where_no_table_is_like_a_pattern_the_pattern_is_told(world, command, monkeypatch, name):
+    monkeypatch.setattr(table_input, "open_store", lambda *_: world.store)
+    code, out, _ = command("tables", name, "--delta-prefixes", "s3://lake/gold/")
+    assert (code, out) == (0, "there is no table like s3://lake/gold/\n")
 
 
 @pytest.mark.parametrize("statement", ["selct 1", "", ";"])
