@@ -143,8 +143,17 @@ def _find(wanted: Wanted, state: S3Uri, store: ObjectStore) -> Iterator[Found]:
         if not left.keys:
             return
     require_state(state, store)
+    raise _not_found(left, state)
+
+
+def _not_found(left: Wanted, state: S3Uri) -> InvalidInput:
+    key = min(left.keys)
+    if left.etag is not None:
+        accepted = f"the ETag of a version of {key} that a commit in {state.uri} names"
+        return InvalidInput("--etag", left.etag, f"{accepted}; compactor ls shows them")
     accepted = f"the key of a source that a commit in {state.uri} names"
-    raise InvalidInput("KEY", min(left.keys), accepted)
+    more = "; compactor restore --prefix takes all below one" if key.endswith("/") else ""
+    return InvalidInput("KEY", key, accepted + more)
 
 
 class _Newest(NamedTuple):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput
+from compactor.model import Partition
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
 from compactor_cli.chosen import named
 from compactor_cli.commands import (
     cat,
+    clean_up,
     locate,
     ls,
     main,
@@ -21,7 +27,7 @@ from compactor_cli.commands import (
     table_input,
     verify,
 )
-from tests.support.examples import PARTITION
+from tests.support.examples import LONG_AGO, PARTITION
 from tests.support.world import World
 
 SOURCE, DEST = "s3://source/logs/", "s3://lake/compacted/"
@@ -35,7 +41,8 @@ Command = Callable[..., tuple[int, str, str]]
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two sources in one output."""
     made = World()
-    for module in (cat, locate, ls, manifest, query, restore, verify):
+    monkeypatch.setattr("time.time", lambda: made.clock.time)
+    for module in (cat, clean_up, locate, ls, manifest, query, restore, verify):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
     made.put("a.json", LINE)
     made.put("b.json", LINE * 2)
@@ -163,6 +170,27 @@ def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, comm
     assert f"KEY: '{KEY}' is not accepted" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            (KEY, "--etag", "abc"),
+            "--etag: 'abc' is not accepted; expected the ETag of a version of",
+        ),
+        ((PARTITION.prefix,), "names; compactor restore --prefix takes all below one"),
+        (
+            ("logs/nope.json",),
+            "KEY: 'logs/nope.json' is not accepted; expected the key of a source",
+        ),
+    ],
+    ids=["another version", "a prefix", "another key"],
+)
+def test_what_no_commit_names_is_told_by_what_was_asked_for(world, command, words, told):
+    code, out, err = command("restore", DEST, *words)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
 def test_ls_of_nothing_says_so_and_is_no_failure(world, command):
     code, out, err = command("ls", DEST, "lgos/")
     assert (code, out) == (0, "")
@@ -199,3 +227,44 @@ def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, comman
     assert (code, out) == (1, "")
     assert f"the output of commit 1, s3://lake/{output}, is gone: bring it back" in err
     assert "compactor verify --sources tells which of its sources still stand" in err
+
+
+def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, command):
+    code, _, err = command("verify", "s3://source/lgos/*/", DEST)
+    assert code == 1
+    assert err.endswith(
+        "IntegrityError: 1 finding; no commit is of s3://source/lgos/*/: is this the source of"
+        " these outputs?\n"
+    )
+    assert command("verify", SOURCE, DEST)[0] == 0
+
+
+def test_verify_of_one_source_of_several_does_not_ask_that(world, command):
+    other = replace(world.settings, s3_source_uri="s3://source/other/")
+    world.store.seed("source", "other/2026/01/02/c.json", LINE, last_modified=LONG_AGO)
+    partition = Partition("source", "other/2026/01/02/", "2026/01/03/")
+    run = PartitionRun(partition, other, world.store, world.clock, NoDeadline(), "other")
+    assert record_partition(run, Counts()).status == "done"
+    code, _, err = command("verify", SOURCE, DEST)
+    assert (code, "does not lie below" in err, "is this the source" in err) == (1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("places", "told"),
+    [
+        (
+            ("s3://source/lgos/", DEST),
+            "none of 1 commit past retention is of s3://source/lgos/; is this the source of these",
+        ),
+        ((SOURCE, NOWHERE), "no run has left its state at s3://lake/_compactor/compcated/"),
+    ],
+    ids=["another source", "another destination"],
+)
+def test_clean_up_at_a_wrong_place_deletes_nothing_and_asks_whether_it_is_right(
+    world, command, places, told
+):
+    before = world.store.contents("source")
+    code, out, _ = command("clean-up", *places, "--yes", "--retention-days", "0")
+    assert (code, out.count("\n")) == (0, 1)
+    assert out.startswith(f"nothing to delete: {told}")
+    assert world.store.contents("source") == before
