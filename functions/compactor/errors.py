@@ -59,13 +59,14 @@ class InvalidInput(CompactorError):
 
     Args:
         field: name of the input field at fault.
-        value: what was given.
+        value: what was given; None where nothing was.
         accepted: what would have been right, in words.
         told: the line itself, where nobody gave a value, or more is to be said.
     """
 
     def __init__(self, field: str, value: object, accepted: str, *, told: str = "") -> None:
-        super().__init__(told or f"{field}: {value!r} is not accepted; expected {accepted}")
+        given = "no value" if value is None else f"{value!r} is not accepted"
+        super().__init__(told or f"{field}: {given}; expected {accepted}")
         self.field = field
         self.value = value
         self.accepted = accepted

@@ -19,9 +19,10 @@ from compactor.model import SourceObject
 from compactor.outputs.restore import Found, Wanted, find, keeps_bytes
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
-from compactor_cli.commit_logs import all_logs, logs_for_key
+from compactor_cli.commit_logs import all_logs, logs_for_key, require_state
 from compactor_cli.console import progress
 
+_SCHEME = "s3://"
 #: The same commits, each output once, read anew each time: all of them would not fit in memory.
 Commits = Callable[[], Iterable[Found]]
 
@@ -86,6 +87,27 @@ class Search:
     rows_only: list[str] = field(default_factory=list)
 
 
+def named(words: Sequence[str], bucket: str | None) -> tuple[list[str], str | None]:
+    """Keys as somebody typed them, perhaps as the URIs that locate prints; and their bucket.
+
+    Args:
+        words: keys, or URIs of one bucket.
+        bucket: that was given apart; None for any.
+
+    Raises:
+        InvalidInput: some are keys and some are URIs, of several buckets, or without a key.
+    """
+    uris = [word for word in words if word.startswith(_SCHEME)]
+    if not uris:
+        return [*words], bucket
+    parts = [uri.removeprefix(_SCHEME).partition("/") for uri in uris]
+    buckets = {one for one, _, _ in parts} | ({bucket} if bucket else set())
+    if len(uris) < len(words) or len(buckets) > 1 or not all(key for _, _, key in parts):
+        accepted = "whole keys, as ls shows them, or URIs s3://BUCKET/KEY of one bucket"
+        raise InvalidInput("KEY", " ".join(words), accepted)
+    return [key for _, _, key in parts], buckets.pop()
+
+
 def search(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
     """Find the commits that name the sources.
 
@@ -120,8 +142,18 @@ def _find(wanted: Wanted, state: S3Uri, store: ObjectStore) -> Iterator[Found]:
             left = replace(left, keys=left.keys - {row.source.key for row in found.rows})
         if not left.keys:
             return
+    require_state(state, store)
+    raise _not_found(left, state)
+
+
+def _not_found(left: Wanted, state: S3Uri) -> InvalidInput:
+    key = min(left.keys)
+    if left.etag is not None:
+        accepted = f"the ETag of a version of {key} that a commit in {state.uri} names"
+        return InvalidInput("--etag", left.etag, f"{accepted}; compactor ls shows them")
     accepted = f"the key of a source that a commit in {state.uri} names"
-    raise InvalidInput("KEY", min(left.keys), accepted)
+    more = "; compactor restore --prefix takes all below one" if key.endswith("/") else ""
+    return InvalidInput("KEY", key, accepted + more)
 
 
 class _Newest(NamedTuple):

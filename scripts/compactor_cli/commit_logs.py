@@ -33,9 +33,29 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
     """
     logs = [log for log in stored_logs.all_logs(state, store) if log.entries]
     if not logs:
-        accepted = "where a run has left its state; a run with an s3_state_uri of its own needs"
-        raise InvalidInput("s3_state_uri", state.uri, f"{accepted} the same --state-uri here")
+        raise no_state(state)
     return logs
+
+
+def no_state(state: S3Uri) -> InvalidInput:
+    """The error that no run has committed anything below a state prefix."""
+    accepted = "where a run has left its state"
+    told = (
+        f"no run has left its state at {state.uri}: is this the destination of a run? One with an"
+        " s3_state_uri of its own needs the same --state-uri here"
+    )
+    return InvalidInput("s3_state_uri", state.uri, accepted, told=told)
+
+
+def require_state(state: S3Uri, store: ObjectStore) -> None:
+    """Do nothing where a run has committed something; one LIST.
+
+    Raises:
+        InvalidInput: none has, so that no key can be found.
+    """
+    page = next(iter(store.list_level(state.bucket, _root(state))), None)
+    if page is None or not page.prefixes:
+        raise no_state(state)
 
 
 def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:

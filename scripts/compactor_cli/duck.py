@@ -38,6 +38,26 @@ class Found:
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
 
+def require_sql(statement: str) -> None:
+    """Do nothing where DuckDB can parse a statement.
+
+    Raises:
+        InvalidInput: it cannot, or there is none.
+    """
+    import duckdb  # noqa: PLC0415 - an extra
+
+    try:
+        found = duckdb.extract_statements(statement)
+    except duckdb.Error as error:
+        raise _not_taken(statement, " ".join(str(error).split())) from None
+    if not found:
+        raise _not_taken(statement, "there is no statement in it")
+
+
+def _not_taken(statement: str, said: str) -> InvalidInput:
+    return InvalidInput("SQL", statement, f"what DuckDB takes over {VIEW} ({said})")
+
+
 def ask(statement: str, staged: Sequence[Staged]) -> Found:
     """Run a statement over these objects, as ``records``.
 
@@ -61,8 +81,7 @@ def ask(statement: str, staged: Sequence[Staged]) -> Found:
             for one in staged:
                 if one.file.name in said:
                     said = said.replace(str(one.file), one.source_key or f"an output of {one.path}")
-            accepted = f"what DuckDB takes over {VIEW} ({said})"
-            raise InvalidInput("SQL", statement, accepted) from None
+            raise _not_taken(statement, said) from None
 
 
 def _make_views(connection: Any, staged: Sequence[Staged]) -> None:

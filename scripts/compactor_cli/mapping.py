@@ -6,13 +6,13 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 
-from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
 from compactor.log.stored import StoredLog, each_log
 from compactor.model import SourceObject
 from compactor.outputs.mapping import Mapped, mapped
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor_cli.commit_logs import no_state
 
 
 def mapping(state: S3Uri, store: ObjectStore) -> Iterator[Mapped]:
@@ -27,8 +27,7 @@ def mapping(state: S3Uri, store: ObjectStore) -> Iterator[Mapped]:
         found = found or bool(log.entries)
         yield from _of_log(log, store)
     if not found:
-        accepted = "where a run has left its state; a run with an s3_state_uri of its own needs"
-        raise InvalidInput("s3_state_uri", state.uri, f"{accepted} the same --state-uri here")
+        raise no_state(state)
 
 
 def _of_log(log: StoredLog, store: ObjectStore) -> Iterator[Mapped]:

@@ -115,8 +115,8 @@ class Summary:
     @property
     def is_idle(self) -> bool:
         """True where a run succeeded, and found nothing that it could compact."""
-        done = self.objects_before or self.spark or self.left_alone or self.oversized
-        return self.status == "succeeded" and not done
+        done = self.objects_before or self.objects_after or self.spark
+        return self.status == "succeeded" and not (done or self.left_alone or self.oversized)
 
     @property
     def ratio(self) -> float:
@@ -147,16 +147,13 @@ def print_summary(summary: Summary) -> None:
     """The headline and the table of a run, and a line for whatever it left alone."""
     if summary.headline:
         print_line(summary.headline, "bold")
-    rows = (
-        ("Partitions", f"{summary.partitions:,}", ""),
-        ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
-        ("Bytes", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after)),
-        ("Average size", human_bytes(summary.average_before), human_bytes(summary.average_after)),
-        ("Records", f"{summary.records + summary.rejected:,}", f"{summary.records:,}"),
-        ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
-        ("Seconds", "", f"{summary.seconds:,.1f}"),
-    )
-    print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
+    if summary.objects_before or summary.objects_after:
+        _print_figures(summary)
+    else:
+        print_line(
+            f"Run {summary.run_id}: {summary.status}, nothing compacted in"
+            f" {counted(summary.partitions, 'partition')}, {summary.seconds:,.1f} s"
+        )
     _print_left_alone(summary)
     if summary.overwritten:
         print_line(
@@ -172,6 +169,19 @@ def print_summary(summary: Summary) -> None:
     for line in summary.warnings:
         print_line(f"warning: {' '.join(line.split())}")
     _print_what_followed(summary)
+
+
+def _print_figures(summary: Summary) -> None:
+    rows = (
+        ("Partitions", f"{summary.partitions:,}", ""),
+        ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
+        ("Bytes", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after)),
+        ("Average size", human_bytes(summary.average_before), human_bytes(summary.average_after)),
+        ("Records", f"{summary.records + summary.rejected:,}", f"{summary.records:,}"),
+        ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
+        ("Seconds", "", f"{summary.seconds:,.1f}"),
+    )
+    print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
 
 
 def _print_what_followed(summary: Summary) -> None:

@@ -228,7 +228,7 @@ def test_verify_finds_a_source_in_two_commits(compacted, command):
 def test_verify_refuses_a_destination_without_state(lake, command):
     code, _, err = command("verify", *lake.uris, *lake.endpoint)
     assert code == 2
-    assert "InvalidInput: s3_state_uri" in err
+    assert "compactor: no run has left its state at s3://" in err
 
 
 def test_verify_tells_a_source_from_the_wrong_place(compacted, command):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
 
 import pytest
@@ -89,6 +90,10 @@ def test_a_second_run_says_that_all_is_compacted_already(bucket):
     assert "nothing to compact" not in out
     code, out, _ = bucket.ask("run", "raw/")
     assert code == 0
-    assert out.splitlines()[0] == "nothing to compact: 2 objects left: compacted already"
+    first, second, *rest = out.splitlines()
+    assert first == "nothing to compact: 2 objects left: compacted already"
+    assert re.fullmatch(r"Run \S+: succeeded, nothing compacted in 1 partition, [\d.]+ s", second)
+    assert not any("Compaction ratio" in line for line in rest)
     code, out, _ = bucket.ask("plan", "raw/")
+    assert "Readers" not in out
     assert out.splitlines()[0] == "nothing to compact: 2 objects left: compacted already"

@@ -124,7 +124,7 @@ def test_entries_that_are_missing_at_the_end_are_written_again() -> None:
     lose(world, f"{last - 1:020d}.")
     arrive(world, "new.json")
     world.clock.advance(3 * DAY)
-    with pytest.raises(IntegrityError, match="names neither"):
+    with pytest.raises(IntegrityError, match="does not name"):
         world.run()
     assert len(adopted(world).proven) == 2
     assert world.run().counts.objects_in == 1
@@ -192,7 +192,7 @@ def test_what_no_plan_explains_is_left_and_keeps_its_partition_stopped() -> None
     done = adopted(world)
     assert (done.proven, done.older) == ([], [])
     assert "no plan of the sources that are left has its group" in done.left[0]
-    with pytest.raises(IntegrityError, match="names neither"):
+    with pytest.raises(IntegrityError, match="does not name"):
         world.run()
     world.store.hooks.clear()
 

@@ -128,7 +128,7 @@ def test_no_marker_is_made_for_a_log_that_does_not_name_every_output() -> None:
     world.add("b.json", LINE)
     for key in world.store.contents("lake", STATE):
         world.store.remove("lake", key)
-    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+    with pytest.raises(IntegrityError, match="is empty, and does not name"):
         world.run()
     assert f"{STATE}identity.json" not in world.store.contents("lake")
     assert world.store.unfinished_uploads("lake") == {}

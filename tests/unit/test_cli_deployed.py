@@ -261,7 +261,7 @@ def test_report_of_a_run_that_step_functions_has_forgotten_is_still_there(stack,
     stored = stack.s3.get_object(Bucket=LAKE, Key="_compactor/compacted/runs/old/report.json")
     began = datetime.fromisoformat(json.load(stored["Body"])["started_at"])
     seconds = (stored["LastModified"] - began).total_seconds()
-    assert re.findall(r"Seconds\D+([\d,.]+)", out) == [f"{seconds:,.1f}"]
+    assert re.findall(r"^Run old: .* ([\d,.]+) s$", out, re.MULTILINE) == [f"{seconds:,.1f}"]
 
 
 def test_report_as_json_is_the_stored_document_and_html_is_saved(stack, command, tmp_path):

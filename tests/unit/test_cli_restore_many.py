@@ -113,7 +113,7 @@ def test_what_is_wanted_comes_back_in_its_newest_version_of_that_time(
         (["--run-id", "run-9"], "--run-id: 'run-9'"),
         (["--all", "--prefix", "logs/"], "KEY: ['--prefix', '--all']"),
         ([KEY + "a", "--all"], "KEY:"),
-        ([], "KEY: None"),
+        ([], "KEY: no value"),
         (["--all", "--etag", "x"], "--etag: 'x'"),
         (["--until", "yesterday"], "--until: 'yesterday'"),
     ],

@@ -118,6 +118,11 @@ def test_a_table_that_nobody_has_looked_at_has_no_history(capsys):
     assert json.loads(told(capsys, "history", *WHERE, "--json"))["cron"] is None
 
 
+def test_where_nobody_can_be_asked_an_undo_wants_yes(capsys):
+    line = told(capsys, "undo", *WHERE, "--json", code=2)
+    assert line.startswith("compactor: nobody can be asked here: give --yes, or --dry-run")
+
+
 @pytest.mark.parametrize(
     ("words", "field"),
     [
@@ -125,7 +130,6 @@ def test_a_table_that_nobody_has_looked_at_has_no_history(capsys):
         (("history", NAME, "--state-uri", "lake"), "s3_state_uri"),
         (("history", *WHERE, "--latency", "spark"), "latency"),
         (("history", *WHERE, "--slower-by", "-1"), "slower_by"),
-        (("undo", *WHERE, "--json"), "--yes"),
         (("undo", *WHERE, "--yes"), "table"),
         (("undo", *WHERE, "--yes", "--run", "r9"), "run"),
     ],

@@ -179,13 +179,13 @@ def test_the_state_of_another_destination_is_refused() -> None:
 def test_a_deleted_state_is_not_taken_for_a_first_run() -> None:
     world = compacted()
     take_away(world, "_compactor/")
-    must_stop(world, r"is empty, and names neither s3://lake/compacted/.*compactor adopt")
+    must_stop(world, r"is empty, and does not name s3://lake/compacted/.*compactor adopt")
 
 
 def test_discovery_refuses_outputs_whose_log_is_gone() -> None:
     world = compacted()
     take_away(world, "_compactor/")
-    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+    with pytest.raises(IntegrityError, match="is empty, and does not name"):
         discovered(world)
 
 
@@ -244,10 +244,10 @@ def test_a_shorter_log_stops_its_partition_and_clean_up_keeps_everything(
 ) -> None:
     world = compacted("ab", clean_up="delete", retention_days=7)
     take_away(world, *gone)
-    must_stop(world, r"names neither s3://lake/compacted/2026/01/02/compacted-")
+    must_stop(world, r"does not name s3://lake/compacted/2026/01/02/compacted-")
     world.clock.advance(8 * DAY)
     if one_log(world.settings.state, PARTITION.path, world.store).entries:
-        with pytest.raises(IntegrityError, match="names neither"):
+        with pytest.raises(IntegrityError, match="does not name"):
             world.clean_up()
     assert left(world) == ["a.json", "b.json"]
 
@@ -456,6 +456,26 @@ def test_outputs_are_no_sources_wherever_the_state_of_their_log_is() -> None:
     assert receipt.skipped["own_state_or_output"].objects == 1
     assert not [key for key in world.store.contents("source") if "/commits/" in key]
     assert len(world.store.contents("source", "logs/")) == 1
+
+
+def test_the_log_of_another_destination_is_no_source_and_so_is_never_cleaned_up() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    world.run()
+    world.clock.advance(DAY)
+    state = world.store.contents("lake", "_compactor/")
+    turned = PartitionRun(
+        replace(PARTITION, bucket="lake", prefix="_compactor/", path=""),
+        settings(s3_source_uri="s3://lake/", s3_destination_uri="s3://source/all/"),
+        world.store,
+        world.clock,
+        NoDeadline(),
+        "turned",
+    )
+    receipt = record_partition(turned, Counts())
+    assert (receipt.counts.objects_in, receipt.counts.quarantined) == (0, 0)
+    assert receipt.skipped["own_state_or_output"].objects == len(state)
+    assert world.store.contents("lake", "_compactor/") == state
 
 
 def test_sources_that_are_only_called_like_outputs_are_compacted() -> None:

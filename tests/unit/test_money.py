@@ -324,6 +324,7 @@ def replace_dollars(one: Price) -> Price:
         (-0.00002, "-$0.00002"),
         (0.000005, "$0.000005"),
         (1e-9, "less than $0.000001"),
+        (-1e-9, "next to nothing"),
         (0.0, "$0"),
     ],
 )

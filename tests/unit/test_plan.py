@@ -53,6 +53,14 @@ def test_a_partition_that_went_quiet_gives_up_everything():
     assert names(decision) == [["00.log", "01.log"], ["02.log"]]
 
 
+@pytest.mark.parametrize("key", ["_compactor/other/identity.json", "_compactor/x/runs/1/a.json"])
+def test_where_logs_lie_nothing_is_a_source_whoever_wrote_it(key):
+    kept = replace(source("a"), key="logs/_compactor/kept.json")
+    decision = decide(replace(source("a"), key=key), kept, s3_source_uri="s3://source/")
+    assert names(decision) == [["kept.json"]]
+    assert decision.skipped[SkipReason.OWN_STATE].examples == (key,)
+
+
 def test_fewer_objects_than_the_minimum_are_left_alone():
     decision = decide(source("a.json"), source("b.json"), min_objects=3)
     assert decision.empty

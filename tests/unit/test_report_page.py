@@ -12,8 +12,9 @@ from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine
 from compactor.model import QuarantineReason, Skipped, SkipReason
 from compactor.report.html import human_seconds
+from compactor.report.nothing import nothing_to_do
 from compactor.report.page import render
-from compactor.report.remedies import FAILURES, LEFT_ALONE, SKIPPED
+from compactor.report.remedies import FAILURES, LEFT_ALONE
 from compactor.report.view import OPEN_ROWS, verify_command
 from compactor.runs.receipts import Counts
 from compactor.sizes import human_bytes
@@ -170,9 +171,59 @@ def test_the_page_says_what_the_run_cost_and_after_how_long_it_pays() -> None:
     assert "What it cost" not in Page(render(earlier)).text
 
 
-def test_every_reason_to_leave_an_object_has_its_remedy() -> None:
-    assert {*SKIPPED} == {*SkipReason}
-    assert all(why and remedy for why, remedy in SKIPPED.values())
+@pytest.mark.parametrize("reason", SkipReason)
+def test_the_page_says_of_each_reason_to_leave_an_object_what_the_headline_says(
+    reason: SkipReason,
+) -> None:
+    desk = Desk("a/", exclude=["tmp/*"])
+    desk.receipt("a/", skipped={reason.value: Skipped(4_000, 1)})
+    desk.report()
+    headline = nothing_to_do(desk.settings, {reason.value: Skipped(4_000, 1)})
+    told = headline.removeprefix("nothing to compact: 4,000 objects left: ")
+    why, _, remedy = told.partition("; ")
+    page = Page(desk.stored("report.html")).text
+    assert why
+    assert f"{reason} 4,000 1 B {why} {remedy or 'nothing'}" in page
+
+
+def test_a_reason_that_only_a_later_version_knows_is_shown_without_a_text() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", skipped={"too_young": Skipped(4_000, 1)})
+    desk.report()
+    later = msgspec.json.decode(desk.stored("report.json"))
+    later["skipped"]["of_tomorrow"] = later["skipped"].pop("too_young")
+    assert "of_tomorrow 4,000 1 B" in Page(render(later)).text
+
+
+def test_settings_that_an_earlier_report_lacks_are_told_at_their_defaults() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", skipped={"too_young": Skipped(4_000, 1)})
+    desk.report()
+    earlier = msgspec.json.decode(desk.stored("report.json"))
+    del earlier["settings"]["settle_seconds"]
+    assert "younger than settle_seconds (600)" in Page(render(earlier)).text
+
+
+def test_the_page_of_a_run_that_did_nothing_has_no_figures_that_are_all_zeros() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", skipped={"already_committed": Skipped(4_000, 1)})
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    assert "0 → 0" not in text
+    assert "seconds of a worker" not in text
+    assert "Partitions 1" in text
+
+
+def test_what_failed_stands_on_the_page_though_nothing_was_compacted() -> None:
+    desk = Desk("a/", "b/")
+    desk.receipt("a/", "failed", error="IntegrityError", cause="the cause")
+    desk.receipt("b/")
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    assert "a/ failed" in text[text.index("seconds of a worker") :]
+
+
+def test_every_reason_to_leave_a_source_for_what_it_holds_has_its_remedy() -> None:
     decided = {*LEFT_ALONE} | {*REMEDIES}
     assert decided == {*QuarantineReason}
     assert not {*LEFT_ALONE} & {*REMEDIES}

@@ -292,7 +292,7 @@ def test_fields_that_contradict_each_other_are_refused(
 
 @pytest.mark.parametrize("missing", list(URIS))
 def test_a_missing_uri_is_named(missing: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"{missing}: None .*the field is required"):
+    with pytest.raises(InvalidInput, match=rf"{missing}: no value; .*the field is required"):
         Settings.from_input({name: uri for name, uri in URIS.items() if name != missing})
 
 

@@ -53,7 +53,7 @@ def test_a_table_goes_on_with_the_key_that_it_was_begun_with() -> None:
         (
             replace(KEY, delete_when={}),
             KEY,
-            r'delete_when: None .* {"op": \["D"\]}, which',
+            r'delete_when: no value; .* {"op": \["D"\]}, which',
         ),
         (None, KEY, r"upsert_key: \[\] .* which glue:lake.people was begun with; or another"),
         (KEY, None, r"upsert_key: .* expected \[\], which"),

@@ -46,10 +46,11 @@ def outputs_there(store: ObjectStore, destination: Destination) -> list[SourceOb
 def not_whole(where: str, entries: int, unnamed: Sequence[SourceObject]) -> IntegrityError:
     """What to raise where outputs are there that no entry of their partition's log names."""
     first = unnamed[0]
-    more = f" nor {len(unnamed) - 1} others" if len(unnamed) > 1 else ""
+    rest = len(unnamed) - 1
+    more, them = (f" and {rest:,} more outputs", "them") if rest else ("", "it")
     has = f"ends with entry {entries}" if entries else "is empty"
     return IntegrityError(
-        f"commit log {where} {has}, and names neither s3://{first.bucket}/{first.key}{more}: what"
-        f" is in them would be compacted again. Entries are gone, or another s3_state_uri has"
+        f"commit log {where} {has}, and does not name s3://{first.bucket}/{first.key}{more}: what"
+        f" is in {them} would be compacted again. Entries are gone, or another s3_state_uri has"
         f" them; {WAY_OUT}"
     )

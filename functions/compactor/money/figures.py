@@ -78,7 +78,7 @@ def shown(dollars: float) -> str:
     if not amount:
         return "$0"
     if amount < _LEAST:
-        return f"less than {sign}$0.000001"
+        return "less than $0.000001" if dollars > 0 else "next to nothing"
     if amount >= _EXACT:
         return f"{sign}${amount:,.2f}"
     text = f"{float(f'{amount:.2g}'):.7f}".rstrip("0")

@@ -44,10 +44,14 @@ def _scan_line(found: Verdict) -> str:
     saved = found.saved_by_scan
     requests = f"saves {shown(saved)}" if saved >= 0 else f"costs {shown(-saved)} more"
     return (
-        f"each scan of it opens {found.after.objects:,} objects instead of"
+        f"each scan of it opens {_objects(found.after.objects)} instead of"
         f" {found.before.objects:,}: that {requests}, and takes Athena about {after:,.1f} s"
         f" instead of {before:,.1f} s (a model of two published tests)"
     )
+
+
+def _objects(count: int) -> str:
+    return f"{count:,} object{'' if count == 1 else 's'}"
 
 
 def _month_line(found: Verdict) -> str:
@@ -70,7 +74,7 @@ def _payback(found: Verdict) -> str:
     saved = found.saved_by_storage
     storage = f"save {shown(saved)}" if saved >= 0 else f"cost {shown(-saved)} more"
     never = (
-        f"{found.before.objects:,} objects of {_average(found.before)} in {_classes(found.before)}"
+        f"{_objects(found.before.objects)} of {_average(found.before)} in {_classes(found.before)}"
         f" {storage} a month by storage against {shown(found.once)} spent once"
     )
     if not scans:

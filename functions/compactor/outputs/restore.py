@@ -127,7 +127,16 @@ def restore(
             for row, own in slices.restored_from(part.rows, pieces, part.plain_at):
                 yield row, slices.checked(row, own, found.commit)
     except ObjectMissing as error:
-        raise IntegrityError(f"the output of commit {found.commit.sequence} is gone") from error
+        raise IntegrityError(_gone(found)) from error
+
+
+def _gone(found: Found) -> str:
+    output, commit = found.commit.output, found.commit.sequence
+    where = "" if output is None else f", s3://{output.bucket}/{output.key},"
+    return (
+        f"the output of commit {commit}{where} is gone: bring it back from a backup or its earlier"
+        " versions; compactor verify --sources tells which of its sources still stand"
+    )
 
 
 def _from_whole(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:

@@ -22,7 +22,7 @@ from compactor.model import (
 )
 from compactor.planning.packing import pack
 from compactor.settings.object_rules import ObjectRules
-from compactor.settings.settings import Settings
+from compactor.settings.settings import STATE_ROOT, Settings
 from compactor.settings.windows import named_level
 
 # What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
@@ -111,6 +111,9 @@ class _Rules:
 
     def by_key(self, source: SourceObject) -> SkipReason | None:
         relative = source.key[self._root_length :]
+        # A log of another destination, perhaps; clean-up would delete what was compacted of it.
+        if source.key.startswith(STATE_ROOT):
+            return SkipReason.OWN_STATE
         if any(o.bucket == source.bucket and source.key.startswith(o.prefix) for o in self._own):
             return SkipReason.OWN_STATE
         if _DIGEST.search(source.key):

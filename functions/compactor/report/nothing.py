@@ -3,79 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from types import MappingProxyType
 
 from compactor.discovery.forecast import Waiting
 from compactor.model import Skipped, SkipReason
 from compactor.report.sentences import plural
+from compactor.report.skipped import why_left
 from compactor.settings.settings import Settings
 
-# By age alone: time is a way out of these.
-_BY_AGE = (SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION)
 _SHOWN_REASONS = 2
-# Of the objects left for each reason: what is so of them, then what to do about it; empty where
-# nothing is to be done, or time decides. {name} is the value of a setting, {=name value} gives one.
-_TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
-    {
-        SkipReason.TOO_YOUNG: ("younger than settle_seconds ({settle_seconds})", ""),
-        SkipReason.OPEN_PARTITION: (
-            "in a partition younger than open_partition_seconds ({open_partition_seconds})",
-            "",
-        ),
-        SkipReason.TOO_FEW: (
-            "in a partition with fewer of them than min_objects ({min_objects})",
-            "wait for more, or give {=min_objects 1}",
-        ),
-        SkipReason.ARCHIVED: (
-            "in Glacier or Deep Archive, where nothing can be read",
-            "restore them first (aws s3api restore-object), then run again",
-        ),
-        SkipReason.NOT_INCLUDED: (
-            "matched by no pattern of include ({include})",
-            "patterns are of keys below the source, and * stands for slashes, too",
-        ),
-        SkipReason.EXCLUDED: ("excluded by exclude ({exclude})", ""),
-        SkipReason.RULE: ("left by a rule of policies", "compactor plan names the rule"),
-        SkipReason.QUIET: ("in the quiet hours of a rule of policies", "run outside of them"),
-        SkipReason.OWN_STATE: (
-            "outputs or records of this program",
-            "give a source that no run wrote",
-        ),
-        SkipReason.HIDDEN: (
-            "hidden from query engines: a level or name begins with _ or .",
-            "only output_format same joins such",
-        ),
-        SkipReason.CLOUDTRAIL_DIGEST: (
-            "digests of CloudTrail, which hold no events",
-            "the events lie below CloudTrail/ of the same account",
-        ),
-        SkipReason.QUARANTINED: (
-            "left alone by an earlier run for what they hold, as its report says",
-            "give other settings, or {=retry_quarantined true}",
-        ),
-        SkipReason.UNPARTITIONED: (
-            "above the partitions, or in one whose path is too long",
-            "give another depth (now {depth})",
-        ),
-        SkipReason.DEEPER_LEVEL: (
-            "in a level below their partition that names a column",
-            "give a depth or a date_format that reaches it",
-        ),
-        SkipReason.DOES_NOT_PAY: (
-            "in partitions that do not pay within pays_back_within_days ({pays_back_within_days})",
-            "give it more days, or none",
-        ),
-        SkipReason.COMMITTED: ("compacted already", ""),
-        SkipReason.AGAIN: ("delivered again with content that is compacted already", ""),
-        SkipReason.EMPTY: ("empty", ""),
-        SkipReason.DIRECTORY_MARKER: ("markers of directories, without content", ""),
-        SkipReason.GONE: ("gone since the inventory", ""),
-        SkipReason.GONE_EVENT: ("gone since their event", ""),
-    }
-)
 # What is so for good, and nobody's concern, is told behind the others.
 _LAST = frozenset(
     {
@@ -87,9 +24,6 @@ _LAST = frozenset(
         SkipReason.GONE_EVENT,
     }
 )
-
-
-_SETTING = re.compile(r"\{=(\w+) (\w+)\}")
 
 
 def nothing_to_do(
@@ -129,41 +63,18 @@ def _left(
     *,
     typed: bool,
 ) -> str:
-    what, way = _TOLD[reason]
-    if reason in _BY_AGE:
-        way = _with_time(reason, settings, waiting)
-    way = _SETTING.sub(lambda one: _given(one[1], one[2], typed=typed), way)
-    values = {
-        name: ", ".join(value) if isinstance(value, tuple) else value
-        for name in ("include", "exclude", "min_objects", "depth", _PAYS, *_AGES)
-        for value in [getattr(settings, name)]
-    }
-    why = f"{plural(objects, 'object')} left: {what.format_map(values)}"
-    return f"{why}; {way.format_map(values)}" if way else why
+    when = "" if waiting is None else _when(reason, waiting)
+    what, way = why_left(reason, settings.to_dict(), typed=typed, when=when)
+    why = f"{plural(objects, 'object')} left: {what}"
+    return f"{why}; {way}" if way else why
 
 
-_PAYS = "pays_back_within_days"
-_AGES = ("settle_seconds", "open_partition_seconds")
-
-
-def _with_time(reason: SkipReason, settings: Settings, waiting: Waiting | None) -> str:
-    """When time alone helps, and what helps at once."""
-    # What has settled may lie in a partition that is open still.
-    names = [name for name in _AGES if getattr(settings, name)]
-    way = "give " + " and ".join(f"{{={name} 0}}" for name in names)
-    if waiting is None:
-        return f"a later run takes them, or {way}"
+def _when(reason: SkipReason, waiting: Waiting) -> str:
+    """From when on a run takes what is left for its age."""
     which = "oldest" if reason is SkipReason.TOO_YOUNG else "newest"
     age = age_text(waiting.now - getattr(waiting, which))
     at = moment_text(waiting.ready_at, waiting.now)
-    return f"the {which} is {age} old, so a run from {at} on takes them, or {way}"
-
-
-def _given(name: str, value: str, *, typed: bool) -> str:
-    option = f"--{name.replace('_', '-')}"
-    if not typed:
-        return f"{name}: {value}"
-    return option if value == "true" else f"{option} {value}"
+    return f"the {which} is {age} old, so a run from {at} on takes them"
 
 
 def _too_large(partitions: int) -> str:

@@ -103,11 +103,15 @@ def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, st
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
     means = (totals["bytes_in"] / max(1, before), totals["bytes_out"] / max(1, after))
-    tiles = [
+    figures = [
         ("Objects", f"{before:,} → {after:,}"),
         ("Bytes", f"{human_bytes(totals['bytes_in'])} → {human_bytes(totals['bytes_out'])}"),
         ("Average size", f"{human_bytes(means[0])} → {human_bytes(means[1])}"),
         ("Records", f"{totals['records']:,}"),
+    ]
+    tiles = [
+        # Of a run that did nothing the sentence says so.
+        *(() if sentences.is_idle(report) else figures),
         ("Partitions", f"{sentences.partition_count(report):,}"),
         ("Time of all workers", human_seconds(totals["seconds"])),
     ]

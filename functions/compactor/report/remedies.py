@@ -1,69 +1,11 @@
-"""What a report says of whatever was not compacted, or failed: why, and what to do about it."""
+"""What a report says to do about what was left for what it holds, and about what failed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from compactor.model import QuarantineReason, SkipReason
-
-_NOTHING = "nothing"
-
-#: Of each reason why no run looks into an object: what it means, and what to do.
-SKIPPED: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        SkipReason.COMMITTED: ("an earlier run compacted it", _NOTHING),
-        SkipReason.TOO_YOUNG: (
-            "younger than settle_seconds",
-            "a later run takes it; or a smaller settle_seconds",
-        ),
-        SkipReason.OPEN_PARTITION: (
-            "its partition got objects within open_partition_seconds",
-            "a later run takes it; or a smaller open_partition_seconds",
-        ),
-        SkipReason.TOO_FEW: (
-            "fewer than min_objects in the partition",
-            "a later run takes it when there are more; or a smaller min_objects",
-        ),
-        SkipReason.EMPTY: ("it has no byte", _NOTHING),
-        SkipReason.DIRECTORY_MARKER: ("a key that ends in / without a byte", _NOTHING),
-        SkipReason.NOT_INCLUDED: ("include does not match it", "mend include if it should"),
-        SkipReason.EXCLUDED: ("exclude matches it", "mend exclude if it should not"),
-        SkipReason.RULE: ("a rule of policies leaves it", "mend the rule if it should not"),
-        SkipReason.DOES_NOT_PAY: (
-            "its compaction would not pay back within pays_back_within_days",
-            "a larger pays_back_within_days, or none",
-        ),
-        SkipReason.QUIET: ("a rule of policies has quiet hours now", "a later run takes it"),
-        SkipReason.ARCHIVED: (
-            "its storage class cannot be read",
-            "restore it in S3 if it should be compacted",
-        ),
-        SkipReason.OWN_STATE: ("written by this program", _NOTHING),
-        SkipReason.HIDDEN: ("its name begins with _ or ., so no query engine reads it", _NOTHING),
-        SkipReason.CLOUDTRAIL_DIGEST: ("a digest of CloudTrail, never compacted", _NOTHING),
-        SkipReason.QUARANTINED: (
-            "an earlier run left it alone for what it holds",
-            "that run's report has the reason; retry_quarantined tries it again",
-        ),
-        SkipReason.UNPARTITIONED: (
-            "it lies above the level of the partitions",
-            "a smaller depth, or another date_format, if it should be compacted",
-        ),
-        SkipReason.DEEPER_LEVEL: (
-            "it lies in a named level below its partition",
-            "a larger depth, if it should be compacted",
-        ),
-        SkipReason.AGAIN: ("its content was delivered again, and is compacted already", _NOTHING),
-        SkipReason.GONE: ("gone since the inventory was made, or changed", "a newer inventory"),
-        SkipReason.GONE_EVENT: ("gone since its event, or changed", _NOTHING),
-    }
-)
-
-#: Objects that a later run takes as they are.
-WAITING = frozenset(
-    {SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION, SkipReason.TOO_FEW, SkipReason.QUIET}
-)
+from compactor.model import QuarantineReason
 
 #: What to do about a source that was left alone, where no setting decides it.
 LEFT_ALONE: Mapping[str, str] = MappingProxyType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compactor.report.remedies import WAITING
+from compactor.report.skipped import WAITING
 
 _READ_AGAIN = {
     "sample": "The first and last source of each joined output, and one by its hash, were",
@@ -57,6 +57,14 @@ def partition_count(report: Mapping[str, Any]) -> int:
     worked = report.get("partition_count", len(report["partitions"]))
     resting = report.get("resting", {}).get("partitions", 0)
     return int(worked + len(report["oversized"]) + resting)
+
+
+def is_idle(report: Mapping[str, Any]) -> bool:
+    """True of a run that succeeded, and found nothing that it could compact."""
+    totals = report["totals"]
+    done = totals["objects_in"] or totals["objects_out"] or report["spark"]
+    left = report.get("left_alone") or report["oversized"]
+    return report["status"] == "succeeded" and not (done or left)
 
 
 def backlog(report: Mapping[str, Any]) -> int:

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from compactor.model import SkipReason
+from compactor.report import sentences
 from compactor.report.charts import length
 from compactor.report.html import human_seconds
-from compactor.report.remedies import LEFT_ALONE, SKIPPED, failure_remedy
+from compactor.report.remedies import LEFT_ALONE, failure_remedy
+from compactor.report.skipped import why_left
 from compactor.settings.fields import FIELDS
 from compactor.sizes import human_bytes
 
@@ -72,7 +75,12 @@ class Failure:
 
 
 def partition_rows(report: Mapping[str, Any]) -> list[PartitionRow]:
-    """The partitions: those that failed, then those with the most objects; then the rest's sum."""
+    """The partitions: those that failed, then those with the most objects; then the rest's sum.
+
+    None of a run that did nothing: each would be a row of zeros.
+    """
+    if sentences.is_idle(report):
+        return []
     spark = frozenset(report["spark"])
     told = report["partitions"]
     objects = max((one["counts"]["objects_in"] for one in told), default=0)
@@ -176,7 +184,7 @@ def skipped_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
     """What the rules left alone, by reason, the most frequent first; with the way out of each."""
     rows = []
     for reason, one in _most_first(report["skipped"]):
-        why, remedy = SKIPPED.get(reason, ("", ""))
+        why, remedy = _why(reason, report["settings"])
         rows.append(
             {
                 "reason": reason,
@@ -188,6 +196,16 @@ def skipped_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
             }
         )
     return rows
+
+
+def _why(reason: str, settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Why objects were left, and what to do; a later version may have left them for others."""
+    try:
+        known = SkipReason(reason)
+    except ValueError:
+        return "", ""
+    why, remedy = why_left(known, settings)
+    return why, remedy or "nothing"
 
 
 def left_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
 from compactor.tables.log import table_log_there
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_error, print_line, print_table, progress
 from compactor_cli.runs import new_run_id
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (args.dry_run or args.yes or asked):
-        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+        raise nobody_to_ask()
 
 
 def _agreed() -> bool:

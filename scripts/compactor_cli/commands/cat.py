@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from compactor_cli.chosen import Wish, search
+from compactor_cli.chosen import Wish, named, search
 from compactor_cli.commands import options
 from compactor_cli.commands.restore import to_stdout
 from compactor_cli.commands.store import open_store
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """DEST and keys."""
     options.add_places(parser, options.DESTINATION)
     parser.add_argument(
-        "keys", metavar="KEY", nargs="+", help="whole key of a source object, as ls shows it"
+        "keys", metavar="KEY", nargs="+", help="whole key of a source object, or its URI"
     )
     parser.add_argument("--source-bucket", metavar="BUCKET", help="the bucket of KEY")
     options.add_common(parser)
@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
     """
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
-    wishes = (Wish([key], source_bucket=args.source_bucket) for key in args.keys)
+    words = [named([word], args.source_bucket) for word in args.keys]
+    wishes = (Wish(keys, source_bucket=bucket) for keys, bucket in words)
     for found in [search(wish, state, store) for wish in wishes]:
         to_stdout(found, store)
     return 0

@@ -12,13 +12,15 @@ from typing import Any
 from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.ports import ObjectStore
 from compactor.probe.probe import recorded_traits
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.store import open_store
+from compactor_cli.commit_logs import require_state
 from compactor_cli.console import counted, print_error, print_line, print_table
 from compactor_cli.runs import new_run_id
 
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     decisions = cleaning.decide()
     expired = cleaning.count_expired()
     if not args.json:
-        _show(decisions, settings)
+        _show(decisions, settings, store)
         _show_expired(expired, settings)
     done = None
     if not args.dry_run and (expired or any(one.due or one.orphans for one in decisions)):
@@ -78,7 +80,7 @@ def _check(args: argparse.Namespace) -> None:
     """
     asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (args.dry_run or args.yes or asked):
-        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+        raise nobody_to_ask()
 
 
 def _agreed(decisions: Sequence[Decision], expired: int) -> bool:
@@ -89,13 +91,33 @@ def _agreed(decisions: Sequence[Decision], expired: int) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _show(decisions: Sequence[Decision], settings: Settings) -> None:
+def _show(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> None:
     for line in _faults(decisions):
         print_error(_one_line(line))
+    if any(one.due or one.unsafe or one.error or one.orphans for one in decisions):
+        _show_due(decisions, settings)
+    else:
+        print_line(_nothing_due(decisions, settings, store))
+    for line in _warnings(decisions):
+        print_line(f"warning: {_one_line(line)}", "bold")
+
+
+def _nothing_due(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> str:
+    """Why nothing is done: all is younger, or of another source, or there is no state."""
+    if elsewhere := sum(one.elsewhere for one in decisions):
+        commits = counted(elsewhere, "commit")
+        where = f"none of {commits} past retention is of {settings.s3_source_uri}"
+        return f"nothing to delete: {where}; is this the source of these outputs?"
+    try:
+        require_state(settings.state, store)
+    except InvalidInput as error:
+        return f"nothing to delete: {error}"
     days = f"{settings.retention_days:g} days"
-    if not decisions:
-        print_line(f"no commit in {settings.state.uri} is older than {days} and not cleaned up")
-        return
+    return f"no commit in {settings.state.uri} is older than {days} and not cleaned up"
+
+
+def _show_due(decisions: Sequence[Decision], settings: Settings) -> None:
+    days = f"{settings.retention_days:g} days"
     rows = [(one.path or "(root)", *_figures([one])) for one in decisions[:_SHOWN_ROWS]]
     rows.append((counted(len(decisions), "partition"), *_figures(decisions)))
     heads = ("Partition", "Commits", "Sources", "Bytes", "Unsafe", "Elsewhere", "Uploads")
@@ -105,8 +127,6 @@ def _show(decisions: Sequence[Decision], settings: Settings) -> None:
         print_line(f"and {more}; --json has them all")
     if any(one.elsewhere for one in decisions):
         print_line(f"elsewhere: commits whose sources do not lie in {settings.s3_source_uri}")
-    for line in _warnings(decisions):
-        print_line(f"warning: {_one_line(line)}", "bold")
 
 
 def _show_expired(expired: int, settings: Settings) -> None:

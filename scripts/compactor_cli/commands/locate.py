@@ -15,7 +15,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
-from compactor_cli.commit_logs import state_from
+from compactor_cli.commit_logs import require_state, state_from
 from compactor_cli.console import print_line
 
 
@@ -133,6 +133,7 @@ def _commit_of(key: str, destination: S3Uri, state: S3Uri, store: ObjectStore) -
                 return commit
             accepted = "an output that holds the bytes of its sources; this one holds their rows"
             raise InvalidInput("OUTPUT", key, accepted)
+    require_state(state, store)
     raise InvalidInput("OUTPUT", key, f"an output that a commit in {state.uri} names")
 
 

@@ -23,6 +23,7 @@ from compactor_cli import moments
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
+from compactor_cli.console import print_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,14 @@ def run(args: argparse.Namespace) -> int:
     found = _listed(all_logs(state, store), wanted, since, store)
     if args.json:
         _print_json(found)
-    else:
-        for one in found:
-            print(visible(one.line))
+        return 0
+    is_any = False
+    for one in found:
+        is_any = True
+        print(visible(one.line))
+    if not is_any:
+        told = f"no commit below {state.uri} names a source like that"
+        print_error(f"{told}; compactor ls {args.s3_destination_uri} lists all")
     return 0
 
 

@@ -8,8 +8,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import zip_longest
 from typing import Any, NoReturn
 
 from compactor.settings.fields import FIELDS
@@ -22,6 +23,7 @@ _HELP_AT = 30
 _SHOWN_EXAMPLES = 2
 # As argparse tells of a word that is none of those it knows.
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$")
+_SWITCHES = frozenset({"true", "false"})
 _FIRST_CLAUSE = re.compile(r"(?s)(.+?)(?:\.\s|; |: | \(|$)")
 _FEWEST_WORDS = re.compile(r"(?s)(.+?)(?:[,;:] |$)")
 # What many people need, in a few words, by the name of a run's field or of an argument.
@@ -96,12 +98,24 @@ class Parser(argparse.ArgumentParser):
 
         A parser of a command hands that back to the one above it, which has none of its options.
         """
+        self._require_no_values(args or ())
         found, unknown = super().parse_known_args(args, namespace)
         for one in unknown:
             option = one.partition("=")[0]
             if option.startswith("--"):
                 self.error(f"unknown option {option}{meant(option, self._option_string_actions)}")
         return found, unknown
+
+    def _require_no_values(self, words: Sequence[str]) -> None:
+        """Tell how a setting is switched, where its value is given as the JSON input has it."""
+        for word, following in zip_longest(words, words[1:]):
+            option, equals, value = word.partition("=")
+            value = value if equals else following
+            action = self._option_string_actions.get(option)
+            if isinstance(action, argparse.BooleanOptionalAction) and value in _SWITCHES:
+                names = sorted(action.option_strings, key=lambda name: name.startswith("--no-"))
+                on, off = names[0], names[-1]
+                self.error(f"{option} takes no value: {on} is true, {off} is false")
 
     def error(self, message: str) -> NoReturn:
         """End with one line and the exit code of wrong usage."""

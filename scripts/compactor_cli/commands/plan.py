@@ -43,9 +43,11 @@ from compactor_cli.console import counted, print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
 from compactor_cli.listing_prices import ListingPrices, prices_of
 from compactor_cli.plan_money import show_verdict, standing_of
+from compactor_cli.rights import telling_all_missing
 
 _READERS = 8
 _SHOWN_ROWS = 50
+_HEADS = ("Partition", "Outputs", "Readers", "Copies", "Objects", "Bytes", "Average", "Skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,10 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
     known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
-    require_source(settings, store)
-    before = Counter(store.requests.snapshot())
-    with TemporaryDirectory() as directory:
+    rights = telling_all_missing(settings, store, writes=False)
+    with rights, TemporaryDirectory() as directory:
+        require_source(settings, store)
+        before = Counter(store.requests.snapshot())
         listing = listing_of(settings, store, Path(directory))
         found = find(settings, store, listing)
         forecasts = forecast(found.items, settings, store, listing)
@@ -303,15 +306,21 @@ def rule_of(settings: Settings, item: WorkItem) -> Matched:
 
 
 def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
-    rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
-    rows.append(_total(found, forecasts))
-    heads = ("Partition", "Outputs", "Readers", "Copies", "Objects", "Bytes", "Average", "Skipped")
-    print_table("What a run would do now (nothing was written)", heads, rows)
-    before, after = reading(forecasts)
     if any(one.plan.groups for one in forecasts):
+        rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
+        rows.append(_total(found, forecasts))
+        print_table("What a run would do now (nothing was written)", _HEADS, rows)
+        before, after = reading(forecasts)
         print_line(
             f"as many Readers can share the outputs; Athena would read these objects in about"
             f" {before:,.1f} s now, and in {after:,.1f} s then (by a model of two published tests)"
+        )
+    elif forecasts:
+        # A row of figures would be one of zeros.
+        print_table(
+            "What a run would leave now (nothing was written)",
+            (_HEADS[0], _HEADS[-1]),
+            [(row[0], row[-1]) for row in map(_row, forecasts[:_SHOWN_ROWS])],
         )
     if len(forecasts) > _SHOWN_ROWS:
         more = counted(len(forecasts) - _SHOWN_ROWS, "more partition")

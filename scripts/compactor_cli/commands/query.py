@@ -20,7 +20,7 @@ from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
 from compactor_cli.console import counted, print_error, print_table, progress
-from compactor_cli.duck import VIEW, Found, ask
+from compactor_cli.duck import VIEW, Found, ask, require_sql
 from compactor_cli.extras import require
 from compactor_cli.queried import Staged, Staging
 
@@ -80,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
         IntegrityError: an output is not what its commit says.
     """
     require("query", "compactor query")
+    # Before anything is read for it.
+    require_sql(args.statement)
     source = None if args.exact is None else S3Uri.parse("--exact", args.exact)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)

@@ -15,7 +15,7 @@ from compactor.errors import InvalidInput
 from compactor.model import Format
 from compactor.settings.settings import Settings
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import counted, print_error, print_line, progress
 from compactor_cli.old_outputs import ROWS_DROPPED, examine, lost_rows
@@ -108,7 +108,7 @@ def _check(args: argparse.Namespace) -> None:
         raise InvalidInput("--output", args.output, "a directory, together with --lost-rows")
     asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (args.dry_run or args.yes or args.lost_rows or asked):
-        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+        raise nobody_to_ask()
 
 
 def _wanted(decision: Decision) -> bool:

@@ -13,8 +13,9 @@ from compactor.errors import InvalidInput
 from compactor.outputs.restore import restore
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor.sizes import human_bytes
 from compactor_cli import moments
-from compactor_cli.chosen import Search, Wish, search
+from compactor_cli.chosen import Search, Wish, named, search
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """DEST, which sources, and where to."""
     options.add_places(parser, options.DESTINATION)
     parser.add_argument(
-        "keys", metavar="KEY", nargs="*", help="whole key of a source object, as ls shows it"
+        "keys", metavar="KEY", nargs="*", help="whole key of a source object, or its URI"
     )
     parser.add_argument("--etag", help="the version with this ETag instead of the newest")
     _add_filters(parser.add_argument_group("instead of keys, in the newest version of each"))
@@ -113,6 +114,9 @@ def _show(done: Iterable[Restored], *, as_json: bool) -> None:
         return
     for one in finished:
         print_line(f"{one.path}: {one.bytes:,} bytes")
+    if len(finished) > 1:
+        size = human_bytes(sum(one.bytes for one in finished))
+        print_line(f"{counted(len(finished), 'source')} restored, {size}")
 
 
 def _wish(args: argparse.Namespace) -> Wish:
@@ -124,15 +128,16 @@ def _wish(args: argparse.Namespace) -> Wish:
     if args.etag is not None and len(args.keys) != 1:
         raise InvalidInput("--etag", args.etag, "a single KEY with it")
     now = time.time()
+    keys, bucket = named(args.keys, args.source_bucket)
     return Wish(
-        args.keys,
+        keys,
         args.prefix,
         args.glob,
         moments.since(args.since, now),
         moments.until(args.until, now),
         args.run_id,
         args.etag,
-        args.source_bucket,
+        bucket,
     )
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor.model import SkipReason
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
@@ -23,7 +22,8 @@ from compactor_cli.commands.workflow import EndedRun, execute, execute_here, fet
 from compactor_cli.console import print_line
 from compactor_cli.idle import require_source, window_warning
 from compactor_cli.pages import require_directory
-from compactor_cli.summary import Summary, print_summary
+from compactor_cli.rights import all_missing, telling_all_missing
+from compactor_cli.summary import print_summary
 from compactor_cli.whole import (
     Machine,
     RunInterrupted,
@@ -97,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report_dir is not None:
         require_directory("--report-dir", args.report_dir)
     store = open_store(args.endpoint_url, settings.state.bucket)
-    require_source(settings, store)
+    with telling_all_missing(settings, store, writes=True):
+        require_source(settings, store)
     machine = Machine(
         args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
     )
@@ -113,7 +114,11 @@ def run(args: argparse.Namespace) -> int:
         show(execution)
         if pages:
             print_line(f"report on this machine: {' and '.join(map(str, pages))}")
-    execution.check()
+    try:
+        execution.check()
+    except Failure as failure:
+        line = all_missing(str(failure), settings, store, writes=True)
+        raise Failure(line, failure.code) from None
     return 0
 
 
@@ -141,13 +146,6 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
         headline = headline_of(settings, found, forecast(found.items, settings, store))
         summary = replace(summary, headline=headline or summary.headline)
     return replace(execution, summary=summary)
-
-
-def _waits(summary: Summary, settings: Settings) -> bool:
-    """True for a few partitions left for their age, which cost next to nothing to look at again."""
-    by_age = {SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION} & summary.skipped.keys()
-    few = summary.partitions <= _PLANNED_AGAIN and not summary.resting
-    return bool(by_age) and few and settings.listing == "list"
 
 
 def show(execution: EndedRun) -> None:

@@ -61,6 +61,12 @@ def request_from(args: argparse.Namespace) -> MaintenanceRequest:
     return read_request(given, reads_only=True)
 
 
+def none_found(request: MaintenanceRequest) -> str:
+    """What is said where no table is like the patterns, or lies below the prefixes."""
+    asked = ", ".join((*request.glue_tables, *request.delta_prefixes))
+    return f"there is no table like {asked}"
+
+
 def document_from(args: argparse.Namespace) -> dict[str, Any]:
     """The input as it was given, by options or as a document.
 

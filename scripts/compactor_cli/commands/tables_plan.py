@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         if prices.told:
             print_line(prices.told)
     elif not outcomes:
-        print_line("there is no such table")
+        print_line(table_input.none_found(request))
     table_input.require_all(outcomes)
     return 0
 

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     elif found:
         _show(found, now)
     elif not outcomes:
-        print_line("there is no such table")
+        print_line(table_input.none_found(request))
     table_input.require_all(outcomes)
     return 0
 

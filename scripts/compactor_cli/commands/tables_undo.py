@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compactor.catalogs.opening import require_installed
-from compactor.errors import InvalidInput
 from compactor.maintenance.orders import write_order
 from compactor.maintenance.receipts import DONE
 from compactor.maintenance.undoing import Undoable, find_undoable
@@ -19,7 +18,7 @@ from compactor.ports import TaggedStore
 from compactor.settings.tables import DELTA
 from compactor.sizes import human_bytes
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.tables_history import add_table, opened_from
 from compactor_cli.console import counted, print_error, print_line, progress
 
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """
     asked = sys.stdin.isatty() and not args.json
     if not (args.dry_run or args.yes or asked):
-        raise InvalidInput("--yes", False, "--yes or --dry-run where nobody can be asked")
+        raise nobody_to_ask()
     watched, store = opened_from(args)
     found = find_undoable(watched, time.time(), args.run_id)
     if not args.json:

@@ -30,6 +30,8 @@ from compactor_cli.source_check import SourceCheck, Sources
 # What a store says of one object that may not be read, or not so; the rest goes on.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
 # Commits held at a time: the manifest of one may take tens of megabytes.
+# Of a commit of another source, in its finding.
+_STRAY = "does not lie below"
 _AT_ONCE = 4
 _SHOWN_KEYS = 3
 _ALWAYS_TOLD = 4
@@ -122,7 +124,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(checked)
     if checked.findings:
-        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}")
+        strays = sum(_STRAY in one for one in checked.findings)
+        told = f"; no commit is of {settings.s3_source_uri}: is this the source of these outputs?"
+        more = told if strays == checked.commits else ""
+        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}{more}")
     return 0
 
 
@@ -297,7 +302,7 @@ class _Check:
         root = self._settings.source.root
         for source in (row.source for row in commit.rows):
             if source.bucket != root.bucket or not source.key.startswith(root.prefix):
-                line = f"s3://{source.bucket}/{source.key} does not lie below {root.uri}"
+                line = f"s3://{source.bucket}/{source.key} {_STRAY} {root.uri}"
                 self.checked.findings.append(f"{name}: {line}")
                 return
 

@@ -1,0 +1,116 @@
+"""Why objects are left alone: of each reason what is so of them, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from compactor.model import SkipReason
+from compactor.settings.fields import FIELDS
+
+# By age alone: time is a way out of these.
+BY_AGE = (SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION)
+#: Objects that a later run takes as they are.
+WAITING = frozenset({*BY_AGE, SkipReason.TOO_FEW, SkipReason.QUIET})
+# What is so, then what to do about it; empty where nothing is to be done, or time decides.
+# {name} is the value of a setting, {=name value} gives one.
+_TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
+    {
+        SkipReason.TOO_YOUNG: ("younger than settle_seconds ({settle_seconds})", ""),
+        SkipReason.OPEN_PARTITION: (
+            "in a partition younger than open_partition_seconds ({open_partition_seconds})",
+            "",
+        ),
+        SkipReason.TOO_FEW: (
+            "in a partition with fewer of them than min_objects ({min_objects})",
+            "wait for more, or give {=min_objects 1}",
+        ),
+        SkipReason.ARCHIVED: (
+            "in Glacier or Deep Archive, where nothing can be read",
+            "restore them first (aws s3api restore-object), then run again",
+        ),
+        SkipReason.NOT_INCLUDED: (
+            "matched by no pattern of include ({include})",
+            "patterns are of keys below the source, and * stands for slashes, too",
+        ),
+        SkipReason.EXCLUDED: (
+            "excluded by exclude ({exclude})",
+            "mend exclude if they should be compacted",
+        ),
+        SkipReason.RULE: ("left by a rule of policies", "compactor plan names the rule"),
+        SkipReason.QUIET: ("in the quiet hours of a rule of policies", "run outside of them"),
+        SkipReason.OWN_STATE: (
+            "outputs or records of this program",
+            "give a source that no run wrote",
+        ),
+        SkipReason.HIDDEN: (
+            "hidden from query engines: a level or name begins with _ or .",
+            "only output_format same joins such",
+        ),
+        SkipReason.CLOUDTRAIL_DIGEST: (
+            "digests of CloudTrail, which hold no events",
+            "the events lie below CloudTrail/ of the same account",
+        ),
+        SkipReason.QUARANTINED: (
+            "left alone by an earlier run for what they hold, as its report says",
+            "give other settings, or {=retry_quarantined true}",
+        ),
+        SkipReason.UNPARTITIONED: (
+            "above the partitions, or in one whose path is too long",
+            "give another depth (now {depth}) or date_format",
+        ),
+        SkipReason.DEEPER_LEVEL: (
+            "in a level below their partition that names a column",
+            "give a depth or a date_format that reaches it",
+        ),
+        SkipReason.DOES_NOT_PAY: (
+            "in partitions that do not pay within pays_back_within_days ({pays_back_within_days})",
+            "give it more days, or none",
+        ),
+        SkipReason.COMMITTED: ("compacted already", ""),
+        SkipReason.AGAIN: ("delivered again with content that is compacted already", ""),
+        SkipReason.EMPTY: ("empty", ""),
+        SkipReason.DIRECTORY_MARKER: ("markers of directories, without content", ""),
+        SkipReason.GONE: ("gone since the inventory, or changed", "take a newer inventory"),
+        SkipReason.GONE_EVENT: ("gone since their event, or changed", ""),
+    }
+)
+_GIVEN = re.compile(r"\{=(\w+) (\w+)\}")
+
+
+def why_left(
+    reason: SkipReason, settings: Mapping[str, Any], *, typed: bool = False, when: str = ""
+) -> tuple[str, str]:
+    """What is so of objects that were left for a reason, and what to do; that may be empty.
+
+    Args:
+        reason: why.
+        settings: of the run, as its report has them; what they lack is at its default.
+        typed: settings are told as options of the command line.
+        when: of what is left for its age, from when on a run takes it; by default a later run does.
+    """
+    values = {name: _shown(settings.get(name, spec.default)) for name, spec in FIELDS.items()}
+    what, way = _TOLD[reason]
+    if reason in BY_AGE:
+        # What has settled may lie in a partition that is open still.
+        ages = [name for name in _AGES if settings.get(name, FIELDS[name].default)]
+        given = " and ".join(f"{{={name} 0}}" for name in ages)
+        way = f"{when or 'a later run takes them'}, or give {given}"
+    way = _GIVEN.sub(lambda one: _given(one[1], one[2], typed=typed), way)
+    return what.format_map(values), way.format_map(values)
+
+
+_AGES = ("settle_seconds", "open_partition_seconds")
+
+
+def _shown(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _given(name: str, value: str, *, typed: bool) -> str:
+    option = f"--{name.replace('_', '-')}"
+    if not typed:
+        return f"{name}: {value}"
+    return option if value == "true" else f"{option} {value}"

@@ -1,0 +1,270 @@
+"""What people give wrong: one line with what was given and what is right, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compactor.clock import NoDeadline
+from compactor.errors import InvalidInput
+from compactor.model import Partition
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
+from compactor.settings.settings import Settings
+from compactor_cli.chosen import named
+from compactor_cli.commands import (
+    cat,
+    clean_up,
+    locate,
+    ls,
+    main,
+    manifest,
+    query,
+    restore,
+    table_input,
+    verify,
+)
+from tests.support.examples import LONG_AGO, PARTITION
+from tests.support.world import World
+
+SOURCE, DEST = "s3://source/logs/", "s3://lake/compacted/"
+NOWHERE = "s3://lake/compcated/"
+KEY = f"{PARTITION.prefix}a.json"
+LINE = b'{"id": 1}\n'
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Two sources in one output."""
+    made = World()
+    monkeypatch.setattr("time.time", lambda: made.clock.time)
+    for module in (cat, clean_up, locate, ls, manifest, query, restore, verify):
+        monkeypatch.setattr(module, "open_store", lambda *_: made.store)
+    made.put("a.json", LINE)
+    made.put("b.json", LINE * 2)
+    assert made.run().status == "done"
+    return made
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        try:
+            code = main([*map(str, words)])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", SOURCE, NOWHERE),
+        ("ls", NOWHERE),
+        ("manifest", NOWHERE),
+        ("restore", NOWHERE, "--all", "-o", "back"),
+        ("restore", NOWHERE, KEY),
+        ("cat", NOWHERE, KEY),
+        ("locate", NOWHERE, f"{NOWHERE}a.json", "--record", "1"),
+        ("query", NOWHERE, "SELECT 1"),
+    ],
+    ids=lambda words: " ".join(words[::2]),
+)
+def test_a_destination_without_a_run_is_told_as_that(world, command, words):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert err == (
+        "compactor: no run has left its state at s3://lake/_compactor/compcated/: is this the"
+        " destination of a run? One with an s3_state_uri of its own needs the same --state-uri"
+        " here\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("restore", DEST), "KEY: no value; expected keys, as ls shows them"),
+        (("restore", DEST, "--all"), "--output: no value; expected a directory or an S3 URI"),
+        (("manifest", DEST, "--format", "parquet"), "--output: no value; expected a file"),
+        (("run", SOURCE), "s3_destination_uri: no value; expected an S3 URI such as"),
+    ],
+    ids=["restore", "restore --all", "manifest", "run"],
+)
+def test_what_is_missing_is_said_to_be_and_not_called_none(world, command, words, told):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert "None" not in err
+
+
+def test_a_field_that_is_null_is_told_with_what_it_takes():
+    given = {"s3_source_uri": SOURCE, "s3_destination_uri": DEST, "settle_seconds": None}
+    with pytest.raises(InvalidInput, match="settle_seconds: no value; expected a whole number"):
+        Settings.from_input(given)
+
+
+@pytest.mark.parametrize("name", ["clean-up", "repair", "adopt"])
+def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name):
+    code, out, err = command(name, SOURCE, DEST)
+    assert (code, out) == (2, "")
+    assert err == (
+        "compactor: nobody can be asked here: give --yes, or --dry-run to see what would be done\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--manifest-table", "true"),
+        ("--manifest-table=true",),
+        ("--no-manifest-table", "false"),
+        ("--manifest-table", "false", SOURCE, DEST),
+    ],
+    ids=" ".join,
+)
+def test_a_switch_with_a_value_is_told_how_it_is_switched(command, words):
+    code, out, err = command("plan", SOURCE, DEST, *words)
+    assert (code, out) == (2, "")
+    option = words[0].partition("=")[0]
+    assert err == (
+        f"compactor plan: {option} takes no value: --manifest-table is true,"
+        " --no-manifest-table is false (try compactor plan --help)\n"
+    )
+
+
+def test_the_uri_that_locate_prints_is_a_key_for_cat_and_restore(world, command, tmp_path: Path):
+    (output,) = world.store.contents("lake", "compacted/")
+    code, located, _ = command("locate", DEST, output, "--record", 3)
+    uri = located.partition(": ")[0]
+    assert (code, uri) == (0, f"s3://source/{PARTITION.prefix}b.json")
+    assert command("cat", DEST, uri)[1].encode() == LINE * 2
+    assert command("restore", DEST, uri, f"s3://source/{KEY}", "-o", tmp_path)[0] == 0
+    assert (tmp_path / KEY).read_bytes() == LINE
+
+
+@pytest.mark.parametrize(
+    ("words", "bucket"),
+    [
+        (["s3://a/k", "k"], None),
+        (["s3://a/k", "s3://b/k"], None),
+        (["s3://a/k"], "b"),
+        (["s3://a/"], None),
+        (["s3://a"], None),
+    ],
+)
+def test_keys_that_may_be_meant_in_two_ways_are_refused(words, bucket):
+    with pytest.raises(InvalidInput, match="URIs s3://BUCKET/KEY of one bucket"):
+        named(words, bucket)
+
+
+def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, command):
+    code, out, err = command("cat", DEST, f"s3://elsewhere/{KEY}")
+    assert (code, out) == (2, "")
+    assert f"KEY: '{KEY}' is not accepted" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            (KEY, "--etag", "abc"),
+            "--etag: 'abc' is not accepted; expected the ETag of a version of",
+        ),
+        ((PARTITION.prefix,), "names; compactor restore --prefix takes all below one"),
+        (
+            ("logs/nope.json",),
+            "KEY: 'logs/nope.json' is not accepted; expected the key of a source",
+        ),
+    ],
+    ids=["another version", "a prefix", "another key"],
+)
+def test_what_no_commit_names_is_told_by_what_was_asked_for(world, command, words, told):
+    code, out, err = command("restore", DEST, *words)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_ls_of_nothing_says_so_and_is_no_failure(world, command):
+    code, out, err = command("ls", DEST, "lgos/")
+    assert (code, out) == (0, "")
+    assert "no commit below s3://lake/_compactor/compacted/ names a source like that" in err
+    assert command("ls", DEST, "lgos/", "--json")[1:] == ("[]\n", "")
+
+
+def test_what_was_restored_is_summed_up_where_it_is_more_than_one(world, command, tmp_path: Path):
+    code, out, _ = command("restore", DEST, "--all", "-o", tmp_path)
+    assert (code, out.splitlines()[-1]) == (0, "2 sources restored, 30 B")
+
+
+@pytest.mark.parametrize("name", ["scan", "plan"])
+def test_where_no_table_is_like_a_pattern_the_pattern_is_told(world, command, monkeypatch, name):
+    monkeypatch.setattr(table_input, "open_store", lambda *_: world.store)
+    code, out, _ = command("tables", name, "--delta-prefixes", "s3://lake/gold/")
+    assert (code, out) == (0, "there is no table like s3://lake/gold/\n")
+
+
+@pytest.mark.parametrize("statement", ["selct 1", "", ";"])
+def test_sql_that_cannot_be_parsed_is_refused_before_anything_is_read(world, command, statement):
+    pytest.importorskip("duckdb")
+    asked = len(world.store.calls)
+    code, out, err = command("query", DEST, statement)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"compactor: InvalidInput: SQL: '{statement}' is not accepted")
+    assert len(world.store.calls) == asked
+
+
+def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, command, tmp_path: Path):
+    (output,) = world.store.contents("lake", "compacted/")
+    world.store.remove("lake", output)
+    code, out, err = command("restore", DEST, "--all", "-o", tmp_path)
+    assert (code, out) == (1, "")
+    assert f"the output of commit 1, s3://lake/{output}, is gone: bring it back" in err
+    assert "compactor verify --sources tells which of its sources still stand" in err
+
+
+def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, command):
+    code, _, err = command("verify", "s3://source/lgos/*/", DEST)
+    assert code == 1
+    assert err.endswith(
+        "IntegrityError: 1 finding; no commit is of s3://source/lgos/*/: is this the source of"
+        " these outputs?\n"
+    )
+    assert command("verify", SOURCE, DEST)[0] == 0
+
+
+def test_verify_of_one_source_of_several_does_not_ask_that(world, command):
+    other = replace(world.settings, s3_source_uri="s3://source/other/")
+    world.store.seed("source", "other/2026/01/02/c.json", LINE, last_modified=LONG_AGO)
+    partition = Partition("source", "other/2026/01/02/", "2026/01/03/")
+    run = PartitionRun(partition, other, world.store, world.clock, NoDeadline(), "other")
+    assert record_partition(run, Counts()).status == "done"
+    code, _, err = command("verify", SOURCE, DEST)
+    assert (code, "does not lie below" in err, "is this the source" in err) == (1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("places", "told"),
+    [
+        (
+            ("s3://source/lgos/", DEST),
+            "none of 1 commit past retention is of s3://source/lgos/; is this the source of these",
+        ),
+        ((SOURCE, NOWHERE), "no run has left its state at s3://lake/_compactor/compcated/"),
+    ],
+    ids=["another source", "another destination"],
+)
+def test_clean_up_at_a_wrong_place_deletes_nothing_and_asks_whether_it_is_right(
+    world, command, places, told
+):
+    before = world.store.contents("source")
+    code, out, _ = command("clean-up", *places, "--yes", "--retention-days", "0")
+    assert (code, out.count("\n")) == (0, 1)
+    assert out.startswith(f"nothing to delete: {told}")
+    assert world.store.contents("source") == before
