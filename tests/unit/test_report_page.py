@@ -214,6 +214,15 @@ def test_the_page_of_a_run_that_did_nothing_has_no_figures_that_are_all_zeros() 
     assert "Partitions 1" in text
 
 
+def test_a_run_that_did_nothing_shows_python_its_headline_and_no_zeros() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", skipped={"already_committed": Skipped(4_000, 1)})
+    text = str(desk.report())
+    assert "nothing to compact: 4,000 objects left: compacted already" in text
+    assert "Partitions" in text
+    assert "Compaction ratio" not in text
+
+
 def test_what_failed_stands_on_the_page_though_nothing_was_compacted() -> None:
     desk = Desk("a/", "b/")
     desk.receipt("a/", "failed", error="IntegrityError", cause="the cause")

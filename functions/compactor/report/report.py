@@ -326,14 +326,17 @@ def _shown(result: RunReport) -> Shown:
     sizes = (totals.bytes_in, totals.bytes_out)
     counts = (totals.objects_in, totals.objects_out)
     averages = [size / max(1, count) for size, count in zip(sizes, counts, strict=True)]
-    rows = (
+    rows = [
         ("Partitions", f"{result.looked_at + len(result.oversized):,}", ""),
         ("Objects", *(f"{count:,}" for count in counts)),
         ("Bytes", *map(human_bytes, sizes)),
         ("Average size", *map(human_bytes, averages)),
         ("Records", f"{totals.records + totals.rejected:,}", f"{totals.records:,}"),
         ("Compaction ratio", "", f"{ratio:,.1f} : 1" if ratio else "-"),
-    )
+    ]
+    if not any(counts):
+        # All others would be zeros; the headline says why.
+        del rows[1:]
     lines = [line for line in (result.headline, result.cause) if line]
     if result.resting.partitions:
         lines.append(result.resting.line)
