@@ -234,7 +234,7 @@ def test_discovery_writes_nothing() -> None:
 
 def test_partitions_are_counted_in_parallel() -> None:
     store = a_store(*(f"logs/{n}/a" for n in range(4)))
-    meeting = threading.Barrier(4, timeout=20)
+    meeting = threading.Barrier(4, timeout=60)
 
     def meet(call: Call) -> None:
         if call.name == "list_objects" and call.bucket == SOURCE:

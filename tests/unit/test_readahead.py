@@ -166,7 +166,7 @@ def test_few_sources_are_all_read_at_once() -> None:
     together = threading.Barrier(RUN_OBJECTS)
 
     def fetch(source: SourceObject) -> SourceBody:
-        together.wait(10)
+        together.wait(60)
         return body_of(source)
 
     bodies = read_ahead(sources, fetch, threads=RUN_OBJECTS, budget_bytes=1_000)
