@@ -17,7 +17,7 @@ import pytest
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from tests.support.progress_lines import without_progress
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_800)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 # Java is not found there, so neither is Spark.
 WITHOUT_SPARK = {**ENVIRONMENT, "JAVA_HOME": os.devnull}
