@@ -429,13 +429,13 @@ def _name_what_is_not_readable() -> Iterator[None]:
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 TABLE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 3,
-    "look at the table's number before each commit": 3,
-    "create-if-absent of entries": 366,
+    "condition of the table's commit": 5,
+    "look at the table's number before each commit": 18,
+    "create-if-absent of entries": 812,
     "look at what others named": 21,
-    "look at the table before an output is built again": 29,
+    "look at the table before an output is built again": 17,
     "look at the table before sources are deleted": 8,
-    "look at the output before it is named": 54,
+    "look at the output before it is named": 56,
 }
 
 TABLE_MUTATIONS: Mapping[str, TableMutation] = {
