@@ -20,7 +20,7 @@ from compactor.stores.limiter import START
 from compactor.stores.readahead import RUN_BYTES, RUN_OBJECTS, read_ahead
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _only_threads_of_these_tests() -> None:
     # An error that a test of another module was after holds on to what raised it, in a cycle.
     gc.collect()
