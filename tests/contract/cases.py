@@ -78,7 +78,7 @@ def publish(bench: Bench, key: str, *bodies: bytes) -> None:
 
 def at_once(*actions: Callable[[], object]) -> list[str]:
     """Do these at the same moment; tells for each the name of its error, or nothing."""
-    start = threading.Barrier(len(actions), timeout=20)
+    start = threading.Barrier(len(actions), timeout=60)
     said = [""] * len(actions)
 
     def run(number: int) -> None:

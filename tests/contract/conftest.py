@@ -32,7 +32,7 @@ _WAYS = {"boto3": False, "obstore": True}
 _IN_MEMORY = "memory"
 _BENCHES = [_IN_MEMORY, *(f"{name}-{way}" for name in ("moto", *REAL_SERVERS) for way in _WAYS)]
 # A server may have to be built first: that time is not the test's.
-_CASE_SECONDS = 60
+_CASE_SECONDS = 300
 _EXCEPTIONS: Mapping[str, type[BaseException]] = {
     kind.__name__: kind
     for kind in (

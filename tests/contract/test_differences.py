@@ -109,4 +109,4 @@ def _ends(url: str) -> bool:
 
 def _connect(url: str) -> socket.socket:
     place = urlsplit(url)
-    return socket.create_connection((place.hostname, place.port), timeout=5)
+    return socket.create_connection((place.hostname, place.port), timeout=60)

@@ -26,7 +26,7 @@ STREAM = "logs"
 IDENTITY = StreamIdentity(
     STREAM, "s3://source/logs/", "s3://lake/logs/", "s3://lake/_c/", "|None|1"
 )
-pytestmark = pytest.mark.timeout(90, func_only=True)
+pytestmark = pytest.mark.timeout(300, func_only=True)
 
 
 @pytest.fixture(scope="module", params=["memory", "moto", "dynamodb-local"])

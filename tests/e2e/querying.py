@@ -190,7 +190,7 @@ class QueriedLake:
         """A whole run in processes of its own."""
         self.figures.acts["runs"] += 1
         with self._working(), self.oracle.switching() as succeeded:
-            if run_of(self.directory / "input.json").wait(120) == 0:
+            if run_of(self.directory / "input.json").wait(600) == 0:
                 succeeded()
 
     def die(self) -> None:

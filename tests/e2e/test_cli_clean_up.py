@@ -28,7 +28,7 @@ def clean_up(lake: Lake, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         cwd=REPO_ROOT,
         env={**os.environ, "PYTHONPATH": "functions:scripts:spark:."},
     )

@@ -13,9 +13,9 @@ from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from tests.support.java import ENVIRONMENT as SHORT_LIVED
 from tests.support.progress_lines import without_progress
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1_800)
 ENVIRONMENT = {**os.environ, **SHORT_LIVED, "PYTHONPATH": os.pathsep.join(sys.path)}
-LONGEST_SECONDS = 500
+LONGEST_SECONDS = 1_500
 
 
 def _demo(*words: str) -> subprocess.CompletedProcess[str]:

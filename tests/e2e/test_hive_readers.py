@@ -323,7 +323,7 @@ def test_each_record_is_read_once_while_runs_late_data_and_clean_up_go_on(
     lake.require_exact()
     assert lake.read(plan) == (len(known), known)
 
-    assert lake.run().wait(120) == 0
+    assert lake.run().wait(600) == 0
     assert lake.refresh() == ["compacted"] * 3
     lake.require_exact()
 

@@ -194,7 +194,7 @@ def test_the_extra_local_has_all_that_the_demo_needs(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(700)
+@pytest.mark.timeout(1_800)
 def test_the_extra_spark_has_all_that_parquet_needs(
     wheel: Path, shell: Shell, tmp_path: Path
 ) -> None:
@@ -213,7 +213,7 @@ def test_the_extra_spark_has_all_that_parquet_needs(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(700)
+@pytest.mark.timeout(1_800)
 def test_the_extra_lake_has_all_that_the_demonstration_of_events_needs(
     wheel: Path, s3: EmbeddedS3, tmp_path: Path
 ) -> None:

@@ -89,12 +89,12 @@ class RealWorld:
 def test_a_worker_killed_at_any_step_is_made_good_by_the_next(s3, step):
     cleaning = {"clean_up": "delete", "retention_days": 0} if "clean-up" in step else {}
     world = RealWorld(s3, **cleaning)
-    assert world.start(*STEPS[step]).wait(60) == -signal.SIGKILL
+    assert world.start(*STEPS[step]).wait(120) == -signal.SIGKILL
     world.check()
-    assert world.start().wait(60) == 0
+    assert world.start().wait(120) == 0
     world.check(finished=True)
     outputs = world.bodies("lake", "compacted/")
-    assert world.start().wait(60) == 0
+    assert world.start().wait(120) == 0
     assert world.bodies("lake", "compacted/") == outputs
     if cleaning:
         assert [key.rsplit("/", 1)[-1] for key in world.bodies("source")] == ["g.log.gz"]
@@ -102,10 +102,10 @@ def test_a_worker_killed_at_any_step_is_made_good_by_the_next(s3, step):
 
 def test_a_commit_whose_upload_was_dropped_is_built_again_by_the_next_worker(s3):
     world = RealWorld(s3)
-    assert world.start(*STEPS["4, committed"]).wait(60) == -signal.SIGKILL
+    assert world.start(*STEPS["4, committed"]).wait(120) == -signal.SIGKILL
     world.drop_uploads()
     world.check()
-    assert world.start().wait(60) == 0
+    assert world.start().wait(120) == 0
     world.check(finished=True)
 
 

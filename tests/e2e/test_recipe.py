@@ -15,7 +15,7 @@ from compactor_cli.local.embedded import EmbeddedS3
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _SERVER = "http://127.0.0.1:9000"
-_LIMIT_SECONDS = 240
+_LIMIT_SECONDS = 600
 
 
 @pytest.fixture

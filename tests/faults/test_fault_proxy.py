@@ -52,7 +52,7 @@ def proxy(received):
 
 
 def ask(proxy: FaultProxy, method: str = "PUT", path: str = "/b/k", **headers: str):
-    client = http.client.HTTPConnection(proxy.endpoint_url.removeprefix("http://"), timeout=10)
+    client = http.client.HTTPConnection(proxy.endpoint_url.removeprefix("http://"), timeout=60)
     try:
         client.request(method, path, BODY if method == "PUT" else None, headers)
         answer = client.getresponse()
@@ -68,7 +68,7 @@ def use(proxy: FaultProxy, fault: Fault) -> None:
 
 def test_without_rules_everything_passes_as_it_is(proxy, received):
     assert ask(proxy) == (200, BODY)
-    assert received.get(timeout=10) == BODY
+    assert received.get(timeout=60) == BODY
     assert proxy.counts == Counter()
 
 
@@ -90,7 +90,7 @@ def test_a_connection_breaks_where_it_was_asked_for(proxy, received, fault, erro
         ask(proxy)
     assert raised.type is not http.client.RemoteDisconnected, "that was an orderly goodbye"
     assert proxy.counts == Counter([fault])
-    assert received.empty() if arrives is None else len(received.get(timeout=10)) == arrives
+    assert received.empty() if arrives is None else len(received.get(timeout=60)) == arrives
 
 
 @pytest.mark.parametrize("fault", [f for f in REFUSALS if f is not Fault.SKEWED])
@@ -118,7 +118,7 @@ def test_a_clock_that_is_wrong_is_refused(proxy):
 def test_a_wrong_byte_is_one_byte_on_one_of_the_ways(proxy, received, fault):
     use(proxy, fault)
     status, answer = ask(proxy)
-    there = sum(a != b for a, b in zip(BODY, received.get(timeout=10), strict=True))
+    there = sum(a != b for a, b in zip(BODY, received.get(timeout=60), strict=True))
     back = sum(a != b for a, b in zip(BODY, answer, strict=True))
     assert status == 200
     assert (there, back) == ((1, 0) if fault is Fault.FLIPPED_REQUEST else (0, 1))

@@ -2,10 +2,11 @@
 
     python -m tests.hostile.fuzz [SECONDS] [PARSER ...]
 
-Each parser gets an equal share of the seconds (60 in all, unless told), in a process of its own,
-because a fuzzer ends its process. With atheris installed the coverage of our code guides it;
-without, bytes of sound documents are changed at random. What fails is shown with its traceback
-and its input, and makes the exit code 1. The last line counts.
+Each parser gets an equal share of the seconds (60 in all, unless told; with 0 it gets a thousand
+inputs, however long they take), in a process of its own, because a fuzzer ends its process. With
+atheris installed the coverage of our code guides it; without, bytes of sound documents are changed
+at random. What fails is shown with its traceback and its input, and makes the exit code 1. The last
+line counts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 _EXECUTIONS = re.compile(r"Done (\d+) (?:runs|inputs) in")
 _ONE = "--one"
 _LONGEST_INPUT = 4_096
+_FEW = 1_000
 
 
 def main(arguments: list[str]) -> int:
@@ -32,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
     seconds = int(arguments[0]) if arguments else 60
     names = arguments[1:] or [*PARSERS]
-    share = max(1, seconds // len(names))
+    share = max(1, seconds // len(names)) if seconds else 0
     total = failures = 0
     for name in names:
         executions, failed = _in_a_process(name, share)
@@ -71,7 +73,8 @@ def _fuzz_one(name: str, seconds: int) -> int:
 
     with atheris.instrument_imports(include=["compactor"]):
         from tests.hostile.parsers import PARSERS
-    options = [f"-max_total_time={seconds}", f"-max_len={_LONGEST_INPUT}", "-timeout=20"]
+    limit = f"-max_total_time={seconds}" if seconds else f"-runs={_FEW}"
+    options = [limit, f"-max_len={_LONGEST_INPUT}", "-timeout=60"]
     artifacts = f"-artifact_prefix={corpus}/crash-"
     atheris.Setup([sys.argv[0], *options, artifacts, str(corpus)], PARSERS[name])
     atheris.Fuzz()
@@ -84,7 +87,7 @@ def _change_at_random(name: str, seconds: int, corpus: Path) -> int:
 
     seeds = [path.read_bytes() for path in sorted(corpus.iterdir())]
     chance, end, count = random.Random(name), time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+    while time.monotonic() < end if seconds else count < _FEW:
         data = bytearray(chance.choice(seeds))
         for _ in range(chance.randint(1, 4)):
             at, width = chance.randint(0, len(data)), chance.choice((0, 0, 1, 1, 9))

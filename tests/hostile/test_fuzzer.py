@@ -13,21 +13,21 @@ from tests.hostile import fuzz, seeds
 from tests.hostile.parsers import PARSERS
 
 
-def test_a_second_of_fuzzing_finds_nothing_in_any_parser(repo_root: Path) -> None:
+def test_a_thousand_inputs_fail_no_parser(repo_root: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.hostile.fuzz", str(len(PARSERS))],
+        [sys.executable, "-m", "tests.hostile.fuzz", "0"],
         cwd=repo_root,
         env={"PYTHONPATH": f"{repo_root / 'functions'}:{repo_root}"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     found = re.search(r"^fuzz: (\d+) parsers, ([\d,]+) inputs .*, 0 failures$", done.stdout, re.M)
     assert found is not None
     assert int(found[1]) == len(PARSERS)
-    assert int(found[2].replace(",", "")) > len(PARSERS)
+    assert int(found[2].replace(",", "")) >= 1_000 * len(PARSERS)
 
 
 def test_what_fails_a_parser_is_shown_with_its_input(

@@ -55,7 +55,7 @@ def run_in_a_child(scenario: str, root: Path) -> dict[str, Any]:
         env={"PYTHONPATH": f"{root / 'functions'}:{root}"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -80,7 +80,7 @@ def asl_validator(
         for variable, value in registry_environment.items():
             patch.setenv(variable, value)
         npm = Path(sys.executable).with_name("npm")
-        subprocess.run([str(npm), "ci", "--silent"], cwd=directory, check=True, timeout=120)
+        subprocess.run([str(npm), "ci", "--silent"], cwd=directory, check=True, timeout=600)
     return directory / program
 
 

@@ -47,7 +47,7 @@ def _command(
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=600,
     )
 
 

@@ -90,7 +90,7 @@ EVENT_NOTICED: Mapping[str, int] = {
     "the sequencer of a delete": 98,
     "the name of an execution": 317,
     "items before heads": 10,
-    "a mark only of what the log names": 6,
+    "a mark only of what the log names": 58,
     "the condition of a mark": 259,
-    "the condition of a rest": 401,
+    "the condition of a rest": 543,
 }

@@ -259,6 +259,20 @@ READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+READER_NOTICED: Mapping[str, int] = {
+    "without waiting": 1,
+    "without grace": 55,
+    "without the list": 41,
+    "with a doubled list": 0,
+    "back to raw": 38,
+    "without outputs looked at": 33,
+    "without grace for lists": 80,
+    "deleting before the switch": 2,
+    "switching before the commit": 17,
+}
+
+
 def lists_of(catalog: MemoryReaders) -> list[str]:
     """Keys of the lists that partitions show."""
     return [

@@ -17,7 +17,7 @@ SAMPLE = 100
 MOST_FOR_A_GUARD = 1_000
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 def test_no_promise_is_broken_whatever_comes_of_events(proof_directory) -> None:
     if proof_directory:
         counts, broken = explore_many(0, SCHEDULES)
@@ -32,7 +32,7 @@ def test_no_promise_is_broken_whatever_comes_of_events(proof_directory) -> None:
         leave(proof_directory, "simulation-events", figures)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("guard", EVENT_MUTATIONS)
 def test_without_this_guard_a_promise_is_broken(guard: str, proof_directory) -> None:
     known = [] if proof_directory else [EVENT_NOTICED.get(guard, 0)]

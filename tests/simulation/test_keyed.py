@@ -52,7 +52,7 @@ def test_each_key_has_its_last_record_in_thousands_of_schedules(proof_directory)
         leave(proof_directory, "simulation-keyed", found.figures)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("name", KEYED_MUTATIONS)
 def test_the_schedules_notice_when_a_guard_of_the_merges_is_removed(name, proof_directory):
     notice_without_guard(

@@ -53,7 +53,7 @@ def test_each_record_that_events_tell_of_is_in_the_table_once(proof_directory):
         leave(proof_directory, "simulation-lake", found.figures)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("name", LAKE_MUTATIONS)
 def test_the_schedules_notice_when_a_guard_of_the_entrance_is_removed(name, proof_directory):
     notice_without_guard(

@@ -89,8 +89,12 @@ def test_the_simulation_notices_when_a_guard_is_removed(name, proof_directory):
         path.write_text(json.dumps(known), encoding="utf-8")
 
 
-@pytest.mark.parametrize("first", [71, 140, 600])
-def test_a_broken_promise_is_told_as_a_short_story(first):
+def test_a_broken_promise_is_told_as_a_short_story(proof_directory):
+    for first in (71, 140, 600) if proof_directory else (71,):
+        _tell_what_is_deleted_too_early(first)
+
+
+def _tell_what_is_deleted_too_early(first):
     mutation = MUTATIONS["HEAD before delete"]
     found = explore_batch(first, MOST_FOR_A_GUARD, "HEAD before delete")
     ((seed, violation),) = found.violations

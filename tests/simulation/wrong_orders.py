@@ -20,13 +20,19 @@ from compactor.runs.progress import PartitionProgress
 from compactor.settings.settings import Settings
 
 
-def deleting_before_the_switch(patch: pytest.MonkeyPatch) -> None:
-    """Sources go as soon as outputs hold them, and then the catalog shows the outputs."""
+def deleting_before_the_switch(patch: pytest.MonkeyPatch, between_seconds: float = 0.0) -> None:
+    """Sources go as soon as outputs hold them, and then the catalog shows the outputs.
+
+    Args:
+        patch: makes it so.
+        between_seconds: from the one to the other, where time is real.
+    """
     switch = refresh._switch
 
     def deletes_first(ready: Sequence[refresh._Work], work: Refreshing) -> None:
         for one in ready:
             work.store.delete_sources(look.doubled(work.settings, one.partition, work.store))
+        time.sleep(between_seconds)
         switch(ready, work)
 
     patch.setattr(refresh, "_switch", deletes_first)

@@ -21,7 +21,7 @@ from tests.spark.job import SPARK_HOME
 
 _URL = re.compile(r"spark://127\.0\.0\.1:\d+")
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
-_START_SECONDS = 60
+_START_SECONDS = 240
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted, rewrit
 from tests.support.examples import PARTITION
 from tests.support.world import World
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(1_800)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from tests.support.table_engines import small_session
 pytestmark = pytest.mark.slow
 
 _FILES = 4
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 240
 _names = itertools.count(1)
 
 

@@ -163,7 +163,7 @@ def test_the_recipe_for_a_table_by_days_works_as_it_is_typed(
     done = subprocess.run(
         ["/bin/sh", "-e", "-c", typed],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, import_roots()))},
-        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     settings = Settings.from_input(

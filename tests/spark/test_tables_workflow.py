@@ -42,7 +42,7 @@ def jars(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 def test_small_files_of_both_formats_become_few_and_every_row_stays(
     jars: Path,
     tmp_path: Path,

@@ -273,7 +273,7 @@ def test_what_a_worker_writes_does_not_go_through_moto() -> None:
         [sys.executable, "-c", _RECORDED + _WRITES, "PUT", "POST"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert ran.stdout.strip() == "['/lake'] [b'1', b'2', b'3']", ran.stderr
@@ -304,7 +304,7 @@ def test_what_a_worker_reads_does_not_go_through_moto() -> None:
         [sys.executable, "-c", _RECORDED + _READS, "GET", "HEAD"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     crc32 = zlib.crc32(b"1")

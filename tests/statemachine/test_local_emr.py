@@ -84,11 +84,11 @@ def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def wait_for(what: Any) -> None:
-    for _ in range(200):
+    for _ in range(600):
         if what():
             return
         time.sleep(0.1)
-    raise AssertionError("waited 20 s in vain")
+    raise AssertionError("waited 60 s in vain")
 
 
 def alive(pid: int) -> bool:
@@ -232,7 +232,7 @@ def test_terminating_a_cluster_kills_what_runs_there(spark: Spark) -> None:
     pids = spark.called()["pids"]
     assert all(alive(pid) for pid in pids)
     emr.terminate_cluster({"ClusterId": cluster})
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     wait_for(lambda: not any(alive(pid) for pid in pids))
     assert [str(error) != "" for error in errors] == [True]
 

@@ -113,10 +113,12 @@ class Lake:
 
     def watch(self, running: subprocess.Popen[bytes], known: set[int]) -> None:
         """Query until a run has ended: nothing known is lost, and nothing doubled."""
+        before = self.queries
         while running.poll() is None:
             count, ids = self.read(self.plan())
             assert count == len(ids), "doubled"
             assert known <= ids <= self.put, "lost"
+        assert self.queries > before, "nobody asked while it ran"
 
     def die(self, seconds: float) -> set[int]:
         """Late sources, and a run that is killed; returns what was known before."""

@@ -31,7 +31,7 @@ __all__ = ["REAL_SERVERS", "RealServer", "Unavailable", "hive_metastore", "real_
 # What tests/conftest.py puts into the environment of every test.
 _ACCESS_KEY, _SECRET_KEY = "testing", "testing"
 _HOST = "127.0.0.1"
-_START_SECONDS = 60
+_START_SECONDS = 240
 _STOP_SECONDS = 10
 # The server ends when its standard input closes, and so never outlives whoever started it.
 _SUPERVISED = '"$@" & server=$!; cat; kill $server; wait $server'

@@ -20,7 +20,7 @@ from tests.support.memory_store import Call
 from tests.support.world import World
 
 STATE = "_compactor/compacted/"
-_SECONDS = 20
+_SECONDS = 60
 
 
 def calls_of(world: World) -> list[Call]:

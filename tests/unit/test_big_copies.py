@@ -15,7 +15,7 @@ from tests.support.records import lines_of_json
 from tests.support.sources import Sources, of
 
 PARTS = 12
-_WAIT_SECONDS = 20.0
+_WAIT_SECONDS = 60.0
 
 
 @pytest.fixture

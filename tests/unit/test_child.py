@@ -12,7 +12,7 @@ import pytest
 
 from compactor_cli.local.child import Child, python_environment
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 _MODULE = """
 import json, struct, sys, time
 

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,10 +22,34 @@ def lines_of(capsys: pytest.CaptureFixture[str], work: Callable[[], None]) -> li
     return err.splitlines()
 
 
+class Told:
+    """The lines so far, which are printed all the same."""
+
+    def __init__(self, prints: Callable[[str], None]) -> None:
+        self._prints = prints
+        self._lines: list[str] = []
+        self._more = threading.Condition()
+
+    def __call__(self, line: str) -> None:
+        self._prints(line)
+        with self._more:
+            self._lines.append(line)
+            self._more.notify_all()
+
+    def wait_for(self, line: str) -> None:
+        """Go on when it was told."""
+        with self._more:
+            assert self._more.wait_for(lambda: line in self._lines, 60), self._lines
+
+
 @pytest.fixture
-def often(monkeypatch):
-    """A line each twentieth of a second instead of every ten seconds."""
+def often(monkeypatch) -> Told:
+    """A line each twentieth of a second, by a clock that stands, instead of every ten seconds."""
+    told = Told(console.print_error)
     monkeypatch.setattr(console, "_LINE_SECONDS", 0.05)
+    monkeypatch.setattr(console, "print_error", told)
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    return told
 
 
 def test_without_a_terminal_a_line_comes_every_ten_seconds():
@@ -34,13 +59,15 @@ def test_without_a_terminal_a_line_comes_every_ten_seconds():
 def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(often, capsys):
     def work() -> None:
         with progress("compacting") as bar:
-            time.sleep(0.2)
+            often.wait_for("compacting (0 s)")
             bar.show(3, 24, "3/24 partitions, 1,000 objects, Spark: starting")
-            time.sleep(0.2)
+            often.wait_for(how_far)
+
+    how_far = "compacting: 3/24 partitions, 1,000 objects, Spark: starting (0 s)"
 
     lines = lines_of(capsys, work)
-    assert lines[0].startswith("compacting (0 s)")
-    assert "compacting: 3/24 partitions, 1,000 objects, Spark: starting (0 s)" in lines
+    assert lines[0] == "compacting (0 s)"
+    assert lines[-1] == how_far
 
 
 def test_steps_that_only_count_are_told_by_their_count(often, capsys):
@@ -48,9 +75,10 @@ def test_steps_that_only_count_are_told_by_their_count(often, capsys):
         with progress("planning", 2_000) as bar:
             for _ in range(1_500):
                 bar.advance()
-            time.sleep(0.2)
+            often.wait_for(counted)
 
-    assert set(lines_of(capsys, work)) == {"planning: 1,500 of 2,000 (0 s)"}
+    counted = "planning: 1,500 of 2,000 (0 s)"
+    assert lines_of(capsys, work)[-1] == counted
 
 
 def test_what_takes_less_is_silent_and_no_line_comes_after_the_end(capsys, monkeypatch):

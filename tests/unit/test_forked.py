@@ -36,7 +36,7 @@ def ran(script: str, *words: str) -> object:
         [sys.executable, "-c", _BEFORE + script, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -48,7 +48,7 @@ def test_each_answers_in_its_own_process_with_the_environment_it_was_given() -> 
 children = fork(3)
 for n, child in enumerate(children):
     child.send(n)
-answers = [child.receive(20.0) for child in children]
+answers = [child.receive(60.0) for child in children]
 pids = [child.pid for child in children]
 wanted = [[n, pid, "child", pid] for n, pid in enumerate(pids)]
 print(json.dumps([answers == wanted, "WHO" in os.environ]))
@@ -68,11 +68,11 @@ failing.send("fail")
 codes = []
 for child in (killed, failing):
     try:
-        child.receive(20.0)
+        child.receive(60.0)
     except EOFError:
-        codes.append(child.end(5.0))
+        codes.append(child.end(60.0))
 left.send("here")
-print(json.dumps([codes, left.receive(20.0)[0], left.end(5.0), left.end()]))
+print(json.dumps([codes, left.receive(60.0)[0], left.end(60.0), left.end()]))
 """
     assert ran(script, str(log)) == [[-9, 1], "here", 0, 0]
     assert "ValueError: as told" in log.read_text()
@@ -86,11 +86,11 @@ print(json.dumps(pids), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run(
-        [sys.executable, "-c", _BEFORE + script], stdout=subprocess.PIPE, timeout=60, check=False
+        [sys.executable, "-c", _BEFORE + script], stdout=subprocess.PIPE, timeout=240, check=False
     )
     pids = json.loads(done.stdout)
     assert len(pids) == 2
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(is_at_work(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -123,18 +123,20 @@ def test_few_pages_are_listed_one_after_the_other_and_none_in_vain(name) -> None
 def test_evenly_spread_keys_are_listed_from_several_places_at_once(name) -> None:
     pages = Pages(MANY[name], 50)
     running = most = 0
-    lock = threading.Lock()
+    changed = threading.Condition()
 
     def counted(place):
         nonlocal running, most
-        with lock:
+        with changed:
             running += 1
             most = max(most, running)
-        time.sleep(0.002)
+            changed.notify_all()
+            # Until several were there at once, each gives the others time to come.
+            changed.wait_for(lambda: most >= 3, 0.02)
         try:
             return pages(place)
         finally:
-            with lock:
+            with changed:
                 running -= 1
 
     objects, token = pages(listing._Place(""))

@@ -21,7 +21,7 @@ class _Work:
         self.done: list[tuple[str, Mapping[str, Any]]] = []
 
     def __call__(self, name: str, given: Mapping[str, Any]) -> None:
-        self.go_on.wait(10)
+        self.go_on.wait(60)
         if name == "fails":
             raise ValueError("for a reason")
         self.done.append((name, given))

@@ -178,7 +178,7 @@ def test_create_refuses_a_taken_key_and_put_overwrites_it() -> None:
 
 def test_of_many_creators_at_once_exactly_one_wins() -> None:
     store = a_store()
-    start = threading.Barrier(8, timeout=20)
+    start = threading.Barrier(8, timeout=60)
     won: list[int] = []
 
     def create(number: int) -> None:

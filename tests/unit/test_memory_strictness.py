@@ -75,7 +75,7 @@ def test_an_upload_aborted_while_it_is_being_completed_is_gone() -> None:
 
 def test_uploads_for_two_keys_are_completed_at_once() -> None:
     store = a_store()
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=60)
     uploads = {key: upload(store, key.encode(), key) for key in ("a", "b")}
 
     def wait_for_the_other(_: Call) -> None:

@@ -361,15 +361,16 @@ def test_whatever_a_level_holds_it_is_searched_in_ranges_as_at_once(
 def test_a_level_of_many_loose_objects_is_listed_by_many_threads_at_once() -> None:
     store = a_store([*(one.removeprefix(GIANT) for one in numbered(3_000)), "a/1", "z/1"])
     running = [0, 0]
-    lock = threading.Lock()
+    changed = threading.Condition()
 
     def waited(call: Call) -> None:
         if call.name == "list_level":
-            with lock:
+            with changed:
                 running[0] += 1
                 running[1] = max(running)
-            time.sleep(0.002)
-            with lock:
+                changed.notify_all()
+                # Until many were there at once, each gives the others time to come.
+                changed.wait_for(lambda: running[1] >= 6, 0.05)
                 running[0] -= 1
 
     store.hooks.before.append(waited)

@@ -20,7 +20,7 @@ from compactor.stores.limiter import START
 from compactor.stores.readahead import RUN_BYTES, RUN_OBJECTS, read_ahead
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _only_threads_of_these_tests() -> None:
     # An error that a test of another module was after holds on to what raised it, in a cycle.
     gc.collect()
@@ -166,7 +166,7 @@ def test_few_sources_are_all_read_at_once() -> None:
     together = threading.Barrier(RUN_OBJECTS)
 
     def fetch(source: SourceObject) -> SourceBody:
-        together.wait(10)
+        together.wait(60)
         return body_of(source)
 
     bodies = read_ahead(sources, fetch, threads=RUN_OBJECTS, budget_bytes=1_000)

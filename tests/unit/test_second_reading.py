@@ -302,7 +302,7 @@ def test_what_is_left_of_a_group_is_stored_while_its_sample_is_read(monkeypatch)
     begun, seen, upload_part = threading.Event(), [], world.store.upload_part
 
     def upload(*given: Any) -> StoredPart:
-        seen.append(begun.wait(10))
+        seen.append(begun.wait(60))
         return upload_part(*given)
 
     wait_before_comparing(monkeypatch, begun.set)
@@ -345,7 +345,7 @@ def test_no_more_is_read_of_an_output_that_is_dropped(monkeypatch) -> None:
 def test_no_more_than_two_stretches_are_held_however_slowly_they_are_read(monkeypatch) -> None:
     sample = Sample(Frame(), AUTO, everything=True, limits=WorkerLimits(stretch_sources=3))
     go_on = threading.Event()
-    wait_before_comparing(monkeypatch, lambda: go_on.wait(10))
+    wait_before_comparing(monkeypatch, lambda: go_on.wait(60))
 
     def place() -> None:
         for number in range(9):

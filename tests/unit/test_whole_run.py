@@ -79,7 +79,7 @@ class Troubled:
         if waiting := self._trouble.get(order.path):
             error = waiting.pop(0)
             if error == "wait for the end":
-                self.stopped.wait(30)
+                self.stopped.wait(60)
                 error = STOPPED
             return Answer(FAILED, error, "told so")
         return self._desk.carry_out(order, Forever())
@@ -340,7 +340,7 @@ def test_spark_for_which_no_time_is_left_is_killed_and_its_partitions_are_left()
             self.stopped = threading.Event()
 
         def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
-            assert self.stopped.wait(30)
+            assert self.stopped.wait(60)
             return "killed"
 
         def stop(self) -> None:

@@ -31,7 +31,7 @@ from tests.support.server_builds import table_jars
 #: The access key of what the job sends.
 SPARK_JOB = "spark-job"
 _LONG_AGO_SECONDS = 9 * 86_400
-_RUN_SECONDS = 300
+_RUN_SECONDS = 600
 _LAST_CHARACTERS = 4_000
 
 

@@ -54,7 +54,7 @@ class Cloud(EmbeddedS3):
 
     def forget(self) -> None:
         """Delete everything that is in it."""
-        server = http.client.HTTPConnection(self.endpoint_url.removeprefix("http://"), timeout=30)
+        server = http.client.HTTPConnection(self.endpoint_url.removeprefix("http://"), timeout=60)
         server.request("POST", "/moto-api/reset")
         assert server.getresponse().status == HTTPStatus.OK
         server.close()
