@@ -487,6 +487,24 @@ def test_a_member_that_is_odd_and_that_all_readers_take_is_taken_as_it_is(count:
     assert gzip.decompress(only(world)[2]) == large(1) + b'{"a":1}\n' * count
 
 
+@pytest.mark.parametrize(
+    "before", [(), (large(1),), (large(1)[:-1],), (lines(2, 9),), (large(3), BOM + large(4))]
+)
+@pytest.mark.parametrize("behind", [large(5), lines(6, 9), BOM + large(7)])
+def test_one_that_is_refused_leaves_no_place_behind_at_which_nothing_begins(
+    kind: Kind, before: tuple[bytes, ...], behind: bytes
+) -> None:
+    # Its mark says that it is encoded anew, and the zeros at its end that it is not even that.
+    refused = BOM + lines(8, 200) + bytes(9)
+    stored = [kind.pack(one) for one in (*before, refused, behind)]
+    world = compacted(stored, kind)
+    commit, output, _ = only(world)
+    assert [one.reason for one in commit.quarantined] == [QuarantineReason.BINARY]
+    assert len(set(output.points)) == len(output.points)
+    taken = [*before, behind]
+    assert [given_back(world, commit, [n]) for n in range(len(taken))] == [[one] for one in taken]
+
+
 @pytest.mark.parametrize("members", [True, False])
 @pytest.mark.parametrize("count", [200, 700])
 def test_where_all_are_left_alone_no_empty_output_is_made(

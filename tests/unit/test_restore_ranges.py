@@ -214,11 +214,20 @@ def test_damage_in_the_range_is_never_given_back() -> None:
 
 @pytest.mark.parametrize(
     "points",
-    [((0, 0),), ((50, 10), (40, 20)), ((50, 20), (60, 20)), ((10**9, 500),)],
-    ids=["the start", "back", "not on", "behind the end"],
+    [((50, 10), (40, 20)), ((50, 20), (60, 20)), ((10**9, 500),)],
+    ids=["back", "not on", "behind the end"],
 )
 def test_points_that_cannot_be_are_told(points: tuple[tuple[int, int], ...]) -> None:
     world, commit = compacted([lines(1, 90_000), lines(2, 90_000)], compression="gzip")
     wrong = replace(commit, output=replace(output_of(commit), points=points))
     with pytest.raises(IntegrityError, match="is no point behind"):
         given_back(world, wrong, [1])
+
+
+def test_a_point_that_is_named_twice_or_is_the_start_is_one() -> None:
+    sources = [lines(1, 90_000), lines(2, 90_000)]
+    world, commit = compacted(sources, compression="gzip")
+    points = output_of(commit).points
+    twice = ((0, 0), *(one for point in points for one in (point, point)))
+    told = replace(commit, output=replace(output_of(commit), points=twice))
+    assert given_back(world, told, [1]) == given_back(world, commit, [1]) == [sources[1]]

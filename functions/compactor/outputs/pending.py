@@ -132,7 +132,8 @@ class OutputWriter:
         self._plain_crc32 = 0
         self._source_at = 0
         self._after_member = False
-        self._after_encoded = False
+        # Plain bytes before the first source behind the last member that is to be encoded.
+        self._encoded_from: int | None = None
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -165,7 +166,8 @@ class OutputWriter:
         """
         if not self._encoding.segments:
             return
-        self._after_encoded = True
+        if self._encoded_from is None:
+            self._encoded_from = self.plain_bytes
         apart = self.plain_bytes - self._source_at
         if self._end_segment():
             self._source_at = self.plain_bytes
@@ -183,10 +185,10 @@ class OutputWriter:
             member: its bytes; where they lie comes to ``members``.
             plain: what they decompress to.
         """
-        at = self.plain_bytes if self._after_encoded else None
+        at = self.plain_bytes if self._is_after_encoded() else None
         self._end_segment()
         self.plain_bytes += len(plain)
-        self._after_member, self._after_encoded = True, False
+        self._after_member, self._encoded_from = True, None
         self._hold(Member(member, plain, at), len(plain))
 
     def copy(self, source: SourceObject) -> None:
@@ -212,10 +214,10 @@ class OutputWriter:
             TransientStoreError: these are not the bytes that were read before.
         """
         self._drain()
-        if self._after_encoded:
+        if self._is_after_encoded():
             self.points.append((self.size, self.plain_bytes))
         self.members.append(self.size)
-        self._after_member, self._after_encoded = True, False
+        self._after_member, self._encoded_from = True, None
         before = self.crc32
         self.plain_bytes += member.plain_bytes
         self._passed_on += member.plain_bytes
@@ -230,6 +232,10 @@ class OutputWriter:
         if stored is not None and self.crc32 != crc32:
             raise TransientStoreError(f"{member.source.key}: read twice, and not alike")
         self.crc32 = crc32
+
+    def _is_after_encoded(self) -> bool:
+        """Whether a source was encoded behind the last member; one may have been refused since."""
+        return self._encoded_from is not None and self.plain_bytes > self._encoded_from
 
     def _copy(self, source: SourceObject) -> None:
         start = 0

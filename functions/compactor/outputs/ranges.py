@@ -123,7 +123,8 @@ def _around(row: ManifestRow, points: Sequence[tuple[int, int]], output: Output)
 
 def _points(output: Output) -> list[tuple[int, int]]:
     """Where decoding can begin, the start among it."""
-    points = [(0, 0), *output.points]
+    # One that is named twice was left by a source that was refused before any of it was written.
+    points = list(dict.fromkeys([(0, 0), *output.points]))
     for (stored, plain), point in pairwise(points):
         if not (stored < point[0] <= output.size and plain < point[1]):
             raise IntegrityError(f"{output.key}: {point} is no point behind {(stored, plain)}")
