@@ -10,6 +10,7 @@ ministack emulates AWS; it honours what versitygw lacks, and publishes no upload
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -33,6 +34,8 @@ _ACCESS_KEY, _SECRET_KEY = "testing", "testing"
 _HOST = "127.0.0.1"
 _START_SECONDS = 240
 _STOP_SECONDS = 10
+_LOWEST_PORT, _PORTS, _EACH = 12_000, 18_000, 60
+_ports = (_LOWEST_PORT + (os.getpid() * _EACH + number) % _PORTS for number in range(_PORTS))
 # The server ends when its standard input closes, and so never outlives whoever started it.
 _SUPERVISED = '"$@" & server=$!; cat; kill $server; wait $server'
 
@@ -186,9 +189,14 @@ def _running(name: str, starts: Callable[[Path, int], _Start]) -> Iterator[str]:
 
 
 def _free_port() -> int:
-    with socket.create_server((_HOST, 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+    """One that is still free when the server comes to it.
+
+    Below those that the system gives to connections, and other processes begin with others.
+    """
+    for port in _ports:
+        with contextlib.suppress(OSError), socket.create_server((_HOST, port)):
+            return port
+    raise RuntimeError("no port is free")
 
 
 def _wait_until_open(name: str, port: int, log: Path) -> None:

@@ -73,7 +73,7 @@ def answering(*pieces: bytes, ends: bool = False) -> Iterator[Scripted]:
 
 def asked(connections: Connections, script: Scripted) -> Received:
     sent = Sent("GET", "/bucket/key", {"host": "127.0.0.1"}, b"")
-    return connections.ask(script.origin, sent, 5.0, lambda: False)
+    return connections.ask(script.origin, sent, 60.0, lambda: False)
 
 
 def pieces_of(answer: bytes) -> list[bytes]:
@@ -161,7 +161,7 @@ def sent_large(
     time_is_up: Callable[[], bool] = lambda: False,
 ) -> Received:
     sent = Sent("PUT", "/bucket/key", {"host": "127.0.0.1"}, LARGE)
-    return (connections or Connections()).ask(script.origin, sent, 5.0, time_is_up)
+    return (connections or Connections()).ask(script.origin, sent, 60.0, time_is_up)
 
 
 def test_who_refuses_a_large_body_before_it_is_all_there_is_heard() -> None:

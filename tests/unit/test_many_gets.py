@@ -192,20 +192,26 @@ def test_what_comes_to_no_plain_answer_is_asked_again(
 def test_of_an_answer_that_does_not_come_the_other_way_hears(
     s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many_gets, "_GET_SECONDS", 0.05)
-    monkeypatch.setattr(many_gets, "_LOOK_SECONDS", 0.02)
     wanted = sources(30)
-    late, met = wanted[13], threading.Event()
+    late, met, again = wanted[13], threading.Event(), threading.Event()
+    asked_again: list[bool] = []
+    # Time stands until it is asked for, and then all that may be waited for is over.
+    clock = SimpleNamespace(monotonic=lambda: 1_100.0 if met.is_set() else 1_000.0)
+    monkeypatch.setattr(many_gets, "time", clock)
 
     def answer(asked: Asked) -> Answer:
-        if asked.path.endswith(late.key) and not met.is_set():
-            met.set()
-            threading.Event().wait(0.5)
+        if asked.path.endswith(late.key):
+            if met.is_set():
+                again.set()
+            else:
+                met.set()
+                asked_again.append(again.wait(60))
         return content_of(asked)
 
     s3.answer = answer
     found = list(store.read_sources(wanted))
     assert contents(found) == [body_at(one.key) for one in wanted]
+    assert asked_again == [True]
     assert gets_of(s3, late) == 2
 
 
