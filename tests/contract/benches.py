@@ -194,8 +194,11 @@ class OnServer:
 
         events: Any = self.store_client.meta.events
         events.register(f"provide-client-params.s3.{operation}", change)
-        yield
-        events.unregister(f"provide-client-params.s3.{operation}", change)
+        try:
+            yield
+        finally:
+            # The client is that of other tests, too.
+            events.unregister(f"provide-client-params.s3.{operation}", change)
 
 
 class OnMoto(OnServer):

@@ -122,7 +122,9 @@ def test_gets_of_objects_are_counted_and_nothing_else(
     before = s3.gets()
     client.list_objects_v2(Bucket=bucket)
     client.head_object(Bucket=bucket, Key=key)
-    client.put_object(Bucket=bucket, Key="counted", Body=b"1")
+    # Others look at what is in that bucket.
+    s3.create_bucket("counted")
+    client.put_object(Bucket="counted", Key="counted", Body=b"1")
     assert s3.gets() == before
     for _ in range(3):
         client.get_object(Bucket=bucket, Key=key)["Body"].read()
