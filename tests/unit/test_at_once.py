@@ -159,7 +159,7 @@ def test_what_is_wrong_with_a_log_is_told_whatever_becomes_of_the_sources(
     for key in world.store.contents("lake", STATE):
         world.store.remove("lake", key)
     disturb(world)
-    with pytest.raises(IntegrityError, match="is empty, and names neither"):
+    with pytest.raises(IntegrityError, match="is empty, and does not name"):
         world.run()
     assert world.store.count("create_upload") == 1
 
