@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import chain
 
 import pytest
@@ -15,6 +18,9 @@ from tests.support.sample import sample
 SCHEDULES = 2_000
 SAMPLE = 100
 MOST_FOR_A_GUARD = 1_000
+
+
+_TOLD = "from tests.simulation.events import explore; print(sorted(explore(97, 20)[0].items()))"
 
 
 @pytest.mark.timeout(1_800)
@@ -42,3 +48,17 @@ def test_without_this_guard_a_promise_is_broken(guard: str, proof_directory) -> 
     assert played, "no schedule noticed"
     if proof_directory:
         note_mutation(proof_directory, "events", guard, played)
+
+
+def test_a_schedule_is_the_same_one_in_every_process() -> None:
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", _TOLD],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(told) == 1
+    assert b"died" in told.pop()
