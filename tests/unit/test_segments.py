@@ -106,17 +106,24 @@ def pause(draw: random.Random) -> None:
 
 
 class Watched:
-    """The segments of an encoder, and who encodes them."""
+    """The segments of an encoder, and who encodes them: as many at once, at first, as there may be.
 
-    def __init__(self, into: Encoder, before: Callable[[], None]) -> None:
+    No thread is begun that finds another one idle, so that a slow machine would see fewer.
+    """
+
+    def __init__(self, into: Encoder, before: Callable[[], None], count: int = 1) -> None:
         assert into.segments is not None
         self._inner, into.segments = into.segments, self
         self._before = before
         self.begin, self.end = self._inner.begin, self._inner.end
         self.names: set[str] = set()
+        self._first = iter(range(count))
+        self._all_of_them = threading.Barrier(count)
 
     def encoder(self) -> SegmentEncoder:
         self.names.add(threading.current_thread().name)
+        if next(self._first, None) is not None:
+            self._all_of_them.wait(60)
         self._before()
         return self._inner.encoder()
 
@@ -138,7 +145,7 @@ def test_bytes_and_points_do_not_depend_on_who_encodes_what_when(
     processors(monkeypatch, count)
     for seed in range(5):
         into = way()
-        watched = Watched(into, partial(pause, random.Random(seed)))
+        watched = Watched(into, partial(pause, random.Random(seed)), count)
         found = made(into=into)
         assert (found.body, found.points) == (expected.body, expected.points)
         assert len(watched.names) == count
