@@ -22,8 +22,9 @@ from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.log.stored import all_logs, one_log
+from compactor.model import Partition
 from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key
 from tests.support.examples import NOW, PARTITION, settings
@@ -437,21 +438,20 @@ def test_source_and_destination_swapped_are_refused() -> None:
         discover(swapped(world), world.store, NOW, committed=lambda _: ())
 
 
+def a_day_later(world: World, partition: Partition, given: Settings) -> Receipt:
+    """Of a run over a partition of the lake."""
+    world.clock.advance(DAY)
+    turned = PartitionRun(partition, given, world.store, world.clock, NoDeadline(), "turned")
+    return record_partition(turned, Counts())
+
+
 def test_outputs_are_no_sources_wherever_the_state_of_their_log_is() -> None:
     world = World(s3_state_uri="s3://state/x/")
     world.store.add_bucket("state")
     world.add("a.json", LINE)
     world.run()
-    world.clock.advance(DAY)
-    turned = PartitionRun(
-        replace(PARTITION, bucket="lake", prefix="compacted/2026/01/02/"),
-        swapped(world),
-        world.store,
-        world.clock,
-        NoDeadline(),
-        "turned",
-    )
-    receipt = record_partition(turned, Counts())
+    outputs = replace(PARTITION, bucket="lake", prefix="compacted/2026/01/02/")
+    receipt = a_day_later(world, outputs, swapped(world))
     assert (receipt.counts.objects_in, receipt.counts.objects_out) == (0, 0)
     assert receipt.skipped["own_state_or_output"].objects == 1
     assert not [key for key in world.store.contents("source") if "/commits/" in key]
@@ -462,17 +462,10 @@ def test_the_log_of_another_destination_is_no_source_and_so_is_never_cleaned_up(
     world = World()
     world.add("a.json", LINE)
     world.run()
-    world.clock.advance(DAY)
     state = world.store.contents("lake", "_compactor/")
-    turned = PartitionRun(
-        replace(PARTITION, bucket="lake", prefix="_compactor/", path=""),
-        settings(s3_source_uri="s3://lake/", s3_destination_uri="s3://source/all/"),
-        world.store,
-        world.clock,
-        NoDeadline(),
-        "turned",
-    )
-    receipt = record_partition(turned, Counts())
+    whole = settings(s3_source_uri="s3://lake/", s3_destination_uri="s3://source/all/")
+    logs = replace(PARTITION, bucket="lake", prefix="_compactor/", path="")
+    receipt = a_day_later(world, logs, whole)
     assert (receipt.counts.objects_in, receipt.counts.quarantined) == (0, 0)
     assert receipt.skipped["own_state_or_output"].objects == len(state)
     assert world.store.contents("lake", "_compactor/") == state

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from compactor.money.figures import Figure, shown, total
 from compactor.money.shapes import Shape
 from compactor.settings.storage_classes import STORAGE_CLASSES
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 
 if TYPE_CHECKING:
     from compactor.money.verdict import Verdict
@@ -44,14 +44,10 @@ def _scan_line(found: Verdict) -> str:
     saved = found.saved_by_scan
     requests = f"saves {shown(saved)}" if saved >= 0 else f"costs {shown(-saved)} more"
     return (
-        f"each scan of it opens {_objects(found.after.objects)} instead of"
+        f"each scan of it opens {plural(found.after.objects, 'object')} instead of"
         f" {found.before.objects:,}: that {requests}, and takes Athena about {after:,.1f} s"
         f" instead of {before:,.1f} s (a model of two published tests)"
     )
-
-
-def _objects(count: int) -> str:
-    return f"{count:,} object{'' if count == 1 else 's'}"
 
 
 def _month_line(found: Verdict) -> str:
@@ -67,15 +63,16 @@ def _payback(found: Verdict) -> str:
     days, scans = found.payback_days, found.payback_scans
     if found.once <= 0 and days is not None:
         return "at once: without compaction more would be spent"
-    by_scans = f"after {_counted(scans)}" if scans else ""
+    by_scans = f"after {plural(scans, 'scan')}" if scans else ""
     if found.storage_days is not None:
         alone = f"after {_time(found.storage_days)} by storage alone"
         return ", ".join(one for one in (by_scans, _at(found, days), alone) if one)
     saved = found.saved_by_storage
     storage = f"save {shown(saved)}" if saved >= 0 else f"cost {shown(-saved)} more"
     never = (
-        f"{_objects(found.before.objects)} of {_average(found.before)} in {_classes(found.before)}"
-        f" {storage} a month by storage against {shown(found.once)} spent once"
+        f"{plural(found.before.objects, 'object')} of {_average(found.before)}"
+        f" in {_classes(found.before)} {storage} a month by storage"
+        f" against {shown(found.once)} spent once"
     )
     if not scans:
         return f"never at this size: {never}"
@@ -89,10 +86,6 @@ def _at(found: Verdict, days: float | None) -> str:
     if days is None or not found.scans_per_month:
         return ""
     return f"{_time(days)} at {found.scans_per_month:g} scans a month"
-
-
-def _counted(scans: int) -> str:
-    return f"{scans:,} scan{'' if scans == 1 else 's'}"
 
 
 def _time(days: float) -> str:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from compactor.discovery.forecast import Waiting
 from compactor.model import Skipped, SkipReason
-from compactor.report.sentences import plural
 from compactor.report.skipped import why_left
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 
 _SHOWN_REASONS = 2
 # What is so for good, and nobody's concern, is told behind the others.

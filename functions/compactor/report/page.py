@@ -18,7 +18,7 @@ from compactor.report.charts import Trend, histogram, trend
 from compactor.report.html import human_seconds
 from compactor.report.spent import HEADS, Spent, spent
 from compactor.shown import visible
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 
 _TRENDS = (
     ("Objects compacted", "objects_before"),
@@ -78,11 +78,11 @@ def render_history(state: str, runs: Sequence[Mapping[str, Any]]) -> str:
     """
     before, after = (sum(one[f"objects_{when}"] for one in runs) for when in ("before", "after"))
     failed = sum(one["status"] != "succeeded" for one in runs)
-    runs_text = sentences.plural(len(runs), "run")
+    runs_text = plural(len(runs), "run")
     return _rendered(
         "history.html.j2",
         state=state,
-        sentence=f"{runs_text}: {sentences.plural(before, 'object')} became {after:,}.",
+        sentence=f"{runs_text}: {plural(before, 'object')} became {after:,}.",
         failed=f"{failed:,} of {runs_text} failed." if failed else "",
         runs=runs,
         trends=[_trend(title, name, runs) for title, name in _TRENDS],

@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactor.report.skipped import WAITING
+from compactor.sizes import plural
 
 _READ_AGAIN = {
     "sample": "The first and last source of each joined output, and one by its hash, were",
     "all": "All joined sources of up to 8 MiB were",
 }
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 object``, ``2 objects``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def sentence(report: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
-from compactor.sizes import GET_BYTES, MIB
+from compactor.sizes import GET_BYTES
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
 from compactor.stores.direct import Direct
@@ -27,9 +27,6 @@ from compactor.stores.many_gets import ManyGets
 from compactor.stores.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.stores.retries import NEVER
 
-# Larger sources are streamed in ranges of this size, not held whole.
-WHOLE_SOURCE_BYTES = 8 * MIB
-RANGE_BYTES = GET_BYTES
 RANGES_AHEAD = 3
 
 # Of a source whose bytes are not those of its ETag, over plain HTTP.
@@ -135,7 +132,7 @@ class SourceReader:
     def _fetch(self, stopped: threading.Event, source: SourceObject) -> SourceBody:
         if not source.size:
             return SourceBody(source, content=b"")
-        if source.size > WHOLE_SOURCE_BYTES:
+        if source.size > GET_BYTES:
             return SourceBody(source, chunks=lambda: self._ranges(source))
         try:
             return SourceBody(source, self._read(source, 0, source.size, stopped))
@@ -152,9 +149,9 @@ class SourceReader:
 
         def read(start: int) -> bytes:
             with self._store.limiter.beside():
-                return self._read(source, start, min(RANGE_BYTES, source.size - start), stopped)
+                return self._read(source, start, min(GET_BYTES, source.size - start), stopped)
 
-        reads = (partial(read, start) for start in range(0, source.size, RANGE_BYTES))
+        reads = (partial(read, start) for start in range(0, source.size, GET_BYTES))
         return pieces_ahead(reads, RANGES_AHEAD, stopped)
 
     def _read(

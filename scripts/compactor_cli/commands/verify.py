@@ -29,9 +29,9 @@ from compactor_cli.source_check import SourceCheck, Sources
 
 # What a store says of one object that may not be read, or not so; the rest goes on.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
-# Commits held at a time: the manifest of one may take tens of megabytes.
 # Of a commit of another source, in its finding.
 _STRAY = "does not lie below"
+# Commits held at a time: the manifest of one may take tens of megabytes.
 _AT_ONCE = 4
 _SHOWN_KEYS = 3
 _ALWAYS_TOLD = 4
