@@ -222,6 +222,11 @@ def parquet_schema_key(settings: Settings, sequence: int) -> tuple[str, str]:
     return _state(settings, f"parquet-schemas/{sequence:020d}.json")
 
 
+def csv_dialects_prefix(settings: Settings, data_set: str) -> tuple[str, str]:
+    """Where it is pinned whether the CSV sources of a data set have a header, by shape."""
+    return _state(settings, f"csv-dialects/{Partition('', data_set, data_set).id}/")
+
+
 def table_log_prefix(settings: Settings) -> tuple[str, str]:
     """Where the table log lies, which says what outputs a table was given under which number."""
     return _state(settings, TABLE)

@@ -202,6 +202,18 @@ class Signature:
     dialect: bytes = b""
 
 
+class TableDialect(msgspec.Struct, frozen=True):
+    """How the CSV or TSV sources of one output are written.
+
+    Attributes:
+        delimiter: empty where each source shows its own.
+        header: the first record of each source names the columns.
+    """
+
+    delimiter: str
+    header: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectGroup:
     """Ordered sources that become one output.

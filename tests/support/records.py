@@ -6,7 +6,9 @@ header above it.
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import random
 from collections import Counter
@@ -45,7 +47,7 @@ def read_object(key: str, stored: bytes) -> Records:
     plain = decoded(stored).removeprefix(BOM)
     if key.removesuffix(".gz").removesuffix(".zst").endswith(".csv"):
         header, _, body = plain.partition(b"\n")
-        return Counter((header.rstrip(b"\r").decode(), line) for line in lines(body))
+        return _rows(header.rstrip(b"\r"), body)
     if ".json" in key:
         return Counter(("json", value) for value in _json_values(plain))
     return Counter(("text", line) for line in lines(plain))
@@ -171,7 +173,12 @@ def _csv(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     rows = [b"1,a", *draw(st.lists(row, max_size=4))]
     plain = end.join([header, *rows]) + draw(_ends)
     body = plain.partition(b"\n")[2]
-    return ".csv", plain, Counter((header.decode(), line) for line in lines(body))
+    return ".csv", plain, _rows(header, body)
+
+
+def _rows(header: bytes, body: bytes) -> Records:
+    rows = csv.reader(io.StringIO(body.decode(), newline=""))
+    return Counter((header.decode(), repr(row).encode()) for row in rows if row)
 
 
 @st.composite

@@ -68,8 +68,10 @@ class World:
         self.add("b.json", '{{"id": "{}"}}')
         self.put("c.json", b"")
         self.put("d.csv", b"id,value\nrecord-900,1\nrecord-901,2")
-        self.put("e.csv", b"id,other\nrecord-902,1\n")
-        self.records |= {900, 901, 902}
+        self.put("d1.csv", b"id,value\nrecord-903,3\n")
+        # The same header, and other line ends.
+        self.put("e.csv", b"id,value\r\nrecord-902,1\r\n")
+        self.records |= {900, 901, 902, 903}
         self.add("f.log.gz", LOG_LINE, packed=True)
         self.put("g.log.gz", gzip.compress(b"never read " * 50, mtime=0)[:-9])
         self.add("h.log.gz", LOG_LINE, packed=True)

@@ -89,7 +89,7 @@ def test_a_run_that_nobody_disturbs_is_finished():
     made.store.hooks.after.append(made.check)
     receipt = made.run()
     assert receipt.counts.quarantined == 1
-    assert receipt.counts.objects_in == 7
+    assert receipt.counts.objects_in == 8
     made.must_be_finished()
 
 
@@ -120,7 +120,7 @@ def test_a_partition_larger_than_one_window_is_done_window_by_window():
     made = world(limits=SMALL_WINDOWS)
     made.store.hooks.after.append(made.check)
     receipt = made.run()
-    assert receipt.counts.objects_in == 6, "the empty one is alone in its window"
+    assert receipt.counts.objects_in == 7, "the empty one is alone in its window"
     assert receipt.counts.objects_out > 4
     assert {reason: one.objects for reason, one in receipt.skipped.items()} == {"empty": 1}
     made.must_be_finished()
@@ -294,14 +294,14 @@ def test_a_commit_removed_by_hand_stops_the_run_before_it_touches_anything():
     assert made.store.contents("lake", "compacted/") == before
 
 
-# Headers that two sources confirm, and such that two sources do not confirm.
+# A header that is decided by three sources, and one for which there are too few.
 
 TABLES = {
     "a.csv": b"id,value\nrecord-1,1\n",
     "b.csv": b"id,value\nrecord-2,2\nrecord-3,3",
     "c.csv": b"id,value\n",
-    "d.csv": b"one,two\n4,record-4\n",
-    "e.csv": b"one,two\nrecord-6,8\n",
+    "d.csv": b"one,two,three\n4,record-4,5\n",
+    "e.csv": b"one,two,three\n6,record-6,8\n",
 }
 
 

@@ -13,7 +13,8 @@ from compactor.discovery.discover import discover
 from compactor.errors import InvalidInput
 from compactor.log.at_rest import read_rest
 from compactor.model import SkipReason
-from compactor.planning.plan import Knowledge, key_rules, plan
+from compactor.planning.key_rules import KeyRules
+from compactor.planning.plan import Knowledge, plan
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.policies import read_policies
 from compactor.settings.settings import Settings
@@ -81,7 +82,7 @@ def test_the_first_rule_that_matches_allows_or_denies() -> None:
     (group,) = decision.groups
     assert [one.key for one in group.sources] == [objects[0].key, objects[1].key]
     assert decision.skipped[SkipReason.RULE].objects == 2
-    by_key = key_rules(settings(policies=rules), PARTITION)
+    by_key = KeyRules(settings(policies=rules), PARTITION)
     assert by_key(objects[2]) is SkipReason.RULE
 
 

@@ -61,6 +61,9 @@ class Limits(msgspec.Struct, frozen=True):
             raise UnreadableSource(QuarantineReason.BOMB, detail)
 
 
+_ANY_SIZE = Limits(max_expansion=None, max_bytes=None)
+
+
 def detect_compression(head: bytes) -> Compression:
     """The compression that the first bytes (4 or more, fewer only if that is all) show."""
     if not head or head[0] not in _MAGIC_STARTS:
@@ -183,6 +186,33 @@ def decompress_stream(
         plain_bytes += len(piece)
         limits.check(plain_bytes, source.received)
         yield piece
+
+
+def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tuple[bytes, bool]:
+    """What the first bytes of a source decompress to, and whether that is all of it.
+
+    Args:
+        stored: first bytes, or all of them when ``complete``.
+        complete: the source ends there.
+        most_bytes: plain bytes from which on the rest is left.
+
+    Raises:
+        UnreadableSource: they are damaged; not for what lies beyond the bytes given.
+    """
+    compression = detect_compression(stored)
+    if compression is Compression.NONE:
+        return stored, complete
+    plain = bytearray()
+    try:
+        for piece in decompress_stream((stored,), compression, limits=_ANY_SIZE):
+            plain += piece
+            if len(plain) >= most_bytes:
+                return bytes(plain), False
+    except UnreadableSource as error:
+        # What was not read is missing, and no fault.
+        if complete or error.reason != QuarantineReason.TRUNCATED:
+            raise
+    return bytes(plain), complete
 
 
 def _pass_through(source: Input) -> Iterator[bytes]:

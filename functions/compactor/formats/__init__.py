@@ -13,12 +13,13 @@ from compactor.formats.detect import Detected, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.passing import PassingCheck
 from compactor.formats.registry import CHOICES, SPECS, spec_of
-from compactor.formats.spec import FormatSpec
+from compactor.formats.spec import Decide, FormatSpec
 from compactor.model import Compression, Format, Signature
 
 __all__ = [
     "CHOICES",
     "SPECS",
+    "Decide",
     "Detected",
     "FormatSpec",
     "Framed",

@@ -1,7 +1,8 @@
 """CSV and TSV: sources that are framed as lines, below a header or not, and checked to their ends.
 
-A record that is open at the end of a source would go on in the next one. And a header that stands
-once more among the records is perhaps a record itself.
+A record that is open at the end of a source would continue in the next one. A header that occurs
+again among the records is perhaps a record. Line ends stay what they are, those that are added
+included: readers refuse a header that ends in LF above records that end in CRLF.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections.abc import Iterable
 from functools import lru_cache, partial
 
 from compactor.errors import UnreadableSource
-from compactor.formats.delimited import QuoteScan, ends_within_quotes
-from compactor.formats.first_record import FirstRecord, delimiters_of, first_record
+from compactor.formats.delimited import QuoteScan, RecordCounter, ends_within_quotes
+from compactor.formats.first_record import Begin, ambiguous, begin_of, delimiters_of
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.headed import HeadedFramer
 from compactor.formats.lines import BOM, LineFramer
 from compactor.formats.spec import Detected, FormatSpec, Look
-from compactor.model import Format, QuarantineReason
+from compactor.model import Format, QuarantineReason, Signature
 
 _SHOWN_BYTES = 40
 _SHORT_HEADER = 4 << 10
@@ -24,42 +25,47 @@ _ENCODINGS = (".gz", ".gzip", ".zst", ".zstd")
 
 
 class ColumnsFramer:
-    """Joins CSV or TSV sources.
+    """Joins CSV or TSV sources of one signature."""
 
-    Args:
-        format: CSV or TSV.
-        header: of every source; empty where their first records are rows.
-
-    Attributes:
-        header_seen_again: one of the sources has the header a second time.
-    """
-
-    def __init__(self, format: Format, header: bytes) -> None:
-        self.header_seen_again = False
-        self._format = format
-        self._header = header
-        self._line = b"\n" + header
+    def __init__(self, signature: Signature) -> None:
+        self.begin = Begin.of(signature.header, signature.dialect)
+        self._format = signature.format
+        header = signature.header
         self._inner: Framer = HeadedFramer(header) if header else LineFramer()
         # Of every source, where all begin alike.
         self._delimiters = self.delimiters(header) if header else None
 
     def opening(self) -> bytes:
         """The header line, if there is one."""
-        return self._inner.opening()
+        return self.begin.header + self.begin.header_end if self.begin.header else b""
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one; OPEN_QUOTE, OPEN_END.
+            UnreadableSource: MALFORMED, the header is another one; AMBIGUOUS_HEADER, it occurs
+                again among the records; OPEN_QUOTE, OPEN_END.
         """
         framed = self._inner.frame(content)
         whole = bytes(content)
         self._refuse_open(whole)
-        if self._header and len(whole) - len(framed.dropped_prefix) >= len(self._header):
+        start = len(framed.dropped_prefix)
+        watch = self.watch()
+        if watch is not None and start > len(self.begin.header):
             # The last byte of what was dropped is the newline before the first row.
-            self.look_for_header(whole, len(framed.dropped_prefix) - 1)
-        return framed
+            watch.look(whole, start - 1, last=True)
+            watch.refuse()
+        counter = RecordCounter(self.begin.delimiter)
+        counter.feed(memoryview(whole)[start:])
+        counter.finish()
+        return self.placed(framed, counter.records)
+
+    def placed(self, framed: Framed, records: int) -> Framed:
+        """What lines became of a source, with its records and the line end that it lacked."""
+        if framed.appended and self.begin.header_end == b"\r\n" and not self.begin.mixed:
+            pieces = (*framed.slice[:-1], b"\r\n")
+            return framed._replace(records=records, slice=pieces, appended=2)
+        return framed._replace(records=records)
 
     def stream(self) -> ColumnsStream:
         """Place a source of any size."""
@@ -78,8 +84,9 @@ class ColumnsFramer:
         return delimiters_of(text if end < 0 else text[:end], self._format)
 
     def watch(self) -> HeaderWatch | None:
-        """Looks for the header among the records of one source, chunk by chunk."""
-        return HeaderWatch(self._header) if self._header else None
+        """Looks for the header among the records of one source; None where a setting decided."""
+        begin = self.begin
+        return HeaderWatch(begin.header) if begin.header and begin.columns else None
 
     def _refuse_open(self, whole: bytes) -> None:
         if whole.endswith(b"\r"):
@@ -91,21 +98,13 @@ class ColumnsFramer:
             if ends_within_quotes(text, delimiter):
                 raise _open_quote(text)
 
-    def look_for_header(self, content: bytes, start: int = 0) -> None:
-        """Look for the header among lines that are no header, from the newline before them."""
-        if self.header_seen_again or content.find(self._line, start) < 0:
-            return
-        watch = self.watch()
-        if watch is not None:
-            watch.look(content, start, last=True)
-            self.header_seen_again = watch.found
-
 
 class HeaderWatch:
-    """Whether the header stands among the records, too: a line that is equal to it."""
+    """Whether the header occurs among the records, too: a line that is equal to it."""
 
     def __init__(self, header: bytes) -> None:
         self.found = False
+        self._header = header
         self._line = b"\n" + header
         self._held = b""
 
@@ -127,6 +126,12 @@ class HeaderWatch:
     def finish(self) -> None:
         """No bytes follow."""
         self.look(self._held, last=True)
+        self.refuse()
+
+    def refuse(self) -> None:
+        """Raise UnreadableSource (AMBIGUOUS_HEADER) where it was found."""
+        if self.found:
+            raise ambiguous("its header occurs again among its records", self._header)
 
 
 class ColumnsStream:
@@ -137,6 +142,7 @@ class ColumnsStream:
         self._inner = inner
         self._scans: list[QuoteScan] | None = None
         self._watch = framer.watch()
+        self._counter = RecordCounter(framer.begin.delimiter)
         self._head = b""
         self._rows = False
         self._end = b""
@@ -156,10 +162,11 @@ class ColumnsStream:
         """End of the source.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one; OPEN_QUOTE, OPEN_END.
+            UnreadableSource: MALFORMED, the header is another one, or other line ends follow;
+                AMBIGUOUS_HEADER, it occurs again; OPEN_QUOTE, OPEN_END.
         """
         framed = self._inner.finish()
-        self._look(framed.slice)
+        self._look(framed.slice[:-1] if framed.appended else framed.slice)
         if self._scans is None:
             self._begin()
         if self._end == b"\r":
@@ -168,16 +175,24 @@ class ColumnsStream:
             raise _open_quote(self._head)
         if self._watch is not None:
             self._watch.finish()
-            self._framer.header_seen_again |= self._watch.found
-        return framed
+        self._counter.finish()
+        self._refuse_other_ends()
+        return self._framer.placed(framed, self._counter.records)
 
     def _look(self, pieces: Iterable[bytes | memoryview]) -> None:
-        if self._watch is None:
-            return
         for piece in pieces:
-            # The newline that ends the header was left out.
-            self._watch.feed(bytes(piece) if self._rows else b"\n" + bytes(piece))
-            self._rows = True
+            self._counter.feed(piece)
+            if self._watch is not None:
+                # The newline that ends the header was left out.
+                self._watch.feed(bytes(piece) if self._rows else b"\n" + bytes(piece))
+                self._rows = True
+
+    def _refuse_other_ends(self) -> None:
+        begin, counter = self._framer.begin, self._counter
+        other = counter.lf if begin.header_end == b"\r\n" else counter.crlf
+        if other and not begin.mixed:
+            seen = "its line ends change behind its first bytes"
+            raise _open(QuarantineReason.MALFORMED, seen, self._head)
 
     def _scan(self, chunk: bytes) -> None:
         self._end = chunk[-1:] or self._end
@@ -235,27 +250,25 @@ def _recognise(look: Look) -> Detected | None:
 
 
 def _declared(format: Format, look: Look) -> Detected:
-    found = first_record(look.head, format, look.csv_header, complete=look.complete)
-    if len(found.header) > _SHORT_HEADER:
-        return Detected(format, *found)
-    return _detected(format, found)
+    begin = begin_of(
+        look.head, look.key, format, look.csv_header, look.decide, complete=look.complete
+    )
+    make = _detected if len(begin.header) <= _SHORT_HEADER else Detected
+    return make(format, begin.header, begin.dialect)
 
 
-@lru_cache(64)
-def _detected(format: Format, found: FirstRecord) -> Detected:
-    # Sources of one kind begin alike.
-    return Detected(format, *found)
+# Sources of one kind begin alike.
+_detected = lru_cache(64)(Detected)
 
 
 CSV = FormatSpec(
     format=Format.CSV,
     extension="csv",
     media_type="text/csv",
-    framer=lambda signature, _: ColumnsFramer(Format.CSV, signature.header),
+    framer=lambda signature, _: ColumnsFramer(signature),
     # Tells TSV as well.
     recognise=_recognise,
     declared=partial(_declared, Format.CSV),
-    newlines=True,
     rows="csv",
     hint="csv",
     named=r"\.csv$",
@@ -264,9 +277,8 @@ TSV = FormatSpec(
     format=Format.TSV,
     extension="tsv",
     media_type="text/tab-separated-values",
-    framer=lambda signature, _: ColumnsFramer(Format.TSV, signature.header),
+    framer=lambda signature, _: ColumnsFramer(signature),
     declared=partial(_declared, Format.TSV),
-    newlines=True,
     rows="tsv",
     hint="tsv",
     named=r"\.tsv$",

@@ -1,8 +1,9 @@
-"""Delimited text (CSV, TSV): whether a source ends within a quoted field.
+"""Delimited text (CSV, TSV): records, their line ends, and fields in quotes that stay open.
 
-A source that ends so would take the next source's rows into its last field. Readers differ in
-what a quote is, so that each plausible reading is tried: quotes doubled within a field (RFC 4180)
-or after a backslash, and a quote that opens a field behind the delimiter or behind blanks, too.
+A source that ends within a quoted field would take the next source's rows into its last field.
+Readers differ in what a quote is, so that each plausible reading is tried: quotes doubled within a
+field (RFC 4180) or after a backslash, and a quote that opens a field behind the delimiter or behind
+blanks, too.
 A quote in the middle of an unquoted field is an ordinary character to all of them.
 """
 
@@ -20,6 +21,7 @@ _QUOTE, _BACKSLASH = b'"', b"\\"
 _AT_BORDER = re.compile(rb'"(?<=[,;\t|\n]")')
 _LOOKED_AT = 64 << 10
 _LOOKED_AT_RECORDS = 20
+_BLANK_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
 # Where a chunk ends with any of these, what they mean hangs on the next one.
 _HELD_BACK = b' "\\,;\t|\r\n'
 _MOST_HELD_BACK = 1 << 20
@@ -129,6 +131,89 @@ def records_pattern(delimiter: bytes) -> re.Pattern[bytes]:
     """
     field = _field(delimiter)
     return re.compile(rb"(%b(?:%b%b)*+)(\n|\Z)" % (field, re.escape(delimiter), field))
+
+
+class FirstRecord(NamedTuple):
+    """The first record of some text.
+
+    Attributes:
+        record: without its line end.
+        line_end: LF, CRLF, or nothing at the end of the text.
+        end: where the next record begins.
+    """
+
+    record: bytes
+    line_end: bytes
+    end: int
+
+    @property
+    def ended(self) -> bool:
+        """Whether its line end was seen."""
+        return bool(self.line_end)
+
+
+def first_record_of(text: bytes, delimiter: bytes) -> FirstRecord | None:
+    """The first record; None where a blank text has none."""
+    found = records_pattern(delimiter).match(text)
+    if found is None:
+        return None
+    record: bytes = found[1]
+    line_end: bytes = found[2]
+    if line_end and record.endswith(b"\r"):
+        record, line_end = record[:-1], b"\r\n"
+    return FirstRecord(record, line_end, found.end())
+
+
+class RecordCounter:
+    """Counts records chunk by chunk, and the line ends between them; those in quotes are neither.
+
+    Quotes are read as RFC 4180 has them. A blank line is no record.
+
+    Args:
+        delimiter: one byte.
+
+    Attributes:
+        records: so far; complete after :meth:`finish`.
+        lf, crlf: line ends of each kind.
+    """
+
+    def __init__(self, delimiter: bytes) -> None:
+        self.records = self.lf = self.crlf = 0
+        self._delimiter = delimiter
+        self._held = b""
+
+    def feed(self, chunk: bytes | memoryview) -> None:
+        """Take the next bytes; the first ones without a BOM."""
+        data = self._held + bytes(chunk)
+        end = data.rfind(b"\n") + 1 if _QUOTE not in data else self._last_end(data)
+        self._count(data[:end])
+        self._held = data[end:]
+
+    def finish(self) -> None:
+        """No bytes follow: what no line end follows is a record, too."""
+        self._count(self._held)
+        self.records += bool(self._held.strip(b"\r\n"))
+        self._held = b""
+
+    def _last_end(self, data: bytes) -> int:
+        """Where the last record ends that is known to be whole."""
+        opened = _readings(self._delimiter).all[0].opened_at(data)
+        whole = records_pattern(self._delimiter).finditer(data[:opened])
+        return max((one.end() for one in whole if one[2]), default=0)
+
+    def _count(self, text: bytes) -> None:
+        if _QUOTE in text:
+            text = _quoted_field(self._delimiter).sub(b'""', text)
+        lines = text.count(b"\n")
+        crlf = text.count(b"\r\n") if b"\r" in text else 0
+        self.crlf += crlf
+        self.lf += lines - crlf
+        self.records += lines - len(_BLANK_LINE.findall(text))
+
+
+@lru_cache(len(DELIMITERS))
+def _quoted_field(delimiter: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb'(?<![^%b\r\n])"(?:[^"]++|"")*+"' % re.escape(delimiter))
 
 
 @lru_cache(len(DELIMITERS))

@@ -17,7 +17,7 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 8 | the magic of a known binary format, NUL, more than 1 in 100 control characters | any | refused: BINARY, or ENCODING for UTF-16 and UTF-32 | |
 | 9 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
 | 10 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
-| 11 | a first record that is certainly a row, or likely a header (``first_record``); others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | none, or first record |
+| 11 | a first record that the data set (``csv_evidence``) or ``csv_header`` decides to be a header or a row; others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record, or none |
 | 12 | lines of a log (``log_lines``) | any | TEXT | |
 | 13 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
 | 14 | anything else | any | refused: UNKNOWN_FORMAT | |
@@ -42,10 +42,11 @@ import re
 from compactor.formats import characters, json_lines
 from compactor.formats.characters import Reading
 from compactor.formats.ends import refuse_end
+from compactor.formats.first_record import undecided
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.formats.registry import BY_FIRST_BYTE, spec_of
-from compactor.formats.spec import Detected, Look
+from compactor.formats.spec import Decide, Detected, Look
 from compactor.model import Format, QuarantineReason
 
 __all__ = ["Detected", "detect"]
@@ -66,6 +67,7 @@ def detect(
     forced: Format | None,
     reading: Reading = _PLAIN_READING,
     csv_header: str = "auto",
+    decide: Decide = undecided,
 ) -> Detected | None:
     """The format of a source, by the rules above.
 
@@ -76,6 +78,7 @@ def detect(
         forced: the format the caller insists on.
         reading: what the caller takes for characters.
         csv_header: what the caller says of the first record of CSV and TSV.
+        decide: what the data set of the source says of it, with ``auto``.
 
     Returns:
         None for a source without content, which fits any group.
@@ -91,7 +94,7 @@ def detect(
         # Without the first one in front, readers of the output would take it for theirs.
         seen = "it begins with two byte order marks"
         raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, "")
-    look = Look(head, key, reading, csv_header, complete=complete)
+    look = Look(head, key, reading, csv_header, decide, complete=complete)
     if forced is not None:
         return _declared(forced, look)
     found = _certain(look)

@@ -8,17 +8,21 @@ sources. ``registry`` has all of them, in the order in which they are tried.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from compactor.errors import UnreadableSource
 from compactor.formats import characters
 from compactor.formats.characters import Reading
+from compactor.formats.csv_evidence import Decision
 from compactor.formats.framing import Framer
 from compactor.model import Compression, Format, QuarantineReason, Signature
 
 _SHORT_HEADER = 4 << 10
+
+#: What is decided for the data set of a key, and a shape: delimiter, number of columns.
+Decide = Callable[[str, bytes, int], Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +30,12 @@ class Detected:
     """A source's format and, where the format has one, its header (no BOM, no last line end).
 
     Attributes:
-        dialect: of CSV and TSV without a header, see
-            :class:`compactor.formats.first_record.FirstRecord`.
-        evidence: likewise; None where the header needs no confirmation by other sources.
+        dialect: of CSV and TSV, see :class:`compactor.formats.first_record.Begin`.
     """
 
     format: Format
     header: bytes = b""
     dialect: bytes = b""
-    evidence: int | None = field(default=None, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""
@@ -59,17 +60,26 @@ class Look:
         complete: ``head`` is the whole source.
         reading: what the caller takes for characters.
         csv_header: what the caller says of the first record of CSV and TSV.
+        decide: what the sources of the same data set say of it, where the caller does not.
     """
 
-    __slots__ = ("complete", "csv_header", "head", "key", "reading")
+    __slots__ = ("complete", "csv_header", "decide", "head", "key", "reading")
 
     def __init__(
-        self, head: bytes, key: str, reading: Reading, csv_header: str, *, complete: bool
+        self,
+        head: bytes,
+        key: str,
+        reading: Reading,
+        csv_header: str,
+        decide: Decide,
+        *,
+        complete: bool,
     ) -> None:
         self.head = head
         self.key = key
         self.reading = reading
         self.csv_header = csv_header
+        self.decide = decide
         self.complete = complete
 
     def require_characters(self) -> None:

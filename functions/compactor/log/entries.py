@@ -19,6 +19,7 @@ from compactor.model import (
     Skipped,
     SourceObject,
     StoredPart,
+    TableDialect,
 )
 
 NOTHING = Skipped(0, 0)
@@ -40,7 +41,8 @@ class Output:
     ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
     sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
     can begin, beside the first, each with the plain bytes before it, in order. With ``members``
-    each of them is the begin of a gzip member or zstd frame.
+    each of them is the begin of a gzip member or zstd frame. ``table`` is how CSV and TSV are
+    written, as it was decided for their data set or declared.
     """
 
     bucket: str
@@ -57,6 +59,7 @@ class Output:
     columnar: Columnar | None = None
     points: tuple[tuple[int, int], ...] = ()
     members: bool = False
+    table: TableDialect | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         QuarantineReason.TOO_LARGE: "max_document_bytes",
     }
 )
+#: In the name of what decided formats: behind it stands what was pinned for the data set, for which
+#: some of these sources wait.
+WAITS = "."
 _WORTH_A_HEADLINE = 1 / 2
 
 

@@ -9,7 +9,7 @@ one of them published.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from math import inf
 
 import msgspec
@@ -18,7 +18,7 @@ from compactor.log import left_alone, manifest
 from compactor.log.contents import Contents
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
-from compactor.log.left_alone import BY_SETTINGS, LeftAlone
+from compactor.log.left_alone import BY_SETTINGS, WAITS, LeftAlone
 from compactor.log.size_counts import SizeCounts
 from compactor.model import PASSING_REASONS, Again, Skipped
 
@@ -197,14 +197,22 @@ class LogState(msgspec.Struct):
         """The output is readable; the rows are not needed any more."""
         self.unpublished.pop(commit.sequence, None)
 
-    def left_alone(self, decided_by: str) -> Container[bytes]:
+    def left_alone(self, decided_by: str, dialects: Callable[[], str]) -> Container[bytes]:
         """Identities of the sources that these settings leave alone again.
 
         Args:
             decided_by: the settings, named by :func:`compactor.outputs.detection.decided_by`.
+            dialects: what is pinned for the data set now; asked where sources wait for that.
         """
-        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
+        names = {decided_by}
+        if any(name.startswith(decided_by + WAITS) for name in self.undecided):
+            names.add(decided_by + WAITS + dialects())
+        others = tuple(one for name, one in self.undecided.items() if name not in names)
         return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
+
+    def waits(self, identity: bytes) -> bool:
+        """Whether a source was left alone until more of its data set is known."""
+        return any(identity in one for name, one in self.undecided.items() if WAITS in name)
 
     def _note_undecided(self, commit: Commit) -> None:
         found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}

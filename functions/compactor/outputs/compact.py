@@ -12,7 +12,6 @@ from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
-from compactor.formats.columns import ColumnsFramer
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import Kept, SliceFacts
 from compactor.model import (
@@ -29,13 +28,13 @@ from compactor.outputs.again import compared, compared_whole
 from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
-from compactor.outputs.headers import HeaderCase
 from compactor.outputs.inflating import Plain, inflated
 from compactor.outputs.large_members import LargeMembers
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
 from compactor.outputs.twice import sample_for
+from compactor.planning.dialects import Dialects
 from compactor.planning.packing import (
     as_learned,
     output_choices,
@@ -53,6 +52,8 @@ def compact(
     store: ObjectStore,
     destination: Destination,
     time: ReadingTime | None = None,
+    *,
+    dialects: Dialects | None = None,
 ) -> PendingOutput:
     """Store the output of a group as multipart parts.
 
@@ -67,6 +68,7 @@ def compact(
         destination: where the output goes.
         time: when it is over, the output is closed with the sources that are in it, and those
             behind them are left to the next plan; None for as much as it takes.
+        dialects: what is decided of CSV sources, and was found out before.
 
     Raises:
         SourceChanged: a source is not what was listed; nothing is left behind.
@@ -77,7 +79,8 @@ def compact(
         return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     copies = group.copies
-    given = _Given(group, settings, store, destination, time)
+    known = Dialects(settings, store) if dialects is None else dialects
+    given = _Given(group, settings, store, destination, time, known)
     # Ends: each turn leaves out one source more, but for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
@@ -125,6 +128,7 @@ class _Given(NamedTuple):
     store: ObjectStore
     destination: Destination
     time: ReadingTime | None
+    dialects: Dialects
 
 
 class _LeftOut(NamedTuple):
@@ -153,8 +157,7 @@ class _Pass:
         self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
-        self._headers = HeaderCase()
-        self._detect = detector(given.settings)
+        self._detect = detector(given.settings, given.dialects)
         # What the last source in the output was found to be: those behind it are mostly the same.
         self._last_found: Detected | None = None
         # What the time did not suffice for.
@@ -164,7 +167,6 @@ class _Pass:
 
     def run(self) -> PendingOutput:
         self._read_sources()
-        self._leave_unconfirmed()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
         return PendingOutput(
@@ -230,7 +232,7 @@ class _Pass:
         if body.error is not None:
             raise body.error
         source = body.source
-        group, settings, store, _, _ = self._given
+        group, settings, store = self._given[:3]
         if source.size >= self._copied_bytes and self._copy_slice(source):
             return
         content = plain_of()
@@ -243,11 +245,7 @@ class _Pass:
 
     def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Write a source to the output, or leave it to another one."""
-        try:
-            found = self._detect(content.head, source.key, content.complete)
-        except UnreadableSource:
-            self._headers.see(content.head)
-            raise
+        found = self._detect(content.head, source.key, content.complete)
         if found is None:
             self._place_empty(source, content)
             return
@@ -260,8 +258,6 @@ class _Pass:
             self._pass_over(source, content, found)
             return
         output.place(source, content, raw)
-        if found.evidence is not None:
-            self._headers.place(source, found)
 
     def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
         """The output, opened for the first source; None where such a source belongs in another."""
@@ -281,18 +277,16 @@ class _Pass:
     def _pass_over(
         self, source: SourceObject, content: plain.PlainContent, found: Detected
     ) -> None:
-        """Leave a source to another output; what it holds may still speak against a header."""
+        """Leave a source to another output."""
         self._left.misfits[source.identity] = as_learned(found.signature(content.compression))
-        self._headers.pass_over(source, found)
-        self._headers.see(content.head)
 
     def _copy_slice(self, source: SourceObject) -> bool:
         """Let S3 copy a large source into the output where none of its bytes changes."""
-        group, settings, store, _, _ = self._given
+        group, settings, store = self._given[:3]
         # Of what was compacted before, its bytes are to be compared.
         if group.held and source.identity in group.held:
             return False
-        found = copied_signature(source, settings, store)
+        found = copied_signature(source, settings, store, self._given.dialects)
         if found is None:
             return False
         signature, ended = found
@@ -304,10 +298,8 @@ class _Pass:
 
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, which decides what belongs in it."""
-        group, settings, store, destination, _ = self._given
+        group, settings, store, destination = self._given[:4]
         framer = framer_for(signature, **output_choices(settings))
-        if isinstance(framer, ColumnsFramer):
-            self._headers.framer = framer
         compression = output_compression(settings, signature.compression)
         writer = OutputWriter(
             store,
@@ -318,7 +310,7 @@ class _Pass:
             metadata=partial(destination.metadata, group),
             limits=settings.limits,
         )
-        sample = sample_for(Frame(framer.opening(), framer.closing()), settings)
+        sample = sample_for(Frame(framer.opening(), framer.closing()), settings, signature)
         self._output = OpenOutput(
             signature,
             framer,
@@ -340,27 +332,3 @@ class _Pass:
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))
         self._left.misfits.update((source.identity, learned) for source in sources)
-
-    def _leave_unconfirmed(self) -> None:
-        """Leave the sources alone of which it is not certain whether they have a header."""
-        left = {one.source.identity: one for one in self._headers.left_alone()}
-        if not left:
-            return
-        if self._is_cut_short():
-            # A few sources less decide nothing for good: more may confirm what these have.
-            self._later += [one.source for one in left.values()]
-        else:
-            self._left.quarantined.update(left)
-        for identity in left:
-            self._left.misfits.pop(identity, None)
-        rows = [row for row in self._rows if row.source.identity not in left]
-        if len(rows) < len(self._rows) and not any(row.length for row in rows):
-            self.abort()
-            # What is not written is not read a second time.
-            self._output = None
-        self._rows[:] = rows
-
-    def _is_cut_short(self) -> bool:
-        """Whether sources were left for want of time, after little of it."""
-        time = self._given.time
-        return bool(self._later) and time is not None and not time.long()

@@ -12,7 +12,7 @@ from compactor.codecs.codecs import detect_compression
 from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
-from compactor.formats import SPECS
+from compactor.formats import SPECS, Decide
 from compactor.limits import WorkerLimits
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
@@ -25,7 +25,7 @@ from compactor.model import (
     SourceObject,
     StoredPart,
 )
-from compactor.outputs.detection import detect_source, passing_check
+from compactor.outputs.detection import Detector, detector, passing_check
 from compactor.outputs.parts import Parts, copy_ranges
 from compactor.outputs.pending import OutputWriter, PendingOutput
 from compactor.planning.packing import packing_class
@@ -40,7 +40,7 @@ _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 
 def copied_signature(
-    source: SourceObject, settings: Settings, store: ObjectStore
+    source: SourceObject, settings: Settings, store: ObjectStore, decide: Decide
 ) -> tuple[Signature, bool] | None:
     """What a source is, and whether it ends with a newline; None when it must be read.
 
@@ -59,16 +59,20 @@ def copied_signature(
     if head.startswith(BOM_UTF8) or detect_compression(head) is not Compression.NONE:
         return None
     try:
-        return _proven_signature(source, head, settings, store)
+        return _proven_signature(source, head, detector(settings, decide), settings, store)
     except UnreadableSource:
         # Read as a whole it is told why, or found to be sound between.
         return None
 
 
 def _proven_signature(
-    source: SourceObject, head: bytes, settings: Settings, store: ObjectStore
+    source: SourceObject,
+    head: bytes,
+    detect: Detector,
+    settings: Settings,
+    store: ObjectStore,
 ) -> tuple[Signature, bool] | None:
-    found = detect_source(head, source.key, settings, complete=False)
+    found = detect(head, source.key, False)
     if found is None or found.format not in COPIED_FORMATS:
         return None
     signature = Signature(found.format, Compression.NONE)

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 
-from compactor.formats import Detected, PassingCheck, Reading, detect
+from compactor.formats import Decide, Detected, PassingCheck, Reading, detect
+from compactor.log.left_alone import WAITS
 from compactor.model import Format, Signature
+from compactor.settings.object_rules import csv_header_of
 from compactor.settings.settings import Settings
 
 _DIGEST_BYTES = 8
@@ -17,29 +19,30 @@ _DIGEST_BYTES = 8
 Detector = Callable[[bytes, str, bool], Detected | None]
 
 
-def detector(settings: Settings) -> Detector:
+def detector(settings: Settings, decide: Decide) -> Detector:
     """Tells the format of many sources as :func:`compactor.formats.detect` does, by the settings.
 
     Its calls raise UnreadableSource likewise.
+
+    Args:
+        settings: of the run.
+        decide: what the data set of a CSV source says of its first record.
     """
     forced, reading = forced_format(settings), reading_of(settings)
-    csv_header = settings.csv_header
+    declared = csv_header_of(settings)
 
     def detected(head: bytes, key: str, complete: bool) -> Detected | None:
         return detect(
-            head, key, complete=complete, forced=forced, reading=reading, csv_header=csv_header
+            head,
+            key,
+            complete=complete,
+            forced=forced,
+            reading=reading,
+            csv_header=declared(key),
+            decide=decide,
         )
 
     return detected
-
-
-def detect_source(head: bytes, key: str, settings: Settings, *, complete: bool) -> Detected | None:
-    """The same of one source.
-
-    Raises:
-        UnreadableSource: likewise.
-    """
-    return detector(settings)(head, key, complete)
 
 
 def passing_check(signature: Signature, settings: Settings) -> PassingCheck:
@@ -66,14 +69,21 @@ def _reading(encoding: str, nul_bytes: str) -> Reading:
 
 def deciding_settings(settings: Settings) -> tuple[str, ...]:
     """The values of the settings that decide what a source is."""
-    return settings.format, settings.csv_header, settings.encoding, settings.nul_bytes
+    declared = (settings.format, settings.csv_header, settings.encoding, settings.nul_bytes)
+    return *declared, *settings.csv_rules
 
 
-def decided_by(settings: Settings) -> str:
-    """Names the settings that decide formats: 16 hex digits.
+def decided_by(settings: Settings, dialects: str | None = None) -> str:
+    """Names what decides formats: 16 hex digits for the settings.
 
-    A source that was left alone because its format is not certain is tried again when these
-    settings are other ones.
+    A source that was left alone because its format is not certain is tried again when this is
+    another name.
+
+    Args:
+        settings: of the run.
+        dialects: the version of what is pinned for the data set
+            (:meth:`compactor.planning.dialects.Dialects.version`), for sources that wait for that.
     """
     text = "\0".join(deciding_settings(settings))
-    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    name = hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return name if dialects is None else name + WAITS + dialects

@@ -14,6 +14,7 @@ from compactor.outputs.pending import PendingOutput
 from compactor.outputs.reading_time import ReadingTime
 from compactor.outputs.twice import read_again
 from compactor.outputs.verify import check_pending
+from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -24,6 +25,8 @@ def store_group(
     store: ObjectStore,
     destination: Destination,
     time: ReadingTime | None = None,
+    *,
+    dialects: Dialects | None = None,
 ) -> PendingOutput:
     """Steps 1 to 3 of the write order: read, store and verify one group, or what of it fits a time.
 
@@ -36,7 +39,7 @@ def store_group(
         TransientStoreError: nobody answers; likewise, if that was possible.
     """
     try:
-        pending = compact(group, settings, store, destination, time)
+        pending = compact(group, settings, store, destination, time, dialects=dialects)
     except ObjectMissing as error:
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     with dropping(pending.output, store):

@@ -14,6 +14,7 @@ from compactor.outputs.detection import passing_check
 from compactor.outputs.large_members import LargeMember, LargeMembers, may_be_one, read_as_one
 from compactor.outputs.members import is_member_of
 from compactor.outputs.pending import OutputWriter, Tally
+from compactor.outputs.twice import table_of
 from compactor.planning.packing import output_compression, takes_stored, writes_members
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
@@ -186,6 +187,7 @@ class OpenOutput:
             compression=output_compression(self._settings, self.signature.compression),
             points=tuple(writer.points),
             members=self._members,
+            table=table_of(self.signature),
         )
 
     def _tell_members(self) -> None:

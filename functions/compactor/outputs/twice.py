@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compactor.errors import RecordsDiffer
+from compactor.formats.first_record import Begin
+from compactor.model import Format, Signature, TableDialect
 from compactor.outputs.pending import PendingOutput
 from compactor.second_reading import Declared, Frame, Sample
 from compactor.settings.settings import Settings
@@ -23,12 +27,24 @@ def declared_by(settings: Settings) -> Declared:
     )
 
 
-def sample_for(frame: Frame, settings: Settings) -> Sample | None:
+def table_of(signature: Signature) -> TableDialect | None:
+    """How CSV and TSV sources of a signature are written, as it was decided; None for others."""
+    if signature.format not in (Format.CSV, Format.TSV):
+        return None
+    begin = Begin.of(signature.header, signature.dialect)
+    # Under a declared absence of headers, any delimiter is joined with any other.
+    declared_absent = not begin.header and not begin.columns
+    delimiter = "" if declared_absent else begin.delimiter.decode()
+    return TableDialect(delimiter, header=bool(begin.header))
+
+
+def sample_for(frame: Frame, settings: Settings, signature: Signature) -> Sample | None:
     """What takes the sources of one output as they are placed; None where none is read twice."""
     if settings.second_reading == "none":
         return None
     everything = settings.second_reading == "all"
-    return Sample(frame, declared_by(settings), everything=everything, limits=settings.limits)
+    declared = replace(declared_by(settings), table=table_of(signature))
+    return Sample(frame, declared, everything=everything, limits=settings.limits)
 
 
 def read_again(pending: PendingOutput) -> None:

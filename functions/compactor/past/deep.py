@@ -31,7 +31,6 @@ from compactor.second_reading import (
     Tally,
     header_of,
     judge,
-    may_be_header,
     plain_pieces,
     read,
 )
@@ -114,6 +113,7 @@ class _Examination:
         # How its run wrote it is seen in what was done to its sources.
         self._declared = replace(
             declared,
+            table=output.table,
             trail_lines=output.format is Format.CLOUDTRAIL and any(one.appended for one in facts),
             array_lines=output.format is Format.JSON_ARRAY and any(one.appended for one in facts),
             stream_as_is=output.format is Format.UNDELIMITED_JSON and unchanged,
@@ -189,14 +189,7 @@ class _Examination:
             fault = f", {seen.fault}" if seen.fault else ""
             kind, keys = self._fault(reading, originals, header, records.records - expected.records)
             yield self._finding(kind, keys, (expected, records), what + fault)
-        elif header is None and self._may_repeat_header(reading, originals):
-            detail = f"{what}, a first row that may be a header stands in it once for each source"
-            yield self._finding(RECORDS_DIFFER, self._all_keys(), (expected, records), detail)
         yield from self._open_ends(reading, originals, (expected, records))
-
-    def _may_repeat_header(self, reading: Reading, originals: Originals) -> bool:
-        auto = reading.kind is Kind.TABLE and self._declared.csv_header == "auto"
-        return auto and may_be_header(originals.seen)
 
     def _read_output(self, reading: Reading) -> Seen:
         return read(reading, plain_pieces(self._store.open(self._output.bucket, self._output.key)))

@@ -10,7 +10,6 @@ from itertools import chain
 from compactor.errors import IntegrityError, UnreadableSource
 from compactor.ports import SourceBody
 from compactor.second_reading import (
-    Columns,
     NotReadable,
     Reading,
     Seen,
@@ -32,13 +31,11 @@ class Originals:
         tallies: of each source that holds anything, by its number: its records but the first
             row, and that row.
         firsts: how often each first row comes.
-        columns: of the rows below all of them.
         unfinished: sources that end within something, or cannot be read so, and how.
     """
 
     tallies: dict[int, tuple[Tally, tuple[str, ...] | None]] = field(default_factory=dict)
     firsts: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    columns: Columns = field(default_factory=Columns)
     unfinished: dict[int, str] = field(default_factory=dict)
 
     def add(self, number: int, seen: Seen) -> None:
@@ -46,9 +43,6 @@ class Originals:
         first = seen.first
         if first is not None:
             self.firsts[first] += 1
-            self.columns.again |= seen.columns.again
-            self.columns.values |= seen.columns.values
-            self.columns.others |= seen.columns.others
         self.tallies[number] = (seen.records, first)
         if seen.open_end or seen.fault:
             self.unfinished[number] = seen.open_end or seen.fault
@@ -57,7 +51,7 @@ class Originals:
     def seen(self) -> list[Seen]:
         """One for each first row, twice where it comes more than once."""
         repeated = chain.from_iterable((one,) * min(n, 2) for one, n in self.firsts.items())
-        return [Seen(first=one, columns=self.columns) for one in repeated]
+        return [Seen(first=one) for one in repeated]
 
     def total(self, header: tuple[str, ...] | None) -> Tally:
         """The records of all of them, where this row is a header and no record."""

@@ -242,6 +242,7 @@ def make_group(
         for name, value in output_choices(settings).items()
         if name not in _ALWAYS_NAMED and value != CHOICES[name].usual
     )
+    options += settings.csv_rules
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")
     if settings.gzip_output != "member":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Container, Iterable, Mapping
-from fnmatch import translate
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
@@ -20,15 +18,11 @@ from compactor.model import (
     SkipReason,
     SourceObject,
 )
+from compactor.planning.key_rules import KeyRules
 from compactor.planning.packing import pack
 from compactor.settings.object_rules import ObjectRules
-from compactor.settings.settings import STATE_ROOT, Settings
+from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
-
-# What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
-# there are not rows of the data around it.
-_HIDDEN = re.compile(r"(?:^|/)[_.]")
-_DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
 class Knowledge(msgspec.Struct, frozen=True):
@@ -73,16 +67,6 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
 
 
-def key_rules(
-    settings: Settings, partition: Partition
-) -> Callable[[SourceObject], SkipReason | None]:
-    """Tells of sources of a partition why no run takes them, whatever they hold; None if one may.
-
-    Of this kind are what keys and settings alone decide.
-    """
-    return _Rules(settings, Knowledge(), 0.0, partition).by_key
-
-
 class _Rules:
     """Qualification of one source."""
 
@@ -94,42 +78,16 @@ class _Rules:
         self._at = now if known.at is None else known.at
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
-        self._root_length = len(settings.source.root.prefix)
+        self.by_key = KeyRules(settings, partition)
         self._partition_length = len(partition.prefix)
-        self._include = _globs(settings.include)
-        self._exclude = _globs(settings.exclude)
         self._policies = (
             ObjectRules(settings.rules, partition.bucket, partition.prefix)
             if settings.policies
             else None
         )
-        self._rows = settings.columnar
-        self._own = (settings.destination, settings.state)
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
         return self.by_key(source) or self._by_level(source) or self._by_state(source)
-
-    def by_key(self, source: SourceObject) -> SkipReason | None:
-        relative = source.key[self._root_length :]
-        # A log of another destination, perhaps; clean-up would delete what was compacted of it.
-        if source.key.startswith(STATE_ROOT):
-            return SkipReason.OWN_STATE
-        if any(o.bucket == source.bucket and source.key.startswith(o.prefix) for o in self._own):
-            return SkipReason.OWN_STATE
-        if _DIGEST.search(source.key):
-            return SkipReason.CLOUDTRAIL_DIGEST
-        if source.key.endswith("/") and not source.size:
-            return SkipReason.DIRECTORY_MARKER
-        if self._policies is not None and self._policies.of(source.key).rule.leave:
-            return SkipReason.RULE
-        return self._by_globs(relative)
-
-    def _by_globs(self, relative: str) -> SkipReason | None:
-        if self._include and not any(g.match(relative) for g in self._include):
-            return SkipReason.NOT_INCLUDED
-        if any(g.match(relative) for g in self._exclude):
-            return SkipReason.EXCLUDED
-        return SkipReason.HIDDEN if self._rows and _HIDDEN.search(relative) else None
 
     def _by_level(self, source: SourceObject) -> SkipReason | None:
         deeper = named_level(source.key, self._partition_length)
@@ -148,10 +106,6 @@ class _Rules:
         if self._policies is not None and self._policies.of(source.key).is_quiet(self._at):
             return SkipReason.QUIET
         return None
-
-
-def _globs(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(translate(pattern)) for pattern in patterns)
 
 
 class _Skips:

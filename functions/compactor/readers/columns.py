@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.formats import Detected
+from compactor.formats.first_record import Begin
 from compactor.model import Format
 from compactor.readers.formats import LINE, Reading, log_of, reading_of
 from compactor.settings.settings import Settings
@@ -22,7 +24,6 @@ _LARGEST = 1 << 63
 # Glue's longest type is 131,072 characters; what is nested deeper than this is text.
 _DEEPEST = 8
 _PLAIN = re.compile(r"[a-z0-9_]+")
-_NUMBER_LIKE = re.compile(r"-?\d+(?:\.\d+)?")
 _DELIMITERS = (",", ";", "\t", "|")
 
 
@@ -104,21 +105,22 @@ def _named(columns: Sequence[Column], reading: Reading) -> tuple[tuple[Column, .
 
 
 def found_in(
-    format: Format, samples: Sequence[bytes], settings: Settings
+    found: Detected, samples: Sequence[bytes], settings: Settings
 ) -> tuple[tuple[Column, ...], Reading]:
     """Columns, and how engines read them, by the beginnings of a few objects.
 
     Args:
-        format: of the objects; not Parquet, whose columns are in its footers.
+        found: what the objects are; not Parquet, whose columns are in its footers.
         samples: plain bytes; the last line of each may be cut.
         settings: of the runs.
 
     Raises:
         InvalidInput: nothing was found, or no engine reads such objects as rows.
     """
+    format = found.format
     lines = [line for one in samples for line in _whole_lines(one)]
     if format in (Format.CSV, Format.TSV):
-        return _delimited(lines, format, settings)
+        return _delimited(lines, found, settings)
     line = lines[0] if lines else ""
     reading = reading_of(format, settings, line=line)
     if format is Format.VPC_FLOW:
@@ -176,30 +178,26 @@ def _cloudfront_names(lines: Sequence[str]) -> Iterable[str]:
 
 
 def _delimited(
-    lines: Sequence[str], format: Format, settings: Settings
+    lines: Sequence[str], found: Detected, settings: Settings
 ) -> tuple[tuple[Column, ...], Reading]:
     if not lines:
         raise InvalidInput(_FIELD, None, "columns: the sample is empty")
-    delimiter = "\t" if format is Format.TSV else _delimiter_of(lines[0])
+    begin = Begin.of(found.header, found.dialect)
+    delimiter = begin.delimiter.decode() if begin.columns else _delimiter_of(lines[0])
+    if found.format is Format.TSV:
+        delimiter = "\t"
     quoted = any('"' in line for line in lines)
     first = next(csv.reader(io.StringIO(lines[0]), delimiter=delimiter))
-    header = settings.csv_header == "present"
-    header = header or (settings.csv_header == "auto" and _is_header(first))
+    header = bool(found.header)
     names = first if header else [f"column{number}" for number in range(1, len(first) + 1)]
     reading = reading_of(
-        format, settings, delimiter=delimiter, header_lines=int(header), quoted=quoted
+        found.format, settings, delimiter=delimiter, header_lines=int(header), quoted=quoted
     )
     return _strings(names), reading
 
 
 def _delimiter_of(line: str) -> str:
     return max(_DELIMITERS, key=line.count)
-
-
-def _is_header(first: Sequence[str]) -> bool:
-    """Names, each once, of which none reads as a number."""
-    named = all(one.strip() and not _NUMBER_LIKE.fullmatch(one.strip()) for one in first)
-    return named and len(set(first)) == len(first)
 
 
 def _strings(names: Iterable[str]) -> tuple[Column, ...]:

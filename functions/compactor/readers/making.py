@@ -8,9 +8,11 @@ from typing import Any
 
 from compactor.codecs.codecs import Limits, decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
+from compactor.formats import Detected, detect, spec_of
 from compactor.formats import Reading as CharacterReading
-from compactor.formats import detect
+from compactor.formats.csv_evidence import Decision
 from compactor.model import Format, Partition, SourceObject
+from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.readers.columns import Column, found_in
 from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
@@ -18,6 +20,7 @@ from compactor.readers.parquet_columns import columns_of as parquet_columns
 from compactor.readers.partitions import PartitionColumns
 from compactor.readers.port import ReaderCatalog
 from compactor.readers.states import Held
+from compactor.settings.object_rules import csv_header_of
 from compactor.settings.readers import manifests_of, parse_reader_table
 from compactor.settings.settings import Settings
 
@@ -119,7 +122,7 @@ def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
     Raises:
         InvalidInput: it is certain of none.
     """
-    return _format_of(_samples((*held.outputs, *held.loose), store), settings)
+    return _detected(_samples((*held.outputs, *held.loose), store), settings, store).format
 
 
 def _columns(
@@ -127,11 +130,12 @@ def _columns(
 ) -> tuple[Sequence[Column], Reading]:
     given = settings.reader_columns
     samples = _samples((*held.outputs, *held.loose), store)
-    format = _format_of(samples, settings)
+    found = _detected(samples, settings, store)
+    format = found.format
     plain = [body for _, body in samples]
     columns: Sequence[Column]
     if given is not None:
-        columns, reading = _given(given, settings, catalog), _reading(format, plain, settings)
+        columns, reading = _given(given, settings, catalog), _reading(found, plain, settings)
     elif format is Format.PARQUET:
         # Of sources that are converted only the outputs are Parquet.
         objects = (
@@ -140,16 +144,16 @@ def _columns(
         columns = parquet_columns(_spread(objects), store)
         reading = reading_of(format, settings)
     else:
-        columns, reading = found_in(format, plain, settings)
+        columns, reading = found_in(found, plain, settings)
     require_exact(reading, format, settings)
     return columns, reading
 
 
-def _reading(format: Format, samples: Sequence[bytes], settings: Settings) -> Reading:
+def _reading(found: Detected, samples: Sequence[bytes], settings: Settings) -> Reading:
     """How objects are read whose columns somebody knows."""
-    if format is Format.PARQUET:
-        return reading_of(format, settings)
-    return found_in(format, samples, settings)[1]
+    if found.format is Format.PARQUET:
+        return reading_of(found.format, settings)
+    return found_in(found, samples, settings)[1]
 
 
 def _given(
@@ -163,30 +167,50 @@ def _given(
     return catalog.columns_of(database, table)
 
 
-def _format_of(samples: Sequence[tuple[SourceObject, bytes]], settings: Settings) -> Format:
-    """Of the first object of which it is certain.
+def _detected(
+    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, store: ObjectStore
+) -> Detected:
+    """What the first object is of which it is certain.
 
     Raises:
         InvalidInput: of none.
     """
-    if settings.columnar:
-        return Format.PARQUET
-    if settings.format != "auto":
-        return Format(settings.format)
+    forced = None if settings.format == "auto" else Format(settings.format)
+    if settings.columnar or (forced is not None and not spec_of(forced).declared):
+        return Detected(forced if forced and not settings.columnar else Format.PARQUET)
     reading = CharacterReading(
         single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
     )
-    header = settings.csv_header
+    csv_header = csv_header_of(settings)
+    dialects = Dialects(settings, store, samples=False)
+
+    def decide(key: str, delimiter: bytes, columns: int) -> Decision:
+        return dialects(_source_key(key, settings), delimiter, columns)
+
     for one, body in samples:
         try:
             found = detect(
-                body, one.key, complete=False, forced=None, reading=reading, csv_header=header
+                body,
+                one.key,
+                complete=False,
+                forced=forced,
+                reading=reading,
+                csv_header=csv_header(_source_key(one.key, settings)),
+                decide=decide,
             )
         except UnreadableSource:
             continue
         if found is not None:
-            return found.format
+            return found
     raise InvalidInput("reader_table", settings.reader_table, "objects of a format that is known")
+
+
+def _source_key(key: str, settings: Settings) -> str:
+    """A key where the sources of an output lie; that of a source itself."""
+    root, destination = settings.source.root, settings.destination
+    if key.startswith(destination.prefix) and not key.startswith(root.prefix or "/"):
+        return root.prefix + key.removeprefix(destination.prefix)
+    return key
 
 
 def _samples(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from compactor.errors import TransientStoreError
 from compactor.model import Partition, SkipReason, SourceObject
-from compactor.planning.plan import key_rules
+from compactor.planning.key_rules import KeyRules
 from compactor.registry.events import ForeignMessage, Happened, ObjectEvent, decode
 from compactor.registry.items import Batch, Item, Removal, latest
 from compactor.registry.ports import Registry
@@ -165,5 +165,5 @@ class _Wanted:
 
     def _rules_of(self, partition: Partition) -> Callable[[SourceObject], SkipReason | None]:
         if partition.path not in self._rules:
-            self._rules[partition.path] = key_rules(self._stream.settings, partition)
+            self._rules[partition.path] = KeyRules(self._stream.settings, partition)
         return self._rules[partition.path]

@@ -15,6 +15,7 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.seen import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
+from compactor.planning.dialects import Dialects
 from compactor.planning.listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.runs.place import BEGIN, Own, Place
@@ -104,6 +105,7 @@ class PartitionRun:
         place: how far earlier calls of this run came.
         readers: the catalog of the table that query engines read, where the settings name one.
         paid: what the call costs beside its requests.
+        dialects: what the partitions before found decided of CSV sources.
     """
 
     partition: Partition
@@ -119,6 +121,7 @@ class PartitionRun:
     place: Place = BEGIN
     readers: Callable[[str], ReaderCatalog] = open_readers
     paid: Paid = NOT_LAMBDA
+    dialects: Dialects | None = None
 
     @property
     def listed_at(self) -> float:

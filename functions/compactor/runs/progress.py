@@ -46,6 +46,7 @@ from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping, store_group
 from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.reading_time import ReadingTime
+from compactor.planning.dialects import Dialects
 from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs import rebuilding
@@ -94,6 +95,7 @@ class PartitionProgress:
         self._no_outputs: set[bytes] = set()
         self._unlike = Unlike()
         self.passing = Passing(run.place, Own.of(state.totals(run.run_id)))
+        self._dialects = run.dialects or Dialects(run.settings, run.store)
         self._worth = Worth(run.settings, run.store, begun=self.passing.own.committed.objects > 0)
         for reason, one in run.place.skipped.items():
             self.result.skip(SkipReason(reason), one)
@@ -131,7 +133,7 @@ class PartitionProgress:
         if self._aside:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
-        left_alone = state.left_alone(decided_by(run.settings))
+        left_alone = state.left_alone(decided_by(run.settings), self.dialects_version)
         known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now())
         decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
@@ -163,6 +165,10 @@ class PartitionProgress:
         """Where outputs go, and which log they name, which is known to name all that are there."""
         return replace(self.run.destination, log_id=self._claim.identity())
 
+    def dialects_version(self) -> str:
+        """Names what is pinned for the CSV sources of the partition's data set."""
+        return self._dialects.version(self.run.partition.prefix)
+
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
         """Remember signatures of sources for the next plan; True when that will be another one."""
         known = self.signatures
@@ -189,20 +195,24 @@ class PartitionProgress:
             UploadLost: committed, but somebody dropped the upload: settle the log again.
             RecordsDiffer: it must not be committed: :meth:`withhold` it.
         """
-        run = self.run
+        run, created = self.run, self._dialects.created
         started = run.clock.now()
         time = None if whole else ReadingTime(run.deadline, run.clock, run.reserve_seconds)
         try:
             with self._claim.beside(whole=replaces is None) as claim:
                 destination = replace(run.destination, log_id=claim.result)
                 with claim.first():
-                    pending = store_group(group, run.settings, run.store, destination, time)
+                    pending = store_group(
+                        group, run.settings, run.store, destination, time, dialects=self._dialects
+                    )
                 with dropping(pending.output, run.store):
                     claim.join()
         except NothingReadable as error:
             self.leave_unread(group, QuarantineReason(error.reason), str(error))
             return
         self.learn(pending.misfits)
+        # Sources that wait for what was just decided are planned again.
+        self.lessons += self._dialects.created > created
         if time is not None and pending.later:
             self.lessons += 1
             self._time_is_up = self._time_is_up or time.over()
@@ -264,7 +274,9 @@ class PartitionProgress:
         """
         run = self.run
         if draft.quarantined:
-            draft = replace(draft, decided_by=decided_by(run.settings))
+            waits = any(q.reason is QuarantineReason.AMBIGUOUS_HEADER for q in draft.quarantined)
+            dialects = self.dialects_version() if waits else None
+            draft = replace(draft, decided_by=decided_by(run.settings, dialects))
         with dropping(draft.output, run.store):
             run.log.prepare(self.state)
         with dropping(draft.output, run.store, _NOT_WRITTEN):

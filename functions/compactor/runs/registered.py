@@ -14,7 +14,7 @@ from compactor.log.manifest import identities
 from compactor.log.state import LogState
 from compactor.model import SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
-from compactor.planning.plan import key_rules
+from compactor.planning.key_rules import KeyRules
 from compactor.registry.items import LEFT_PASSING, Item, ItemState, Mark
 from compactor.registry.listing import EventListing, Marked
 from compactor.runs.given import PartitionRun
@@ -84,7 +84,7 @@ class _Judge:
         self._state = state
         self._named = named
         self._listing = listing
-        self._by_key = key_rules(run.settings, run.partition)
+        self._by_key = KeyRules(run.settings, run.partition)
         self._decided_by = decided_by(run.settings)
 
     def __call__(self, item: Item) -> Mark | None:
@@ -98,7 +98,7 @@ class _Judge:
         if self._listing.is_gone(item.source):
             return Mark(item, ItemState.GONE)
         reason = self._reason(item, identity)
-        if reason:
+        if reason and not self._state.waits(identity):
             return Mark(item, ItemState.LEFT, reason=f"{reason}@{self._decided_by}")
         return _pending(item)
 

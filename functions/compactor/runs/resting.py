@@ -85,6 +85,8 @@ class RestNotes:
         self._restless |= not result.done or bool(result.withheld or result.unread)
         self._restless |= shown is not None and bool(shown.fault)
         self._restless |= bool(state.unpublished) or self._is_taken_back(state)
+        # What they wait for may be found in another partition.
+        self._restless |= any(state.waits(one.identity) for one in self._left)
         # What others committed since its window ended is for the next run to count.
         self._restless |= any(one.identity in state.committed for one in self._left)
         if self._restless or self._seen is None:
@@ -114,7 +116,7 @@ class RestNotes:
         listing = Listing(
             run.partition, tuple(self._left), self._objects, self._bytes, self._newest
         )
-        left_alone = state.left_alone(decided_by(run.settings))
+        left_alone = state.left_alone(decided_by(run.settings), lambda: "")
         decision = plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
         # As the next run judges it, which has committed nothing here.
         return Worth(run.settings, run.store).of(decision)

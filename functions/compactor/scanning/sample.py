@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import floor
 
-from compactor.codecs.codecs import Limits, decompress_stream, detect_compression
+from compactor.codecs.codecs import beginning, detect_compression
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.model import Compression, Format, QuarantineReason, SourceObject
 from compactor.outputs.detection import Detector, detector
+from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -26,8 +27,6 @@ _READERS = 8
 _PARQUET = b"PAR1"
 _SEED = 17
 _EXTENSION = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,15}){1,2}\Z")
-_LIMITS = Limits(max_expansion=None, max_bytes=None)
-_MOST_PLAIN = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def look(
     Raises:
         TransientStoreError: the store did not answer.
     """
-    detect = detector(settings)
+    detect = detector(settings, Dialects(settings, store, pins=False))
 
     def one(source: SourceObject) -> Looked:
         found = _look(source, store, detect)
@@ -139,7 +138,7 @@ def _look(source: SourceObject, store: ObjectStore, detect: Detector) -> Looked:
         if stored.startswith(_PARQUET):
             return Looked(source, format=Format.PARQUET, stored_bytes=len(stored))
         complete = len(stored) == source.size
-        plain, whole = _plain(stored, compression, complete=complete)
+        plain, whole = beginning(stored, complete=complete)
         found = detect(plain, source.key, whole)
     except SourceChanged:
         return Looked(source, compression, refused="changed", detail="it is not what was listed")
@@ -148,25 +147,3 @@ def _look(source: SourceObject, store: ObjectStore, detect: Detector) -> Looked:
         return Looked(source, compression, refused=reason, detail=error.detail)
     format = found.format if found is not None else None
     return Looked(source, compression, format, stored_bytes=len(stored), plain_bytes=len(plain))
-
-
-def _plain(stored: bytes, compression: Compression, *, complete: bool) -> tuple[bytes, bool]:
-    """What the first bytes are decompressed, and whether that is all of the object."""
-    if compression is Compression.NONE:
-        return stored, complete
-    plain = bytearray()
-    pieces = _pieces(stored, compression, complete=complete)
-    for piece in pieces:
-        plain += piece
-        if len(plain) >= _MOST_PLAIN:
-            return bytes(plain), False
-    return bytes(plain), complete
-
-
-def _pieces(stored: bytes, compression: Compression, *, complete: bool) -> Iterator[bytes]:
-    try:
-        yield from decompress_stream((stored,), compression, limits=_LIMITS)
-    except UnreadableSource as error:
-        # What was not read is missing, and no fault.
-        if complete or error.reason != QuarantineReason.TRUNCATED:
-            raise

@@ -10,7 +10,7 @@ from typing import Protocol
 from compactor.discovery.survey import Surveyed, survey
 from compactor.model import ARCHIVED_CLASSES, Partition, SkipReason, SourceObject
 from compactor.money.shapes import SMALL_BYTES
-from compactor.planning.plan import key_rules
+from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.scanning.figures import Arrivals, Sizes, Skips
 from compactor.scanning.layouts import Keys
@@ -141,7 +141,7 @@ class _Summing:
     def __init__(self, settings: Settings, now: float) -> None:
         root = settings.source.root
         self.partition = Partition(root.bucket, root.prefix, "")
-        self._by_key = key_rules(settings, self.partition)
+        self._by_key = KeyRules(settings, self.partition)
         self._settled_before = now - settings.settle_seconds
         self.seen = Seen(Keys(root.prefix))
 

@@ -4,7 +4,8 @@ The framing in ``compactor.formats`` and the sums in ``compactor.outputs.verify`
 what a record is. Where that idea is wrong, both are wrong alike. Here bytes are read as the readers
 of the destination read them: the csv module with the dialect that the bytes show, a JSON
 decoder that must consume each line, the ``Records`` arrays of CloudTrail, the ``#Fields`` of
-W3C logs, else lines. What a source is, and whether its first row is a header, is judged anew.
+W3C logs, else lines. What a source is, is judged again; whether the first rows of tables are
+headers was decided for their data set, and the same decision is applied by another parser.
 
 Nothing of ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slices`` may be
 imported here (import-linter watches that): decompression is that of gzip, bz2 and zstandard.
@@ -15,10 +16,9 @@ them, ``judging`` chooses the reader, ``reading`` is the readers.
 
 from __future__ import annotations
 
-from compactor.second_reading.cells import may_be_header
 from compactor.second_reading.comparing import Difference, Frame, Kept, differences, header_of
 from compactor.second_reading.judging import Declared, judge
-from compactor.second_reading.kinds import HEADED, WHOLE, Columns, Kind, Reading, Seen, Tally, tally
+from compactor.second_reading.kinds import HEADED, WHOLE, Kind, Reading, Seen, Tally, tally
 from compactor.second_reading.reading import read
 from compactor.second_reading.sampling import Sample
 from compactor.second_reading.unpacking import NotReadable, plain_pieces
@@ -26,7 +26,6 @@ from compactor.second_reading.unpacking import NotReadable, plain_pieces
 __all__ = [
     "HEADED",
     "WHOLE",
-    "Columns",
     "Declared",
     "Difference",
     "Frame",
@@ -40,7 +39,6 @@ __all__ = [
     "differences",
     "header_of",
     "judge",
-    "may_be_header",
     "plain_pieces",
     "read",
     "tally",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compactor.second_reading.cells import certain_header, may_be_header
+from compactor.second_reading.flow_fields import names_flow_fields
 from compactor.second_reading.json_text import several_values
 from compactor.second_reading.judging import BOM, Declared, judge
 from compactor.second_reading.kinds import HEADED, WHOLE, Kind, Reading, Seen, Tally
@@ -145,19 +145,9 @@ class _Comparison:
             for one in sources
         }
         header = header_of(list(seen.values()), self._reading, self._declared)
-        doubtful = header is None and self._may_be_header(list(seen.values()))
         for sources, followed in concerned:
             yield from self._compare(sources, [seen[id(one)] for one in sources], header)
-            if doubtful and len(sources) > 1:
-                names = tuple(one.name for one in sources)
-                count = sum(one.without(None).records for one in seen.values())
-                detail = "their first rows are the same, and may be a header or records"
-                yield Difference(names, count, count, detail)
             yield from self._open_ends(sources, seen, followed=followed)
-
-    def _may_be_header(self, seen: Sequence[Seen]) -> bool:
-        auto = self._reading.kind is Kind.TABLE and self._declared.csv_header == "auto"
-        return auto and may_be_header(seen)
 
     def _compare(
         self, sources: Sequence[Kept], seen: Sequence[Seen], header: tuple[str, ...] | None
@@ -206,9 +196,11 @@ def header_of(seen: Sequence[Seen], reading: Reading, declared: Declared) -> tup
         # They share an output only where it is the same in all of them.
         found = {one.first for one in seen if one.first is not None}
         return found.pop() if len(found) == 1 else None
-    if reading.kind is Kind.TABLE and declared.csv_header != "auto":
+    if reading.kind is Kind.TABLE:
         first = next((one.first for one in seen if one.first is not None), None)
-        return first if declared.csv_header == "present" else None
+        return first if declared.has_header else None
     if reading.kind is Kind.FLOW and declared.format == "vpc_flow":
         return next((one.first for one in seen if one.first is not None), None)
-    return certain_header(seen, reading.kind)
+    first_rows = {one.first for one in seen if one.first is not None}
+    header = first_rows.pop() if len(first_rows) == 1 else ()
+    return header if names_flow_fields(header) else None

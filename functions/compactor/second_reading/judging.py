@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compactor.second_reading.cells import names_flow_fields
+from compactor.model import TableDialect
+from compactor.second_reading.flow_fields import names_flow_fields
 from compactor.second_reading.json_text import (
     are_elements_objects,
     is_listed,
@@ -65,6 +66,7 @@ class Declared:
     Attributes:
         format: of all sources, or ``auto``.
         csv_header: ``present``, ``absent`` or ``auto``.
+        table: how tables are written, where that was decided for all sources of an output.
         single_byte: text may be in an encoding of one byte a character.
         nul_bytes: text may hold NUL bytes.
         trail_lines, stream_as_is, array_lines: as :meth:`Reading.as_output` takes them.
@@ -72,11 +74,17 @@ class Declared:
 
     format: str = "auto"
     csv_header: str = "auto"
+    table: TableDialect | None = None
     single_byte: bool = False
     nul_bytes: bool = False
     trail_lines: bool = False
     stream_as_is: bool = False
     array_lines: bool = False
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first row of a table names its columns."""
+        return self.csv_header == "present" if self.table is None else self.table.header
 
 
 def judge(content: bytes, name: str, declared: Declared, *, complete: bool = True) -> Reading:
@@ -91,11 +99,11 @@ def judge(content: bytes, name: str, declared: Declared, *, complete: bool = Tru
     content = content.removeprefix(BOM)
     if declared.format != "auto":
         kind = _DECLARED.get(declared.format, Kind.BINARY)
-        return Reading(kind, _delimiter(content, name, declared.format))
+        return Reading(kind, _delimiter(content, name, declared))
     if is_binary(content, declared):
         return Reading(Kind.BINARY)
     kind = _json_kind(content, complete=complete) or _text_kind(content, name)
-    return Reading(kind, _delimiter(content, name) if kind is Kind.TABLE else ",")
+    return Reading(kind, _delimiter(content, name, declared) if kind is Kind.TABLE else ",")
 
 
 def separator_line(content: bytes) -> int:
@@ -220,13 +228,17 @@ def _is_sections(head: bytes) -> bool:
     return all(_ASSIGNMENT.match(line) for line in lines[:-1])
 
 
-def _delimiter(content: bytes, name: str, declared: str = "auto") -> str:
-    """What stands between the cells of a table, as its first lines show."""
+def _delimiter(content: bytes, name: str, declared: Declared) -> str:
+    """What stands between the cells of a table: as it was decided, or as its first lines show."""
+    if declared.table is not None and declared.table.delimiter:
+        return declared.table.delimiter
     found = _SEPARATOR_LINE.match(content)
     if found:
         return found[1].decode("latin-1")
     named = _TABLE_NAME.search(name)
-    if declared == "tsv" or (declared == "auto" and named and named[1].lower() == "tsv"):
+    if declared.format == "tsv" or (
+        declared.format == "auto" and named and named[1].lower() == "tsv"
+    ):
         return "\t"
     bare = _QUOTED.sub(b"", content[:_LOOKED_AT_BYTES])
     lines = [line for line in bare.splitlines()[:10] if line.strip()]

@@ -96,31 +96,12 @@ def tally(records: Iterable[Hashable]) -> Tally:
     return Tally(len(hashes), sum(hashes) & _MASK)
 
 
-class Columns(msgspec.Struct):
-    """What the rows below the first one of a table look like.
-
-    Attributes:
-        again: the first row comes again below.
-        values: columns in which a cell is a number, a time, an address or the like, which no
-            name of a column is.
-        others: columns in which a cell is something else, and not empty.
-        rows, characters: that were looked at for it.
-    """
-
-    again: bool = False
-    values: set[int] = msgspec.field(default_factory=set)
-    others: set[int] = msgspec.field(default_factory=set)
-    rows: int = 0
-    characters: int = 0
-
-
 class Seen(msgspec.Struct):
     """What a reader saw.
 
     Attributes:
         records: all of them but a ``first`` row that may be a header.
         first: that row, where the kind of reading has one.
-        columns: of the rows below it.
         open_end: what is still open at the end, in words; empty when nothing is.
         fault: why such a reader cannot read this, in words; empty when it can.
         glued: lines with more than one value, where one is wanted.
@@ -128,7 +109,6 @@ class Seen(msgspec.Struct):
 
     records: Tally = _NONE
     first: tuple[str, ...] | None = None
-    columns: Columns = msgspec.field(default_factory=Columns)
     open_end: str = ""
     fault: str = ""
     glued: int = 0

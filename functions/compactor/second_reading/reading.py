@@ -8,7 +8,6 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 
-from compactor.second_reading.cells import look_at
 from compactor.second_reading.json_text import (
     NotJson,
     elements,
@@ -275,10 +274,6 @@ def _take_rows(seen: Seen, rows: list[tuple[str, ...]]) -> None:
     if seen.first is None and rows:
         seen.first = rows.pop(0)
     seen.records = seen.records.plus(tally(rows))
-    seen.columns.again = seen.columns.again or seen.first in rows
-    for row in rows:
-        if not look_at(seen.columns, row):
-            return
 
 
 def _without_separator_line(pieces: Iterable[bytes]) -> Iterator[bytes]:

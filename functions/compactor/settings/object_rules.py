@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from compactor.settings.policies import USUAL, Matched, Policies, compiled
+from compactor.settings.settings import Settings
 
 _NONE, _SOME, _ALL = 0, 1, 2
 
@@ -62,3 +64,16 @@ def _share(pattern: str, uri: str) -> int:
     if head.startswith(uri) or (star and uri.startswith(head)):
         return _SOME
     return _NONE
+
+
+def csv_header_of(settings: Settings) -> Callable[[str], str]:
+    """Tells what is declared of the first record of a source, by its key."""
+    if not settings.csv_rules:
+        return lambda _: settings.csv_header
+    rules, bucket = settings.rules, settings.source.root.bucket
+
+    def declared(key: str) -> str:
+        found = rules.of(f"s3://{bucket}/{key}").rule.csv_header
+        return settings.csv_header if found == "auto" else found
+
+    return declared

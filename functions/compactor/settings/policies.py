@@ -96,6 +96,16 @@ class Rule(msgspec.Struct, frozen=True):
     leave: Annotated[
         bool, Declared(_WHAT, False, flag(), "Never touch it; no other field says anything then.")
     ]
+    csv_header: Annotated[
+        str,
+        Declared(
+            _WHAT,
+            "auto",
+            one_of("auto", "present", "absent"),
+            "Objects: whether their first CSV or TSV record names the columns; auto is what the"
+            " setting of this name says.",
+        ),
+    ]
     engine: Annotated[
         str,
         Declared(

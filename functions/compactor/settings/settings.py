@@ -109,6 +109,13 @@ class Settings(RunFields):
         return _rules(json.dumps(self.policies)) if self.policies else _NO_RULES
 
     @property
+    def csv_rules(self) -> tuple[str, ...]:
+        """The rules that declare whether CSV has a header, in their order, as text."""
+        rules = self.rules.rules if self.policies else ()
+        declaring = (one for one in rules if one.csv_header != "auto")
+        return tuple(f"{' '.join(one.match)}={one.csv_header}" for one in declaring)
+
+    @property
     def columnar(self) -> bool:
         """True when outputs hold rows, which only Spark writes, instead of their sources' bytes."""
         return "parquet" in {self.format, self.output_format}

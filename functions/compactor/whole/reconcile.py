@@ -23,7 +23,8 @@ from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import decided_by
-from compactor.planning.plan import key_rules
+from compactor.planning.dialects import Dialects
+from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.registry.items import Item
 from compactor.registry.streams import PartitionScheme, identity_of
@@ -208,8 +209,9 @@ class _OfPartition:
         # Read before the objects are: what is committed meanwhile is only registered in vain.
         state = CommitLog(given.store, settings, partition).load()
         self._committed, self._written_at = state.committed, state.written_at
-        self._left = state.left_alone(decided_by(settings))
-        self._rules = key_rules(settings, partition)
+        version = partial(Dialects(settings, given.store).version, partition.prefix)
+        self._left = state.left_alone(decided_by(settings), version)
+        self._rules = KeyRules(settings, partition)
         self._listing = open_pending(settings, given.now, given.at)
 
     def reconcile(self, objects: Iterator[SourceObject]) -> Reconciled:

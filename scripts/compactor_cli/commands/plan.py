@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -25,6 +26,7 @@ from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped, SkipReason
 from compactor.money import Verdict
 from compactor.outputs.detection import decided_by
+from compactor.planning.dialects import Dialects
 from compactor.planning.listing import ListedStore
 from compactor.planning.plan import Knowledge
 from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
@@ -225,7 +227,8 @@ def forecast(
 
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
-        known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
+        version = partial(Dialects(settings, store).version, item.partition.prefix)
+        known = Knowledge(state.committed, state.left_alone(decided_by(settings), version))
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
         planned = expected.of(item.partition, now)
         outputs = outputs_of(planned.groups, settings)

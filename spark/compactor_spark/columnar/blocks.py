@@ -10,13 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
 from compactor import errors
 from compactor.errors import IntegrityError, SourceChanged, TransientStoreError, UnreadableSource
-from compactor.formats.first_record import ambiguous
 from compactor.model import Quarantined, QuarantineReason, SourceObject
-from compactor.outputs.headers import doubt
 from compactor.sizes import MIB
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.pin import given_schema
-from compactor_spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader, delimiter_of
+from compactor_spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader
 
 #: What sorts records as their sources have them; the last is the place in the whole source, from 0.
 ORDER = ("__source", "__block", "__place")
@@ -33,7 +31,7 @@ _SLICES_TO_A_CORE = 2
 # What a task that is tried again reads again, at most.
 _MOST_SOURCES = 4_096
 _SLICE_BYTES = 16 * MIB
-_TOLD = ("source", "block", "kind", "header", "error", "reason", "detail", "evidence", "again")
+_TOLD = ("source", "block", "kind", "header", "error", "reason", "detail")
 _PASSED_ON = (TransientStoreError, IntegrityError)
 
 
@@ -45,21 +43,6 @@ class Kind:
     header: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Headed:
-    """One source's part in confirming a header.
-
-    Attributes:
-        number: of the source.
-        evidence: mask of the columns that speak for it; 0 for a source without records.
-        again: the header stands among the records, too.
-    """
-
-    number: int
-    evidence: int
-    again: bool
-
-
 @dataclass(slots=True)
 class Accounts:
     """What became of each source, by its number.
@@ -69,14 +52,12 @@ class Accounts:
         quarantined: why it was left alone.
         changed: the sources that are not what was listed.
         kinds: what kinds of records there are.
-        headed: the sources whose header other sources must confirm, by their kind.
     """
 
     records: dict[int, int] = field(default_factory=dict)
     quarantined: dict[int, Quarantined] = field(default_factory=dict)
     changed: dict[int, SourceChanged] = field(default_factory=dict)
     kinds: list[Kind] = field(default_factory=list)
-    headed: dict[Kind, list[Headed]] = field(default_factory=dict)
 
 
 def read_blocks(
@@ -138,16 +119,6 @@ def _add(accounts: Accounts, row: Row, source: SourceObject) -> None:
         if row.kind:
             kind = Kind(row.kind, tuple(row.header or ()))
             accounts.kinds.append(kind)
-            if row.evidence is not None:
-                _add_headed(accounts.headed.setdefault(kind, []), row)
-
-
-def _add_headed(headed: list[Headed], row: Row) -> None:
-    """What one block says of a header; a source speaks once, of however many blocks it is."""
-    again = bool(row.again)
-    if headed and headed[-1].number == row.source:
-        again = again or headed.pop().again
-    headed.append(Headed(row.source, row.evidence, again))
 
 
 def _forget_unread(accounts: Accounts) -> None:
@@ -155,42 +126,6 @@ def _forget_unread(accounts: Accounts) -> None:
     gone = {*accounts.quarantined, *accounts.changed}
     for number in gone:
         accounts.records.pop(number, None)
-    for kind, headed in accounts.headed.items():
-        accounts.headed[kind] = [one for one in headed if one.number not in gone]
-
-
-def leave_unconfirmed(
-    accounts: Accounts, sources: Sequence[SourceObject], known: Sequence[str] = ()
-) -> None:
-    """Leave the sources alone of whose first record it is not certain that it is their header.
-
-    A header that becomes the names of columns needs more than one that stays what it was: a
-    single source does not confirm its own, unless the columns have these names already.
-
-    Args:
-        accounts: what was found in the sources.
-        sources: by their numbers.
-        known: names of the columns that the outputs have, or will have.
-    """
-    names = {name.lower() for name in known}
-    for kind, headed in accounts.headed.items():
-        if names.issuperset(name.lower() for name in kind.header):
-            continue
-        masks = [one.evidence for one in headed if one.evidence]
-        fault = doubt(masks, seen_again=any(one.again for one in headed))
-        if not fault:
-            continue
-        accounts.kinds.remove(kind)
-        for one in headed:
-            accounts.records.pop(one.number, None)
-            detail = ambiguous(fault, delimiter_of(kind.kind).join(_encoded(kind.header))).detail
-            accounts.quarantined[one.number] = Quarantined(
-                sources[one.number], QuarantineReason.AMBIGUOUS_HEADER, detail
-            )
-
-
-def _encoded(names: Sequence[str]) -> list[bytes]:
-    return [name.encode() for name in names]
 
 
 def readable(blocks: DataFrame, accounts: Accounts) -> DataFrame:

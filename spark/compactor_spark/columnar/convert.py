@@ -17,7 +17,6 @@ from compactor_spark.columnar.blocks import (
     REASON,
     Accounts,
     accounts_of,
-    leave_unconfirmed,
     read_blocks,
     readable,
 )
@@ -26,7 +25,7 @@ from compactor_spark.columnar.infer import columns_of, json_fields
 from compactor_spark.columnar.origins import with_origins
 from compactor_spark.columnar.output import Rows, stage_rows, store_output
 from compactor_spark.columnar.parse import DATA, parse
-from compactor_spark.columnar.pin import known_schema, pinned_schema
+from compactor_spark.columnar.pin import pinned_schema
 from compactor_spark.columnar.rejects import refuse_all, store_rejects
 from compactor_spark.columnar.staging import Workspace
 
@@ -49,9 +48,6 @@ def convert(
         accounts = accounts_of(blocks, group.sources)
         for changed in accounts.changed.values():
             raise changed
-        if accounts.headed:
-            known = known_schema(session, context.settings, context.store)
-            leave_unconfirmed(accounts, group.sources, known.names if known is not None else ())
         output = None
         if any(accounts.records.values()):
             rows = _rows(session, readable(blocks, accounts), accounts, group, context)

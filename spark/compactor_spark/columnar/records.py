@@ -19,11 +19,12 @@ import msgspec
 from compactor.errors import CompactorError, SourceChanged, UnreadableSource
 from compactor.formats import SPECS, Detected, spec_of
 from compactor.formats.delimited import DELIMITERS, ends_within_quotes, fields_pattern
-from compactor.formats.first_record import ambiguous, delimiters_of
+from compactor.formats.first_record import Begin, ambiguous, delimiters_of
 from compactor.formats.lines import BOM
 from compactor.model import Format, QuarantineReason, SourceObject
 from compactor.outputs import plain
-from compactor.outputs.detection import detect_source
+from compactor.outputs.detection import Detector, detector
+from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 
@@ -59,9 +60,6 @@ class Block(NamedTuple):
         error: class name of what ended the source; empty when nothing did.
         reason: why a source was left alone, or what was found in its place.
         detail: what the error says.
-        evidence: mask of the columns that speak for the header; None for what needs no
-            confirmation.
-        again: the header stands among the records, too.
         first: how many records of the source come before those of this block.
     """
 
@@ -74,16 +72,14 @@ class Block(NamedTuple):
     error: str = ""
     reason: str = ""
     detail: str = ""
-    evidence: int | None = None
-    again: bool = False
     first: int = 0
 
 
 #: Spark's types of :class:`Block`.
 BLOCK_SCHEMA = (
     "source INT, block INT, kind STRING, header ARRAY<STRING>, records ARRAY<BINARY>,"
-    " faults MAP<INT, STRING>, error STRING, reason STRING, detail STRING, evidence BIGINT,"
-    " again BOOLEAN, first BIGINT"
+    " faults MAP<INT, STRING>, error STRING, reason STRING, detail STRING,"
+    " first BIGINT"
 )
 
 
@@ -114,17 +110,18 @@ class RecordReader:
         store = self.open_store()
         before = Counter(store.requests.snapshot())
         bodies = store.read_sources(sources)
+        detect = detector(self.settings, Dialects(self.settings, store))
         for (number, _), body in zip(given, bodies, strict=True):
-            yield from self._told(number, body)
+            yield from self._told(number, body, detect)
         if self.requests is not None:
             self.requests.add(Counter(store.requests.snapshot()) - before)
 
-    def _told(self, number: int, body: SourceBody) -> Iterator[Block]:
+    def _told(self, number: int, body: SourceBody, detect: Detector) -> Iterator[Block]:
         block = 0
         try:
             if body.error is not None:
                 raise body.error
-            for found in blocks_of(number, body, self.settings, self.columns):
+            for found in blocks_of(number, body, self.settings, detect, self.columns):
                 yield found
                 block = found.block + 1
         except UnreadableSource as error:
@@ -139,7 +136,11 @@ class RecordReader:
 
 
 def blocks_of(
-    number: int, body: SourceBody, settings: Settings, columns: tuple[str, ...] | None = None
+    number: int,
+    body: SourceBody,
+    settings: Settings,
+    detect: Detector,
+    columns: tuple[str, ...] | None = None,
 ) -> Iterator[Block]:
     """The records of one source; at least one block, so that every source is accounted for.
 
@@ -147,6 +148,7 @@ def blocks_of(
         number: of the source in its group.
         body: its content.
         settings: of the run.
+        detect: tells its format.
         columns: those that ``parquet_schema`` gives, in their order.
 
     Raises:
@@ -154,7 +156,7 @@ def blocks_of(
             perhaps after some blocks.
     """
     content = plain.read(body, settings)
-    found = detect_source(content.head, body.source.key, settings, complete=content.complete)
+    found = detect(content.head, body.source.key, content.complete)
     if found is None:
         yield Block(number, 0)
         return
@@ -173,8 +175,7 @@ def blocks_of(
         next(records, None)
     else:
         records, header = _named_by_place(records, delimiter, settings, columns)
-    shape = shape._replace(header=header, evidence=found.evidence)
-    yield from _blocks(shape, found.header, records)
+    yield from _blocks(shape._replace(header=header), found.header, records)
 
 
 def delimiter_of(kind: str) -> bytes:
@@ -184,10 +185,9 @@ def delimiter_of(kind: str) -> bytes:
 
 def _delimiter(content: plain.PlainContent, found: Detected) -> bytes:
     """What was found out, or the most frequent one in what a setting calls a row."""
-    if found.dialect:
-        return found.dialect[:1]
-    if found.header:
-        return delimiter_of(_KINDS[found.format])
+    begin = Begin.of(found.header, found.dialect)
+    if begin.header or begin.columns:
+        return begin.delimiter
     line = content.head[: content.head.find(b"\n")]
     return max(delimiters_of(line, found.format), key=line.count)
 
@@ -214,26 +214,30 @@ def _named_by_place(
 
 
 def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[Block]:
-    """Blocks of a shape; ``header`` is what no record should be equal to."""
+    """Blocks of a shape.
+
+    Raises:
+        UnreadableSource: the header occurs again among the records.
+    """
     check = _json_fault if shape.kind == JSON else _text_fault
     held: list[bytes] = []
     faults: dict[int, str] = {}
-    again = False
     block = size = first = 0
     for record in records:
         if fault := check(record):
             faults[len(held)] = fault
-        again = again or record == header
+        if record == header and header:
+            raise ambiguous("its header occurs again among its records", header)
         held.append(record)
         size += len(record)
         if size >= BLOCK_BYTES:
-            done = shape._replace(block=block, records=held, faults=faults, again=again)
+            done = shape._replace(block=block, records=held, faults=faults)
             yield done._replace(first=first)
             first += len(held)
             held, faults, size = [], {}, 0
             block += 1
     if held or not block:
-        done = shape._replace(block=block, records=held, faults=faults, again=again)
+        done = shape._replace(block=block, records=held, faults=faults)
         yield done._replace(first=first)
 
 

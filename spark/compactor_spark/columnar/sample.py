@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.model import ObjectGroup, SourceObject
-from compactor_spark.columnar.blocks import accounts_of, leave_unconfirmed, read_blocks, readable
+from compactor_spark.columnar.blocks import accounts_of, read_blocks, readable
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.infer import columns_of, json_fields
 from compactor_spark.columnar.pin import pinned_schema
@@ -37,7 +37,6 @@ def pin_by_sample(
         blocks = read_blocks(session, sources, context).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             accounts = accounts_of(blocks, sources)
-            leave_unconfirmed(accounts, sources)
             whole = readable(blocks, accounts)
             seen = json_fields(session, whole, accounts.kinds)
             return columns_of(whole, accounts.kinds, seen)

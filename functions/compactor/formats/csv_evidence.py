@@ -1,0 +1,236 @@
+"""Whether the CSV sources of a data set begin with a header: decided from a sample of them.
+
+No single file says whether its first record names columns or is a row. Several do:
+
+| First records of the sampled sources of one shape | Decision |
+|---|---|
+| identical; different fields that look like names, none of which occurs as a value of its column; at least one column whose values are of a type, which no name is | a header |
+| different, and each reads as a row: of the type of every typed column, and a value of its own columns | rows |
+| anything else, or fewer than three sources | undecided: such sources are left alone |
+
+A shape is a delimiter and a number of fields, two or more.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from compactor.formats.column_types import NULL, TEXT, column_type, type_of
+from compactor.formats.delimited import ends_within_quotes, first_record_of
+
+#: Sources of one shape that a decision takes.
+FEWEST_SOURCES = 3
+_FEWEST_VALUES = 3
+_MOST_ROWS = 500
+# Words of a text column by which a row of it is known: those that occur more than once.
+_MOST_WORDS = 500
+_WORD_BYTES = 6
+_LONGEST_NAME = 128
+_NAME = re.compile(r"[^\W\d][\w .:/()%#&$@+*?'\[\]<>\u00b0-]*")
+# Ends of what people number (web-1), versions, parts of sentences and of paths.
+_NO_NAME = re.compile(r"-\d|/\d|\d\.\d| /|: |\.$|\. ")
+# First fields of records that begin a transmission, not a table.
+_TAGS = frozenset(("h", "hd", "hdr", "head", "header", "fh", "fhr", "fhd", "bof", "boh"))
+
+
+class CsvDialect(NamedTuple):
+    """How the CSV sources of one shape are written: decided once for a data set, and pinned.
+
+    Attributes:
+        delimiter: one byte.
+        columns: fields of each record.
+        header: the first record of every source without its line end; empty where it is a row.
+        types: of the values of each column, see :mod:`compactor.formats.column_types`.
+        words: digests of values that occur more than once in each text column; only where no
+            column has a type.
+    """
+
+    delimiter: bytes
+    columns: int
+    header: bytes
+    types: tuple[str, ...]
+    words: tuple[frozenset[str], ...] = ()
+
+    def row_fault(self, fields: Sequence[str], below: Iterable[Sequence[str]] = ()) -> str:
+        """Why a first record is not certain to be a row of these columns; empty where it is.
+
+        Args:
+            fields: of the first record, as many as there are columns.
+            below: records that follow it in its source.
+        """
+        typed = [(field, type) for field, type in zip(fields, self.types, strict=True) if type]
+        for field, type in typed:
+            if type_of(field) not in (type, NULL):
+                return f"its first record has {field[:40]!r} where others have a {type}"
+        if any(type_of(field) != NULL for field, _ in typed):
+            return ""
+        rows = [row for row in below if len(row) == len(fields) and list(row) != list(fields)]
+        for number, field in enumerate(fields):
+            words = self.words[number] if self.words else frozenset()
+            if field.strip() and (word(field) in words or any(r[number] == field for r in rows)):
+                return ""
+        return "nothing in its first record shows that it is a row"
+
+
+class Undecided(NamedTuple):
+    """Why nothing was decided, for a person."""
+
+    why: str
+
+
+Decision = CsvDialect | Undecided
+
+
+class SampledSource(NamedTuple):
+    """The beginning of one source: its first record, and records behind it."""
+
+    first: bytes
+    fields: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sampled(head: bytes, delimiter: bytes, columns: int, *, complete: bool) -> SampledSource | None:
+    """A source of a sample; None where its first record is not of this shape.
+
+    Args:
+        head: its first plain bytes, without a BOM.
+        delimiter: of the shape.
+        columns: of the shape.
+        complete: ``head`` is the whole source.
+    """
+    if complete and ends_within_quotes(head, delimiter):
+        # It is damaged, and what follows the quote is no record.
+        return None
+    found = first_record_of(head, delimiter)
+    if found is None or not (found.ended or complete):
+        return None
+    fields = fields_of(found.record, delimiter)
+    if len(fields) != columns:
+        return None
+    rows = rows_of(head[found.end :], delimiter, complete=complete)
+    return SampledSource(found.record, tuple(fields), rows)
+
+
+def rows_of(text: bytes, delimiter: bytes, *, complete: bool) -> tuple[tuple[str, ...], ...]:
+    """Up to 500 whole records from the start of some text; blank lines are none."""
+    reader = csv.reader(io.StringIO(_decoded(text), newline=""), delimiter=delimiter.decode())
+    rows: list[tuple[str, ...]] = []
+    try:
+        rows.extend(map(tuple, islice(reader, _MOST_ROWS)))
+    except csv.Error:
+        return ()
+    if not complete and len(rows) < _MOST_ROWS:
+        del rows[-1:]
+    return tuple(filter(None, rows))
+
+
+def fields_of(record: bytes, delimiter: bytes) -> list[str]:
+    """The fields of one record; empty where it cannot be read."""
+    reader = csv.reader(io.StringIO(_decoded(record), newline=""), delimiter=delimiter.decode())
+    try:
+        return next(reader, [])
+    except csv.Error:
+        return []
+
+
+def word(field: str) -> str:
+    """The digest by which a value of a text column is known again, hex."""
+    text = field.strip().encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(text, digest_size=_WORD_BYTES).hexdigest()
+
+
+def decide(sources: Sequence[SampledSource], delimiter: bytes, columns: int) -> Decision:
+    """What the first records of these sources are, by the table above.
+
+    Args:
+        sources: sampled from all over a data set, of one shape.
+        delimiter: of the shape.
+        columns: of the shape.
+    """
+    if len(sources) < FEWEST_SOURCES:
+        seen = f"{len(sources)} source{'s' if len(sources) != 1 else ''} of its data set"
+        return Undecided(f"only {seen} have {columns} columns, and {FEWEST_SOURCES} are needed")
+    rows = [row for one in sources for row in one.rows]
+    if sum(len(row) == columns for row in rows) * 10 < len(rows) * 9:
+        return Undecided("its records have different numbers of fields")
+    times = Counter(one.fields for one in sources)
+    # What several sources begin with may be a header, wherever it stands.
+    values = [row for row in rows if len(row) == columns and times[row] < 2]
+    below = list(zip(*values, strict=True)) or [()] * columns
+    types = tuple(_type(column) for column in below)
+    if len({one.first for one in sources}) == 1:
+        fault = _header_fault(sources[0].fields, rows, types)
+        header = CsvDialect(delimiter, columns, sources[0].first, types)
+        return Undecided(f"all sources begin alike, and {fault}") if fault else header
+    dialect = CsvDialect(delimiter, columns, b"", types)
+    shared = _shared(sources, below, types)
+    if shared:
+        return Undecided(f"several sources begin with {shared[:40]!r}, which may be a name")
+    for one in sources:
+        fault = dialect.row_fault(one.fields, values)
+        if fault:
+            return Undecided(f"first records differ between sources, and {fault}")
+    words = () if any(types) else tuple(_words(column) for column in below)
+    return dialect._replace(words=words)
+
+
+def _type(column: Sequence[str]) -> str:
+    found = column_type(column)
+    enough = sum(type_of(one) != NULL for one in column) >= _FEWEST_VALUES
+    return found if enough and found != NULL else TEXT
+
+
+def _header_fault(names: Sequence[str], rows: Sequence[Sequence[str]], types: Sequence[str]) -> str:
+    """Why a first record that all sources share is not certain to name their columns."""
+    trimmed = [name.strip() for name in names]
+    if trimmed[0].lower() in _TAGS:
+        return f"its first field {trimmed[0]!r} may mark a record of another kind"
+    for name in filter(None, trimmed):
+        if not _is_name(name):
+            return f"its field {name[:40]!r} does not look like the name of a column"
+    if len({name.lower() for name in trimmed}) < len(trimmed):
+        return "two fields of it are equal"
+    for row in rows:
+        if any(value.strip() == name and name for value, name in zip(row, trimmed, strict=False)):
+            return "it has a value of its own columns"
+    typed = [name for name, type in zip(trimmed, types, strict=True) if name and type]
+    return "" if typed else "no column has values of a type that its name is not"
+
+
+def _is_name(text: str) -> bool:
+    # Spreadsheets break names into lines.
+    name = " ".join(text.split())
+    named = len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
+    return named and _NO_NAME.search(name) is None and type_of(name) == TEXT
+
+
+def _shared(
+    sources: Sequence[SampledSource], below: Sequence[Sequence[str]], types: Sequence[str]
+) -> str:
+    """A field of text that first records share, and no other record has in that column."""
+    for number, column in enumerate(below):
+        if types[number]:
+            continue
+        times = Counter(one.fields[number] for one in sources)
+        known = set(column)
+        for field, many in times.items():
+            if many > 1 and field not in known and type_of(field) != NULL:
+                return field
+    return ""
+
+
+def _words(column: Iterable[str]) -> frozenset[str]:
+    found = Counter(field.strip() for field in column)
+    most = found.most_common(_MOST_WORDS)
+    return frozenset(word(field) for field, times in most if times > 1 and field)
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
