@@ -52,8 +52,10 @@ from compactor.model import (
     Skipped,
     SkipReason,
     StoredPart,
+    TableDialect,
 )
 from compactor.outputs.manifest_table import Through
+from compactor.planning.dialects import PinnedDialect
 from compactor.probe.records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
 from compactor.readers.outcome import Outcomes as ReadersOutcomes
@@ -79,6 +81,7 @@ from compactor.whole.rounds import Round
 OBJECTS: dict[str, Any] = {
     "Entry": encoding._Entry,
     "Output": Output,
+    "TableDialect": TableDialect,
     "StoredPart": StoredPart,
     "Columnar": Columnar,
     "Rejects": Rejects,
@@ -90,6 +93,7 @@ OBJECTS: dict[str, Any] = {
     "SizeCounts": SizeCounts,
     "QuarantineLine": QuarantineLine,
     "LeftAlone": LeftAlone,
+    "PinnedDialect": PinnedDialect,
     "CleanUpRecord": CleanUpRecord,
     "PassedRecord": PassedRecord,
     "RestRecord": RestRecord,

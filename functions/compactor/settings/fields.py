@@ -344,8 +344,8 @@ class RunFields:
             _FORMATS,
             "auto",
             one_of("auto", "present", "absent"),
-            "Whether the first record of CSV and TSV objects names their columns. auto leaves alone"
-            " the objects of which that is not certain.",
+            "Whether the first record of CSV and TSV objects names their columns. auto decides it"
+            " for a data set from many of its objects, and leaves alone what these do not decide.",
         ),
     ]
     compression: Annotated[
