@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 Rows = list[Row]
 _STATEMENT = (
-    "select * from read_csv(?, header = ?, delim = ?, columns = ?, auto_detect = false,"
-    " quote = '\"', escape = '\"', all_varchar = true, null_padding = true, parallel = false,"
+    "select * from read_csv(?, header = ?, delim = ?, columns = ?, quote = ?, escape = ?,"
+    " auto_detect = false, all_varchar = true, null_padding = true, parallel = false,"
     " filename = 'source_file')"
 )
 
 csv.field_size_limit(1 << 30)
+_JSON_STATEMENT = (
+    "select * from read_json(?, format = ?, records = false, columns = {'value': 'json'})"
+)
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,14 @@ class Told:
         delimiter: one character.
         end: of lines; empty where there are several.
         width: fields of the widest row.
+        quotes: fields may be quoted.
     """
 
     header: bool
     delimiter: str
     end: str
     width: int
+    quotes: bool = True
 
 
 def padded(rows: Iterable[Sequence[str]], width: int) -> Rows:
@@ -112,6 +117,20 @@ class DuckDb:
         """The rows of one object, or what DuckDB says against it."""
         return self._alone("it", body, told)
 
+    def json(self, body: bytes, form: str) -> list[str] | None:
+        """The values of one object as JSON; None where DuckDB refuses them.
+
+        Args:
+            form: DuckDB's name of how they stand behind each other.
+        """
+        path = Path(self._home.name) / "values.json"
+        path.write_bytes(body)
+        try:
+            found = self._connection.execute(_JSON_STATEMENT, [str(path), form]).fetchall()
+        except duckdb.Error:
+            return None
+        return [str(value) for (value,) in found]
+
     def _alone(self, name: str, body: bytes, told: Told) -> Rows | str:
         try:
             return self._read({name: body}, told)[name]
@@ -125,7 +144,13 @@ class DuckDb:
             path.write_bytes(body)
             paths[str(path)] = name
         columns = {f"c{n}": "varchar" for n in range(told.width)}
-        given = [list(paths), told.header, told.delimiter, columns]
+        given = [
+            list(paths),
+            told.header,
+            told.delimiter,
+            columns,
+            *['"' if told.quotes else ""] * 2,
+        ]
         statement = _STATEMENT
         if told.end:
             statement = statement.removesuffix(")") + ", new_line = ?)"

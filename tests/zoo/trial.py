@@ -17,6 +17,7 @@ from compactor.log.log import CommitLog
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 from tests.zoo.encodings import ENCODINGS, decoded
+from tests.zoo.engines import difference
 from tests.zoo.kinds import Kind, Verdict
 from tests.zoo.readers import BOM, Reader, Records, json_lines, json_stream
 
@@ -205,6 +206,8 @@ def _wrong_output(body: bytes | None, members: Sequence[Source], outcome: Outcom
         outcome.joined.update(one.name for one in members)
     readers = _readers(members)
     wrong = [_difference(plain, members, reader) for reader in readers]
+    if len(readers) == 1 and len(members) > 1:
+        wrong.append(difference(plain, [one.plain for one in members], readers[0]))
     if readers == [json_stream] and len(members) > 1:
         wrong += _not_on_lines(plain)
     return [text for text in wrong if text]
