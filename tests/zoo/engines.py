@@ -76,9 +76,11 @@ def _of_tables(
         first, *others = _duck().rows(bodies).values()
     except duckdb.Error:
         return None, None
-    if any(isinstance(one, str) for one in others):
-        return None, None
-    expected: Records = Counter(row for rows in others for row in rows)
+    expected: Records = Counter()
+    for rows in others:
+        if isinstance(rows, str):
+            return None, None
+        expected.update(rows)
     return expected, None if isinstance(first, str) else Counter(first)
 
 
@@ -93,8 +95,11 @@ def _end(body: bytes) -> str:
 
 def _width(body: bytes, dialect: Dialect) -> int:
     text = body.removeprefix(BOM).decode("utf-8", "replace")
-    quoting = csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter, quoting=quoting)
+    rows = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=dialect.delimiter,
+        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
+    )
     try:
         return max((len(row) for row in rows), default=1) or 1
     except csv.Error:
