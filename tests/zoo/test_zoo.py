@@ -7,10 +7,20 @@ import io
 import pytest
 
 from tests.zoo.encodings import ENCODINGS
+from tests.zoo.engines import difference
 from tests.zoo.families import KINDS
 from tests.zoo.fuzz import fuzz, schedule, shrunk
 from tests.zoo.kinds import Verdict
-from tests.zoo.readers import blob, document, json_lines, lines, records_document, table
+from tests.zoo.readers import (
+    blob,
+    document,
+    json_document,
+    json_lines,
+    json_stream,
+    lines,
+    records_document,
+    table,
+)
 from tests.zoo.table import DOCUMENT
 from tests.zoo.table import table as table_of
 from tests.zoo.trial import Source, judged, sources_of, tried
@@ -104,6 +114,28 @@ def source(name, plain, reader):
 )
 def test_a_reader_tells_a_wrong_output_from_its_sources(reader, sources, joined):
     assert sum((reader(one) for one in sources), start=type(reader(b""))()) != reader(joined)
+
+
+@pytest.mark.parametrize(
+    ("reader", "sources", "right", "wrong"),
+    [
+        (table(), [b"a,b\r\n1,2\r\n", b"a,b\r\n3,4\r\n"], b"a,b\r\n1,2\r\n3,4\r\n",
+         b"a,b\n1,2\r\n3,4\r\n"),
+        (table(header=False), [b"1,2\n", b"3,4"], b"1,2\n3,4\n", b"1,23,4\n"),
+        (table("\t", quotes=False), [b'a\t"b\n1\t"2\n'] * 2, b'a\t"b\n1\t"2\n1\t"2\n',
+         b'a\t"b\n1\t"2\n'),
+        (json_lines, [b'{"a":1}\r\n', b'{"a":2}'], b'{"a":1}\r\n{"a":2}\n',
+         b'{"a":1}\r\n{"a":2'),
+        (json_stream, [b'{"a":1}{"a":2}', b"{}"], b'{"a":1}\n{"a":2}\n{}\n',
+         b'{"a":1}{"a":2}\n{}\n'),
+        (json_document, [b"[1,2]", b"[3]"], b"[1,2,3]", b"[1,2][3]"),
+        (records_document, [b'{"Records":[1]}', b'{"Records":[2]}'], b'{"Records":[1,2]}',
+         b'{"Records":[1]}'),
+    ],
+)  # fmt: skip
+def test_duckdb_tells_a_wrong_output_from_its_sources(reader, sources, right, wrong):
+    assert not difference(right, sources, reader)
+    assert difference(wrong, sources, reader)
 
 
 def test_what_fails_is_made_small_and_fails_still():
