@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from fnmatch import translate
+from types import MappingProxyType
 
 import msgspec
 
@@ -20,13 +21,13 @@ from compactor.model import (
     SkipReason,
     SourceObject,
 )
+from compactor.planning.markers import Roots, owner_of, roots_in
 from compactor.planning.packing import pack
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import STATE_ROOT, Settings
 from compactor.settings.windows import named_level
 
-# What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
-# there are not rows of the data around it.
+# What query engines pass over, and writers therefore use for what is no data (yet).
 _HIDDEN = re.compile(r"(?:^|/)[_.]")
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
@@ -40,12 +41,14 @@ class Knowledge(msgspec.Struct, frozen=True):
         signatures: what was learned of sources that did not fit their group.
         at: the time of the day, UNIX seconds, where ages are counted back from another; None where
             they are not.
+        roots: prefixes that a table or registry owns, beside those that the listing itself shows.
     """
 
     committed: Container[bytes] = frozenset()
     quarantined: Container[bytes] = frozenset()
     signatures: Mapping[bytes, Signature] = msgspec.field(default_factory=dict)
     at: float | None = None
+    roots: Roots = msgspec.field(default_factory=dict)
 
 
 def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
@@ -57,6 +60,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     """
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
+    known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
     candidates = []
     for source in listing.objects:
@@ -74,13 +78,13 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
 
 
 def key_rules(
-    settings: Settings, partition: Partition
+    settings: Settings, partition: Partition, roots: Roots = MappingProxyType({})
 ) -> Callable[[SourceObject], SkipReason | None]:
     """Tells of sources of a partition why no run takes them, whatever they hold; None if one may.
 
-    Of this kind are what keys and settings alone decide.
+    Of this kind are what keys and settings alone decide, and the ``roots`` that are known.
     """
-    return _Rules(settings, Knowledge(), 0.0, partition).by_key
+    return _Rules(settings, Knowledge(roots=roots), 0.0, partition).by_key
 
 
 class _Rules:
@@ -96,6 +100,12 @@ class _Rules:
         self._retry_quarantined = settings.retry_quarantined
         self._root_length = len(settings.source.root.prefix)
         self._partition_length = len(partition.prefix)
+        self._roots = known.roots
+        self._spelled = _spelled_levels(settings)
+        self._hidden_included = [
+            (len(_HIDDEN.findall(pattern)), glob)
+            for pattern, glob in zip(settings.include, _globs(settings.include), strict=True)
+        ]
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
         self._policies = (
@@ -103,13 +113,16 @@ class _Rules:
             if settings.policies
             else None
         )
-        self._rows = settings.columnar
         self._own = (settings.destination, settings.state)
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
         return self.by_key(source) or self._by_level(source) or self._by_state(source)
 
     def by_key(self, source: SourceObject) -> SkipReason | None:
+        owner = owner_of(source.key, self._roots) if self._roots else None
+        return owner or self._by_name(source)
+
+    def _by_name(self, source: SourceObject) -> SkipReason | None:
         relative = source.key[self._root_length :]
         # A log of another destination, perhaps; clean-up would delete what was compacted of it.
         if source.key.startswith(STATE_ROOT):
@@ -129,7 +142,20 @@ class _Rules:
             return SkipReason.NOT_INCLUDED
         if any(g.match(relative) for g in self._exclude):
             return SkipReason.EXCLUDED
-        return SkipReason.HIDDEN if self._rows and _HIDDEN.search(relative) else None
+        return SkipReason.HIDDEN if self._is_hidden(relative) else None
+
+    def _is_hidden(self, relative: str) -> bool:
+        if _HIDDEN.search(relative) is None:
+            return False
+        hidden = sum(
+            name.startswith(("_", "."))
+            and not (level < len(self._spelled) and self._spelled[level].startswith(("_", ".")))
+            for level, name in enumerate(relative.split("/"))
+        )
+        # A pattern that names other levels alone does not mean those that are hidden.
+        return hidden > 0 and not any(
+            named >= hidden and glob.match(relative) for named, glob in self._hidden_included
+        )
 
     def _by_level(self, source: SourceObject) -> SkipReason | None:
         deeper = named_level(source.key, self._partition_length)
@@ -148,6 +174,11 @@ class _Rules:
         if self._policies is not None and self._policies.of(source.key).is_quiet(self._at):
             return SkipReason.QUIET
         return None
+
+
+def _spelled_levels(settings: Settings) -> tuple[str, ...]:
+    """The first levels below the source, as its wildcards and dates have them."""
+    return (*settings.source.pattern, *(settings.date_format or "").split("/"))
 
 
 def _globs(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
