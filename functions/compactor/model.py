@@ -59,6 +59,8 @@ class SkipReason(StrEnum):
     ARCHIVED = "archived_storage_class"
     OWN_STATE = "own_state_or_output"
     HIDDEN = "hidden_from_query_engines"
+    TABLE = "part_of_a_table"
+    REGISTRY = "part_of_a_registry"
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"

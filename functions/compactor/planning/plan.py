@@ -19,6 +19,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.planning.key_rules import KeyRules
+from compactor.planning.markers import Roots, roots_in
 from compactor.planning.packing import pack
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
@@ -34,12 +35,14 @@ class Knowledge(msgspec.Struct, frozen=True):
         signatures: what was learned of sources that did not fit their group.
         at: the time of the day, UNIX seconds, where ages are counted back from another; None where
             they are not.
+        roots: prefixes that a table or registry owns, beside those that the listing itself shows.
     """
 
     committed: Container[bytes] = frozenset()
     quarantined: Container[bytes] = frozenset()
     signatures: Mapping[bytes, Signature] = msgspec.field(default_factory=dict)
     at: float | None = None
+    roots: Roots = msgspec.field(default_factory=dict)
 
 
 def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
@@ -51,6 +54,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     """
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
+    known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
     candidates = []
     for source in listing.objects:
@@ -78,7 +82,7 @@ class _Rules:
         self._at = now if known.at is None else known.at
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
-        self.by_key = KeyRules(settings, partition)
+        self.by_key = KeyRules(settings, partition, known.roots)
         self._partition_length = len(partition.prefix)
         self._policies = (
             ObjectRules(settings.rules, partition.bucket, partition.prefix)

@@ -46,8 +46,16 @@ _TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
             "give a source that no run wrote",
         ),
         SkipReason.HIDDEN: (
-            "hidden from query engines: a level or name begins with _ or .",
-            "only output_format same joins such",
+            "hidden: a level or name below the source begins with _ or .",
+            "spell that out in a pattern of include if it should be compacted",
+        ),
+        SkipReason.TABLE: (
+            "files of a table (Delta, Iceberg, Hudi, Spark's sink), whose own log names them",
+            "compactor tables compacts Delta and Iceberg tables",
+        ),
+        SkipReason.REGISTRY: (
+            "parts of a registry of container images, which finds them by their keys",
+            "",
         ),
         SkipReason.CLOUDTRAIL_DIGEST: (
             "digests of CloudTrail, which hold no events",

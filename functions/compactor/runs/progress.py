@@ -134,7 +134,8 @@ class PartitionProgress:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
         left_alone = state.left_alone(decided_by(run.settings), self.dialects_version)
-        known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now())
+        roots = self.listings.roots
+        known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now(), roots)
         decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
             if self._leave_outputs(decision.groups):
@@ -334,7 +335,8 @@ class PartitionProgress:
         self.result.leave_out(self.passing.own)
         require_readable(self.result.unread.values(), self.state)
         if self.result.done:
-            self.result.marked = settle_registered(self.run, self.state, self.named).compacted
+            found = settle_registered(self.run, self.state, self.named, self.listings.roots)
+            self.result.marked = found.compacted
         return self.result
 
     def out_of_time(self) -> bool:

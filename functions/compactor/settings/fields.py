@@ -228,7 +228,8 @@ class RunFields:
             (),
             globs(),
             "Globs on the key below the source root; * matches / too. Only matching objects are"
-            " compacted; an empty list means all.",
+            " compacted; an empty list means all. Levels and names that begin with _ or . are"
+            " left alone unless a pattern spells each of them out, as _raw/* does.",
         ),
     ]
     exclude: Annotated[
