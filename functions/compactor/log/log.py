@@ -14,7 +14,7 @@ from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
 from compactor.fingerprint import Fingerprint
 from compactor.log.encoding import encode_checkpoint, encode_commit
-from compactor.log.entries import Commit, output_digest
+from compactor.log.entries import Commit, output_digest, require_each_once
 from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
 from compactor.log.manifest import identities
 from compactor.log.schemes import number_of_scheme, remember_scheme
@@ -215,10 +215,12 @@ class CommitLog:
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
                 the commit it wants to replace or undo. The log state is up to date then.
-            IntegrityError: the log is not what it was.
+            IntegrityError: the draft names a key twice, or the log is not what it was; nothing is
+                written.
             InvalidInput: the destination was made of other partitions.
             TransientStoreError: others were first a thousand times.
         """
+        require_each_once(draft)
         log_id = self.prepare(state)
         most_races = self._settings.limits.races
         for _ in range(most_races):
