@@ -13,6 +13,7 @@ from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
 from compactor.log.stored import one_log
+from compactor.outputs.publish import publish
 from compactor.past.adopt import Adoption, adopt
 from compactor.runs.given import PartitionRun
 from tests.support.examples import PARTITION
@@ -222,4 +223,25 @@ def test_an_output_that_can_be_read_is_what_its_number_stands_for() -> None:
         world.run()
     assert adopted(world).error == ""
     assert world.run().status == "done"
+    world.must_be_finished()
+
+
+def test_nothing_is_published_beside_an_output_that_no_entry_names() -> None:
+    """Two objects of the log are deleted while a worker sleeps between witness and publication."""
+    world = world_of("a.json", "b.json")
+    die(world, "complete_upload")
+    (asleep,) = log_of(world).every_commit()
+    for key in (entry_of(world, 1), witness_of(world, 1)):
+        world.store.remove("lake", key)
+    world.add("c.json", LINE)
+    die(world, "complete_upload")
+    publish(asleep, world.store)
+    world.store.hooks.after.append(world.check)
+    with pytest.raises(IntegrityError, match="ends with entry 1, and does not name s3://lake/"):
+        world.run()
+    assert len(world.destination()) == 6
+    output = asleep.output
+    assert output is not None
+    world.store.remove("lake", output.key)
+    world.run()
     world.must_be_finished()
