@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import msgspec
@@ -21,7 +22,7 @@ from compactor.log.schemes import number_of_scheme, remember_scheme
 from compactor.log.seen import SeenState
 from compactor.log.state import LogState
 from compactor.log.stored import every_entry, read_checkpoint, read_entry
-from compactor.log.whole import not_whole, outputs_there, require_unbroken
+from compactor.log.whole import not_whole, require_unbroken, unnamed_outputs
 from compactor.log.witness import Witness, leave_witness, read_witness, require_witness
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore
@@ -166,7 +167,7 @@ class CommitLog:
         """The outputs that are there, and that no entry names as far as ``state`` tells."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
         place = Destination(bucket, prefix, self._settings.output_stem)
-        return [one for one in outputs_there(self._store, place) if not _names_output(state, one)]
+        return unnamed_outputs(self._store, place, partial(_names_output, state))
 
     def refresh(self, state: LogState) -> None:
         """Take the entries that were written since ``state`` was loaded.
