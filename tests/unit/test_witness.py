@@ -245,3 +245,59 @@ def test_nothing_is_published_beside_an_output_that_no_entry_names() -> None:
     world.store.remove("lake", output.key)
     world.run()
     world.must_be_finished()
+
+
+# A checkpoint.
+
+
+def overtaken(world: World) -> None:
+    """A run begins to write entry 1; another does, and sums it up; somebody deletes that entry."""
+
+    def another(call: object) -> None:
+        if getattr(call, "key", "") == entry_of(world, 1):
+            world.store.hooks.before.remove(another)
+            world.settings = replace(world.settings, include=("*c.json",))
+            world.add("c.json", LINE)
+            world.run()
+            world.settings = replace(world.settings, include=())
+            for key in (entry_of(world, 1), witness_of(world, 1)):
+                world.store.remove("lake", key)
+
+    world.store.hooks.before.append(another)
+
+
+def test_a_run_whose_entry_another_one_is_summed_up_for_is_told() -> None:
+    world = world_of("a.json", "b.json")
+    overtaken(world)
+    with pytest.raises(IntegrityError, match=r"checkpoint.json.gz sums up commit \w+ as entry 1"):
+        world.run()
+    world.check()
+
+
+def test_a_checkpoint_of_another_entry_stops_its_partition_before_anything_is_stored() -> None:
+    world = world_of("a.json", "b.json")
+    overtaken(world)
+    world.store.hooks.crash("before", "complete_upload", nth=2)
+    with pytest.raises(Crashed):
+        world.run()
+    world.store.hooks.clear()
+    before = world.store.contents("lake", "compacted/")
+    with pytest.raises(IntegrityError, match=r"sums up commit \w+ as entry 1"):
+        world.run()
+    assert world.store.contents("lake", "compacted/") == before
+    assert len(one_log(world.settings.state, PARTITION.path, world.store).entries) == 1
+
+
+def test_without_that_checkpoint_the_log_is_built_anew() -> None:
+    world = world_of("a.json", "b.json")
+    overtaken(world)
+    with pytest.raises(IntegrityError, match="sums up commit"):
+        world.run()
+    world.store.remove("lake", layout.checkpoint_key(world.settings, PARTITION, 1)[1])
+    with pytest.raises(IntegrityError, match="does not name"):
+        world.run()
+    world.settings = replace(world.settings, include=("*c.json",))
+    done = adopted(world)
+    assert (len(done.proven), done.left) == (1, [])
+    world.settings = replace(world.settings, include=())
+    world.must_be_finished()
