@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import lt
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import msgspec
 
 from compactor.conditions import StoreTraits
+from compactor.errors import IntegrityError
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body
 
@@ -44,6 +46,24 @@ class KeyPage(msgspec.Struct, frozen=True):
 def last_of(page: KeyPage) -> str:
     """The last key or prefix of a page; empty where it has none."""
     return max((*(one.key for one in page.objects[-1:]), *page.prefixes[-1:]), default="")
+
+
+def require_order(keys: Sequence[str], after: str = "") -> None:
+    """Make sure that a listing names each key once, in UTF-8 order.
+
+    Args:
+        keys: of a page, or the first of one.
+        after: the key before them; empty where there is none.
+
+    Raises:
+        IntegrityError: a source that is listed twice would be compacted twice.
+    """
+    before = (after, *keys)
+    if not all(map(lt, before, keys)):
+        one, key = next(pair for pair in zip(before, keys, strict=False) if pair[0] >= pair[1])
+        raise IntegrityError(
+            f"the store does not list keys in order, each once: {key!r} was listed after {one!r}"
+        )
 
 
 def level_up_to(until: str, pages: Iterator[KeyPage]) -> Iterator[KeyPage]:

@@ -45,6 +45,7 @@ class Fault(StrEnum):
     TRUNCATED = "answer cut short"
     CONFLICT = "409 ConditionalRequestConflict"
     FLIPPED = "a byte of the part flipped before it is sent"
+    REPEATED = "a key listed twice"
 
 
 _ANY = (
@@ -64,6 +65,8 @@ _BY_CALL = {
     "complete_upload": (*_ANY, Fault.CONFLICT),
     "upload_part": (*_ANY, Fault.FLIPPED),
 }
+# What the store answers otherwise than it should.
+_SPOILED = frozenset({Fault.FLIPPED, Fault.REPEATED})
 #: Faults that end the process.
 DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 # The request never reached the store, or the store refused it.
@@ -74,6 +77,11 @@ _ANSWER_LOST = frozenset({Fault.LOST_ANSWER, Fault.TRUNCATED})
 def faults_of(call: Call) -> tuple[Fault, ...]:
     """What can happen to this request."""
     return _BY_CALL.get(call.name, _ANY)
+
+
+def _repeated(listed: Callable[[], Sequence[SourceObject]]) -> Sequence[SourceObject]:
+    page = listed()
+    return [*page, *page[-1:]]
 
 
 class Guard(StrEnum):
@@ -122,7 +130,7 @@ class Client:
                 break
             if fault in _NOT_DONE:
                 continue
-            answer = spoiled() if spoiled and fault is Fault.FLIPPED else operation()
+            answer = spoiled() if spoiled and fault in _SPOILED else operation()
             if fault is Fault.CRASH_AFTER:
                 self._die(fault, call)
             if fault is Fault.TIME_OUT:
@@ -148,9 +156,8 @@ class Client:
     ) -> Iterator[Sequence[SourceObject]]:
         after = start_after
         while True:
-            page = self._request(
-                "list_objects", bucket, prefix, partial(self._page, bucket, prefix, after)
-            )
+            listed = partial(self._page, bucket, prefix, after)
+            page = self._request("list_objects", bucket, prefix, listed, partial(_repeated, listed))
             if until and page and page[-1].key > until:
                 yield [one for one in page if one.key <= until]
                 return

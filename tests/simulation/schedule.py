@@ -21,11 +21,12 @@ from compactor.runs.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
 from tests.simulation.faults import Fault, Guard
-from tests.simulation.ledger import DATA, LAKE, Violation
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation
 from tests.simulation.processes import Process
 from tests.simulation.turns import Outcome, Schedule, played
 from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
 from tests.support.examples import PARTITION
+from tests.support.memory_store import Call
 
 # How far clocks jump, in seconds.
 JUMP = 400 * DAY
@@ -95,8 +96,13 @@ class _Schedule(Schedule):
 
     def _fault_for(self, process: Process) -> Fault:
         fault = super()._fault_for(process)
-        self.world.spoiled |= fault is Fault.FLIPPED
+        self.world.spoiled |= fault in (Fault.FLIPPED, Fault.REPEATED)
         return fault
+
+    def _faults_of(self, call: Call) -> Sequence[Fault]:
+        found = super()._faults_of(call)
+        of_sources = call.name == "list_objects" and call.bucket == SOURCE
+        return (*found, Fault.REPEATED) if of_sources else found
 
     def _look(self) -> None:
         self.world.ledger.look()

@@ -67,6 +67,8 @@ class _Checkpoint(msgspec.Struct):
     # None in checkpoints that were written before logs had an identity.
     path: str | None = None
     outputs: bytes | None = None
+    # Of the last entry.
+    commit_id: str = ""
     undecided: dict[str, bytes] = {}
     contents: bytes = b""
 
@@ -135,6 +137,7 @@ def encode_checkpoint(state: LogState) -> bytes:
     document = {
         "version": LOG_VERSION,
         "through": state.last,
+        "commit_id": state.commit_ids.get(state.last, ""),
         "committed": state.committed.to_bytes(),
         "quarantined": b"".join(sorted(state.quarantined)),
         "contents": state.contents.to_bytes(),
@@ -158,6 +161,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
     return LogState(
         last=document.through,
         checkpoint=document.through,
+        commit_ids={document.through: document.commit_id} if document.commit_id else {},
         committed=Digests.from_bytes(document.committed),
         quarantined=set(split_digests(document.quarantined)),
         passing=set(split_digests(document.passing)),

@@ -118,7 +118,7 @@ class LogState(msgspec.Struct):
             is no entry, or it is not known.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
-        commit_ids: of the entries after the checkpoint, by sequence.
+        commit_ids: of the checkpoint's last entry and of those after it, by sequence.
         path: of its partition; None where a checkpoint does not tell.
         log_id: the identity that its entries name; empty before the first that does.
         outputs: digests of the outputs that entries name, void ones too.

@@ -1,4 +1,4 @@
-"""What is asked of a partition's log before anything is stored for it.
+"""What is asked of a partition's log before anything is stored or published for it.
 
 None of it hangs on what the sources hold, so the first of them are read meanwhile. The upload of an
 output is not created before it is known whose log will name it.
@@ -25,6 +25,7 @@ class Claim:
         self._log = log
         self._state = state
         self._whole = False
+        self._published_at = 0
 
     def identity(self, *, whole: bool = True) -> str:
         """Which log it is; a run with nothing to do never asks.
@@ -41,6 +42,19 @@ class Claim:
             self._log.require_whole(self._state)
             self._whole = True
         return self._log.claim(self._state)
+
+    def look_before_publishing(self) -> None:
+        """Look before what earlier entries name is published; again once the log has grown.
+
+        Where entries are gone, an output that none names may hold the same records.
+
+        Raises:
+            IntegrityError: there is such an output.
+        """
+        if self._published_at < self._state.last:
+            self._log.require_whole(self._state)
+            self._log.settle_numbers(self._state)
+            self._published_at, self._whole = self._state.last, True
 
     def beside(self, *, whole: bool) -> Beside[str]:
         """The same while a block goes on, and then whether the scheme is remembered.

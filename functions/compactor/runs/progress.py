@@ -104,6 +104,7 @@ class PartitionProgress:
         """Publish every commit in the log that is not yet; False when time ran out.
 
         Raises:
+            IntegrityError: an output is there that no entry names.
             TransientStoreError: other runs kept changing the log.
             InvalidInput: this role may not read the sources of an output that was lost.
         """
@@ -111,6 +112,7 @@ class PartitionProgress:
         while self.state.unpublished:
             if self.out_of_time():
                 return False
+            self._claim.look_before_publishing()
             sequence = min(self.state.unpublished)
             try:
                 self._repair(self.state.unpublished[sequence])

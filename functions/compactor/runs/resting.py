@@ -14,7 +14,7 @@ from compactor.discovery.worth import Worth
 from compactor.fingerprint import Seen
 from compactor.log.at_rest import RestRecord, looked_by, write_rest
 from compactor.log.identity import read_identity
-from compactor.log.log import Outline
+from compactor.log.log_objects import Outline
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan, Listing, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
