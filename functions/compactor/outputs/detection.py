@@ -65,8 +65,18 @@ def _reading(encoding: str, nul_bytes: str) -> Reading:
 
 
 def deciding_settings(settings: Settings) -> tuple[str, ...]:
-    """The values of the settings that decide what a source is."""
-    return settings.format, settings.csv_header, settings.encoding, settings.nul_bytes
+    """The values of the settings that decide what a source is, and how it is read and joined."""
+    return (
+        settings.format,
+        settings.csv_header,
+        settings.encoding,
+        settings.nul_bytes,
+        settings.cloudtrail_output,
+        settings.undelimited_output,
+        settings.json_array_output,
+        settings.output_format,
+        settings.second_reading,
+    )
 
 
 def decided_by(settings: Settings) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compactor.errors import RecordsDiffer
+from collections.abc import Sequence
+
 from compactor.outputs.pending import PendingOutput
 from compactor.second_reading import Declared, Frame, Sample
 from compactor.settings.settings import Settings
@@ -31,18 +32,19 @@ def sample_for(frame: Frame, settings: Settings) -> Sample | None:
     return Sample(frame, declared_by(settings), everything=everything, limits=settings.limits)
 
 
-def read_again(pending: PendingOutput) -> None:
-    """Wait until what was kept of a group was compared, by another reader, with what became of it.
+def read_again(pending: PendingOutput) -> str:
+    """Compare what was kept of a group, by another reader, with its output; waits for the result.
 
-    Raises:
-        RecordsDiffer: names the group, the sources and both counts.
+    Returns:
+        The sources that differ and both counts, in one line; empty where nothing differs.
     """
     if pending.sample is None or pending.output is None:
-        return
-    found = pending.sample.differences()
-    if not found:
-        return
-    lines = "; ".join(one.line for one in found[:_SHOWN])
-    more = len(found) - _SHOWN
+        return ""
+    return shown([one.line for one in pending.sample.differences()])
+
+
+def shown(differences: Sequence[str]) -> str:
+    """The first differences in one line, and the number of the others."""
+    more = len(differences) - _SHOWN
     more_text = f"; and {more} more" if more > 0 else ""
-    raise RecordsDiffer(f"group {pending.group.id} is withheld: {lines}{more_text}")
+    return "; ".join(differences[:_SHOWN]) + more_text
