@@ -87,6 +87,7 @@ class QuarantineReason(StrEnum):
     ARCHIVED = "archived_access_tier"
     ACCESS_DENIED = "access_denied"
     ENCRYPTED = "encrypted"
+    RECORDS_DIFFER = "records_differ"
 
 
 #: Nothing is wrong with the bytes themselves: every run asks for such a source again.

@@ -18,6 +18,7 @@ BY_SETTINGS = frozenset(
         QuarantineReason.OPEN_QUOTE,
         QuarantineReason.AMBIGUOUS_HEADER,
         QuarantineReason.MALFORMED,
+        QuarantineReason.RECORDS_DIFFER,
     }
 )
 #: What a person sets to have such sources joined; nothing where no setting can.
@@ -28,6 +29,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         QuarantineReason.ENCODING: 'encoding: "single_byte", or convert it to UTF-8',
         QuarantineReason.AMBIGUOUS_HEADER: "csv_header",
         QuarantineReason.MALFORMED: "format",
+        QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
         QuarantineReason.BOMB: "max_expansion",
         QuarantineReason.TOO_LARGE: "max_document_bytes",
     }

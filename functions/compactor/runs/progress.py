@@ -10,6 +10,7 @@ are compacted. What a partition's log, listing and counts need around that is he
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +22,6 @@ from compactor.errors import (
     IntegrityError,
     InvalidInput,
     NothingReadable,
-    RecordsDiffer,
     SourceChanged,
     TransientStoreError,
     UploadLost,
@@ -156,8 +156,7 @@ class PartitionProgress:
         """Nothing is left of a window that is planned no more."""
         self.rest.ended(window, self.state)
         result, dealt_with = self.result, Own.of(self.state.totals(self.run.run_id))
-        in_full = not (result.withheld or result.unread)
-        self.passing.ended(window.until, result.skipped, dealt_with, in_full=in_full)
+        self.passing.ended(window.until, result.skipped, dealt_with, in_full=not result.unread)
 
     def pause(self) -> None:
         """No window is planned for a while: hold nothing for the next one."""
@@ -196,7 +195,6 @@ class PartitionProgress:
             SourceChanged: a source is not what was listed.
             CommitConflict: another run was first.
             UploadLost: committed, but somebody dropped the upload: settle the log again.
-            RecordsDiffer: it must not be committed: :meth:`withhold` it.
         """
         run, created = self.run, self._dialects.created
         started = run.clock.now()
@@ -310,11 +308,6 @@ class PartitionProgress:
         """Leave the sources of a group that failed out of every later plan of this run."""
         self._aside |= {source.identity for source in group.sources}
 
-    def withhold(self, group: ObjectGroup, error: RecordsDiffer) -> None:
-        """Leave a group that a second reader sees otherwise, and remember why."""
-        self.set_aside(group)
-        self.result.withheld.append(str(error))
-
     def set_back(self, error: Exception) -> None:
         """Take it that a plan came to nothing.
 
@@ -395,19 +388,13 @@ class PartitionProgress:
         return self._void(commit)
 
     def _replace_by(self, commit: Commit, group: ObjectGroup, *, whole: bool = False) -> None:
-        try:
+        with suppress(SourceChanged):
             self.do_group(group, replaces=commit.sequence, whole=whole)
-        except SourceChanged:
-            pass
-        except RecordsDiffer as error:
-            self.withhold(group, error)
-            return self._void(commit)
         if commit.sequence in self.state.unpublished:
             # A source changed, or may not be read any more.
             named = replace(self.run.destination, log_id=self._claim.identity(whole=False))
             kept = kept_draft(commit, self.run, named)
             self.commit(kept) if kept is not None else self._void(commit)
-        return None
 
     def _void(self, commit: Commit) -> None:
         """Its sources, or those that are left, are free to be planned anew."""

@@ -82,7 +82,7 @@ class RestNotes:
             result: of the call.
             shown: what query engines see of the partition.
         """
-        self._restless |= not result.done or bool(result.withheld or result.unread)
+        self._restless |= not result.done or bool(result.unread)
         self._restless |= shown is not None and bool(shown.fault)
         self._restless |= bool(state.unpublished) or self._is_taken_back(state)
         # What they wait for may be found in another partition.
