@@ -29,12 +29,14 @@ class Detected:
         dialect: of CSV and TSV without a header, see
             :class:`compactor.formats.first_record.FirstRecord`.
         evidence: likewise; None where the header needs no confirmation by other sources.
+        compared: its first line is held against those of other sources (``outputs.shared_lines``).
     """
 
     format: Format
     header: bytes = b""
     dialect: bytes = b""
     evidence: int | None = field(default=None, compare=False)
+    compared: bool = field(default=False, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""

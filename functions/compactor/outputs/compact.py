@@ -35,6 +35,7 @@ from compactor.outputs.large_members import LargeMembers
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
+from compactor.outputs.shared_lines import SharedLines
 from compactor.outputs.twice import sample_for
 from compactor.planning.packing import (
     as_learned,
@@ -57,8 +58,8 @@ def compact(
     """Store the output of a group as multipart parts.
 
     The bytes depend on the sources in it and the settings alone. A source whose content cannot
-    be read is left out and reported; one whose damage shows only after some of its bytes went
-    into the output makes the group start again without it.
+    be read is left out and reported; one of which it shows only after some of its bytes went into
+    the output makes the group start again without it.
 
     Args:
         group: what to read.
@@ -78,7 +79,7 @@ def compact(
     left_out: dict[bytes, Quarantined] = {}
     copies = group.copies
     given = _Given(group, settings, store, destination, time)
-    # Ends: each turn leaves out one source more, but for one that gives up copying.
+    # Ends: each turn leaves out a source more, but for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
         try:
@@ -87,9 +88,9 @@ def compact(
             # What may be read may be refused to a copy, by the rights to either bucket.
             attempt.abort()
             copies = False
-        except _DamagedMidway as damaged:
+        except _WrittenInVain as written:
             attempt.abort()
-            left_out[damaged.quarantined.source.identity] = damaged.quarantined
+            left_out.update((one.source.identity, one) for one in written.quarantined)
         except BaseException:
             attempt.abort()
             raise
@@ -111,8 +112,10 @@ def _copy(
     return copy_whole(group, settings.limits, store, destination)
 
 
-class _DamagedMidway(Exception):
-    def __init__(self, quarantined: Quarantined) -> None:
+class _WrittenInVain(Exception):
+    """Sources that are to be left alone are in the output: it is written again without them."""
+
+    def __init__(self, *quarantined: Quarantined) -> None:
         super().__init__(quarantined)
         self.quarantined = quarantined
 
@@ -154,6 +157,7 @@ class _Pass:
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
         self._headers = HeaderCase()
+        self._shared = SharedLines()
         self._detect = detector(given.settings)
         # What the last source in the output was found to be: those behind it are mostly the same.
         self._last_found: Detected | None = None
@@ -198,7 +202,7 @@ class _Pass:
                 denials.count(error)
                 left = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
                 if self._output is not None and self._output.is_midway:
-                    raise _DamagedMidway(left) from error
+                    raise _WrittenInVain(left) from error
                 quarantined[body.source.identity] = left
             except ManifestFull:
                 self._leave_rest(sources[sources.index(body.source) :])
@@ -262,6 +266,8 @@ class _Pass:
         output.place(source, content, raw)
         if found.evidence is not None:
             self._headers.place(source, found)
+        if found.compared:
+            self._shared.see(source, content.head)
 
     def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
         """The output, opened for the first source; None where such a source belongs in another."""
@@ -344,6 +350,10 @@ class _Pass:
     def _leave_unconfirmed(self) -> None:
         """Leave the sources alone of which it is not certain whether they have a header."""
         left = {one.source.identity: one for one in self._headers.left_alone()}
+        alike = {one.source.identity: one for one in self._shared.left_alone()}
+        if alike and any(row.length and row.source.identity not in alike for row in self._rows):
+            raise _WrittenInVain(*alike.values())
+        left |= alike
         if not left:
             return
         if self._is_cut_short():
