@@ -17,64 +17,67 @@ _TABLE_LINES = 20
 _MESSAGE_WORDS = 3
 
 # What begins so; ``$`` is the end of a line.
-_BEGINNINGS = (
-    ("a key, a certificate or another PEM block", rb"-----BEGIN |---- BEGIN "),
-    ("a difference of files",
-     rb"diff |Index: |--- \S|\*\*\* \S+\t|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$"),
-    ("a YAML document", rb"---|%YAML|\.\.\.$"),
+_BEGINNINGS = {
+    "a key, a certificate or another PEM block": rb"-----BEGIN |---- BEGIN ",
+    "a difference of files":
+     rb"diff |Index: |--- \S|\*\*\* \S+\t|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$",
+    "a YAML document": rb"---|%YAML|\.\.\.$",
     # A priority of syslog is no tag.
-    ("XML, HTML or other markup", rb"<(?!\d{1,3}>)"),
-    ("a comment, a heading or a directive", rb"#|//|/\*|--|;|%|!|\(\*|'(?:\s|$)|(?i:rem )"),
-    ("a list or a quotation", rb"[-*+>] "),
-    ("genomic data",
+    "XML, HTML or other markup": rb"<(?!\d{1,3}>)",
+    "a comment, a heading or a directive": rb"#|//|/\*|--|;|%|!|\(\*|'(?:\s|$)|(?i:rem )",
+    "a list or a quotation": rb"[-*+>] ",
+    "genomic data":
      rb"[>@]\S|(?:track|browser) |chr\w+\t\d+\t\d+|LOCUS {2}|ID {3}\S"
      rb"|(?:[^\t\n]+\t){3}\d+\t\d+\t[^\t\n]+\t[+.?-]\t"
-     rb"|[^\t\n]+\t\d+\t[^\t\n]+\t\d+\t\d+\t(?:\*|(?:\d+[MIDNSHPX=])+)\t"),
-    ("the model of a molecule",
-     rb"(?:HEADER|TITLE|REMARK|CRYST1|ATOM|HETATM|COMPND) {2}|data_\S+$"),
-    ("TeX, RTF or a manual page", rb"\\|\{\\rtf|\.(?:[A-Z]{2}|\\\")(?: |$)"),
-    ("text in quotes", rb"\"\"\"|'''|\"[^\"\n]*\"$"),
-    ("a calendar, a card or an encoded file", rb"BEGIN:[A-Z]|begin(?:-base64)? [0-7]{3} "),
-    ("subtitles", rb"WEBVTT|\d+\n\d\d:\d\d:\d\d[,.]\d{3} -->|\{\d+\}\{\d+\}"),
-    ("a mail",
+     rb"|[^\t\n]+\t\d+\t[^\t\n]+\t\d+\t\d+\t(?:\*|(?:\d+[MIDNSHPX=])+)\t",
+    "the model of a molecule":
+     rb"(?:HEADER|TITLE|REMARK|CRYST1|ATOM|HETATM|COMPND) {2}|data_\S+$",
+    "TeX or a manual page": rb"\\|\.(?:[A-Z]{2}|\\\")(?: |$)",
+    "text in quotes": rb"\"\"\"|'''|\"[^\"\n]*\"$",
+    "a calendar, a card or an encoded file": rb"BEGIN:[A-Z]|begin(?:-base64)? [0-7]{3} ",
+    "subtitles": rb"WEBVTT|\d+\n\d\d:\d\d:\d\d[,.]\d{3} -->",
+    "a mail":
      rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) |(?i:return-path|received|delivered-to|from"
-     rb"|mime-version|message-id|subject|date|content-type|x-[\w-]+): "),
-    ("an HTTP message or a web archive",
-     rb"(?:HTTP|WARC|SIP|RTSP)/\d|[A-Z]+ \S+ HTTP/\d\.\d\n[\w-]+:"),
-    ("a section of settings", rb"\[[^\[\]\n]*\]$|[\w.-]+ ?= ?[^\n]*\n+\[[^\]\n]*\]+$"),
-    ("a dump in hexadecimal",
+     rb"|mime-version|message-id|subject|date|content-type|x-[\w-]+): ",
+    "an HTTP message or a web archive":
+     rb"(?:HTTP|WARC|SIP|RTSP)/\d|[A-Z]+ \S+ HTTP/\d\.\d\n[\w-]+:",
+    "a section of settings": rb"\[[^\[\]\n]*\]$|[\w.-]+ ?= ?[^\n]*\n+\[[^\]\n]*\]+$",
+    "a dump in hexadecimal":
      rb"[0-9a-fA-F]{7,8}:? +(?:[0-9a-fA-F]{2}){1,2} (?:[0-9a-fA-F]{2}){1,2} "
-     rb"|:[0-9A-F]{10,}$|S\d[0-9A-F]{8,}$"),
-    ("SQL or another query",
-     rb"(?i:(?:create|drop|alter) (?:table|database|schema|index|view|role|user|temp|or|unique"
-     rb"|function|type)\b|insert into |delete from |update \S+ set |select\b[^\n]*\bfrom |grant "
-     rb"|begin(?: transaction)?;|start transaction;|with \S+ as \(|copy \S+ \(|pragma |use \S+;"
-     rb"|set \S+ ?(?:=|to) ?|(?:create|match|merge) \(|(?:query|mutation|fragment)\b[^\n]*\{)"),
-    ("source code",
-     rb"(?:import|package|using|use|module|from) [\w.:{}*, /\"'-]+;?$|from \S+ import |<\?"
-     rb"|(?:const|let|var|local) \w+ ?=|(?:require|library|include|source)[( ][\"'\w]|extern "
+     rb"|:[0-9A-F]{10,}$|S\d[0-9A-F]{8,}$",
+    "SQL or another query":
+     rb"(?i:(?:create|drop|alter) (?:table|database|schema|index|view|or replace|temp|unique)\b"
+     rb"|insert into |delete from |update \S+ set |select\b[^\n]*\bfrom |grant [^\n]* on |pragma "
+     rb"|begin(?: transaction)?;|start transaction;|with \S+ as \(|copy \S+ \(|use \S+;"
+     rb"|set \S+ ?= ?|set names |(?:create|match|merge) \(|(?:query|mutation|fragment)\b[^\n]*\{)",
+    "source code":
+     rb"(?:import|package|using|use|from) (?:\w+[.:/][\w.:*/{}]+;?$|[\w.:*]+;|[\"'({]|\S+ import )"
+     rb"|import \w+\n+(?:import|from|def|class|@|#|\w+ = )|(?:const|let|var|local) \w+ ?="
+     rb"|require[( ][\"']|library\(|include [\"<]|extern |def \w+(?:\([^\n]*\))?$"
      rb"|(?:def|class|fn|func|function|public|private|protected|static|export|async|struct|enum"
-     rb"|interface|trait|namespace|fun|sub|proc|program|void|int) [^\n]*(?:[{(:;)]|\bis)$"),
-    ("a build file",
-     rb"FROM \S+(?: AS \S+)?$|[\w./%$() -]+::?(?: [^\n]*)?\n\t\S|cmake_minimum_required"),
-    ("a schedule of jobs", rb"(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S"),
-    ("an exchange of data",
-     rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|\{1:F|:20:|\$GP|!AIVDM"),
-    ("instructions of a machine", rb"[GMNT]\d{1,5}(?:\.\d)?(?: [A-Z;(]|$)"),
-    ("a stream of a protocol", rb"\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d"),
-    ("a serialised object", rb"[aOs]:\d+:[{\"]|\(dp\d|\(lp\d"),
-    ("a history of changes", rb"commit [0-9a-f]{4,40}$|\d{4}-\d\d-\d\d(?: [*!] |  \S)"),
-    ("a stack trace alone",
+     rb"|interface|trait|namespace|fun|sub|proc|program|void|int) [^\n]*(?:[:;]|\bis)$",
+    "a build file":
+     rb"FROM \S+(?: AS \S+)?$|cmake_minimum_required"
+     rb"|[\w./%$() -]+::?(?: [^\n]*)?\n\t(?!at |\.\.\.)\S",
+    "a schedule of jobs": rb"(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
+    "an exchange of data":
+     rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
+    "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",
+    "a stream of a protocol": rb"\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
+    "a serialised object": rb"[aOs]:\d+:[{\"]|\(dp\d|\(lp\d",
+    "a history of changes": rb"commit [0-9a-f]{4,40}$|\d{4}-\d\d-\d\d(?: [*!] |  \S)",
+    "a stack trace alone":
      rb"Traceback \(most recent call last\):\n(?:[ \t][^\n]*(?:\n|\Z))+(?:[\w.]+(?::[^\n]*)?\n?)?\Z"
-     rb"|panic: [^\n]*\n+(?:\[signal [^\n]*\n+)?goroutine "),
-    ("a table that names its delimiter", rb"\"?(?i:sep)=[^\w\s]"),
-    ("a document that opens a block", rb"[^\n]*[{(\[]$"),
-    ("a heading or a table above a rule", rb"[^\n]+\n[ +|:=~-]*(?:={3}|-{3}|~{3})[ +|:=~-]*$"),
-)  # fmt: skip
+     rb"|panic: [^\n]*\n+(?:\[signal [^\n]*\n+)?goroutine ",
+    "a table that names its delimiter": rb"\"?(?i:sep)=[^\w\s]",
+    "a document that opens a block": rb"[^\n]*[{(\[]$",
+    "a line of signs alone": rb"[^\w?\n]+$",
+    "a heading or a table above a rule": rb"[^\n]+\n[ +|:=~-]*(?:={3}|-{3}|~{3})[ +|:=~-]*$",
+}  # fmt: skip
 # One setting a line. Names of levels begin messages, and pairs side by side are logfmt.
 _PAIR = re.compile(
-    rb"(?:export )?[\"']?([A-Za-z_$@][\w.$@/-]*)[\"']?[ \t]*(?:([<>~!:]?==?)(?![^\n]* [\w.]+=)|:(?=\s|\Z))"
-    rb"[ \t]*(.*)"
+    rb"(?:export )?[\"']?([A-Za-z_$@][\w.$@/-]*)[\"']?[ \t]*"
+    rb"(?:([<>~!:]?==?)(?!.* [\w.]+=)|:(?=\s|\Z))[ \t]*(.*)"
 )
 _LEVELS = frozenset(
     b"trace debug info information notice warn warning error err fatal critical crit severe alert"
@@ -82,12 +85,20 @@ _LEVELS = frozenset(
 )
 _BELOW_A_PAIR = (b" ", b"\t", b"- ", b"#", b";", b"!", b"}", b"]", b"---")
 # Words and what stands between them; nothing that programs write.
-_SENTENCE = re.compile(rb"[A-Z?][A-Za-z?]* [A-Za-z?,;'\" ()-]{8,}[.!?:;,]")
+_SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: [A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
 _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
-_ONE_WORD = re.compile(rb"[A-Za-z]+|[A-Za-z0-9+/=_-]{24,}|[A-Za-z0-9+/]+=*")
-_STATEMENT = re.compile(rb"[^\n]*;\s*\Z")
+# Of lines without a blank: what is no mere word, such as an address or a pair.
+_TELLING = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
+_ONE_WORD = re.compile(rb"[A-Za-z0-9+/=_-]{24,}|[A-Za-z+/][A-Za-z0-9+/]*=*")
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _DIGITS = re.compile(rb"\d+")
+_NAMES = re.compile(
+    rb"[\"']?[A-Za-z_][\w .()/%-]*[\"']?(?:[,;\t|][\"']?[A-Za-z_][\w .()/%-]*[\"']?)+\s*"
+)
+_IDENTIFIER = re.compile(rb"[A-Za-z]\w*(?:-\w+)*")
+_FEWEST_JOINED_WORDS = 2
+_ODD_WORD_IN = 8
+_WORD = re.compile(rb"[^ \t,;|]*[A-Za-z][^ \t,;|]*")
 _NUMBERED = re.compile(rb"(?=[^0]*0).*[^0 .+-]")
 # How no name of a column begins: a time in one of its forms, an address, an id.
 _VALUE = re.compile(
@@ -100,7 +111,7 @@ _VALUE = re.compile(
 def _beginning() -> re.Pattern[bytes]:
     # Compiled at the first text that needs it.
     return re.compile(
-        rb"[ \t\n]*+(?:%s)" % b"|".join(b"(%s)" % one for _, one in _BEGINNINGS), re.MULTILINE
+        rb"[ \t\n]*+(?:%s)" % b"|".join(b"(%s)" % one for one in _BEGINNINGS.values()), re.MULTILINE
     )
 
 
@@ -117,20 +128,30 @@ def document_in(text: bytes, *, complete: bool, named_log: bool) -> str:
         text = text.replace(b"\r\n", b"\n")
     found = _beginning().match(text)
     if found is not None:
-        return _BEGINNINGS[(found.lastindex or 1) - 1][0]
+        return list(_BEGINNINGS)[(found.lastindex or 1) - 1]
+    if complete and b"\n" not in text.lstrip():
+        return "one value without a line end"
     lines = text.strip(b"\n").split(b"\n", _LOOKED_AT_LINES)
     if len(lines) > 1 and (not complete or len(lines) > _LOOKED_AT_LINES):
         # It may be cut off.
         lines.pop()
-    if not named_log and complete and b"\n" not in text:
-        return "one value without a line end"
     if _are_settings(lines, named_log=named_log):
         return "settings, or other names with a value each"
-    if _is_prose(lines):
-        return "prose, or a list of words"
-    if len(lines) > 1 and all(map(_STATEMENT.match, lines[:2])):
-        return "statements of a language"
-    return "a table, whose first line may be a header" if _is_table(lines) else ""
+    return next((kind for kind, holds in _IN_COMMON.items() if holds(lines)), "")
+
+
+def is_one_of(line: bytes, below: Sequence[bytes]) -> bool:
+    """Whether a first line is like those below it, as the names of columns are like no row."""
+    if line in below:
+        return True
+    like, numbers = _DIGITS.subn(b"0", line)
+    if numbers and _WORD.search(line) and any(_DIGITS.sub(b"0", one) == like for one in below):
+        return True
+    word = _WORD.match(line)
+    if word is None:
+        return False
+    ends = word[0], line[word.end() : word.end() + 1]
+    return sum(one.startswith(ends[0]) and one[word.end() :][:1] == ends[1] for one in below) > 1
 
 
 def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
@@ -158,8 +179,8 @@ def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
 
 def _is_prose(lines: Sequence[bytes]) -> bool:
     """Whether most lines are sentences, or parts of them, or each is one word."""
-    if all(_ONE_WORD.fullmatch(line) for line in lines if line.strip()):
-        return True
+    if not any(b" " in line or b"\t" in line for line in lines):
+        return not _TELLING.search(lines[0]) or _ONE_WORD.fullmatch(lines[0]) is not None
     if not _reads_as_prose(lines[0], lines[1] if len(lines) > 1 else b""):
         return False
     followed = list(zip(lines, (*lines[1:], b""), strict=True))
@@ -172,22 +193,39 @@ def _reads_as_prose(line: bytes, following: bytes) -> bool:
     return _WRAPPED.fullmatch(line) is not None and following[:1].islower()
 
 
+def _are_statements(lines: Sequence[bytes]) -> bool:
+    return len(lines) > 1 and all(line.rstrip().endswith(b";") for line in lines[:2])
+
+
+def _are_partly_json(lines: Sequence[bytes]) -> bool:
+    held = [line for line in lines if line.strip()]
+    return 2 * sum(line.startswith(b'{"') for line in held) >= max(len(held), 2)
+
+
 def _is_table(lines: Sequence[bytes]) -> bool:
-    """Whether lines have the same fields throughout, and the first is not certainly one of them."""
+    """Whether the first line may be the names of what the lines below have in common."""
     sample = [line for line in lines[:_TABLE_LINES] if line.strip()]
-    found = False
-    for delimiter in _DELIMITERS if len(sample) > 1 else ():
+    if is_one_of(sample[0], sample[1:]):
+        return False
+    found = _are_names(sample[0])
+    for delimiter in _DELIMITERS:
         fields = sample[0].count(delimiter)
-        if fields and all(line.count(delimiter) == fields for line in sample[1:]):
+        if fields and len(sample) > 1 and all(line.count(delimiter) == fields for line in sample):
             found = True
-            if _is_row([line.split(delimiter) for line in sample]):
+            # A value that names no column stands above others of its kind.
+            if any(map(_is_column, zip(*(line.split(delimiter) for line in sample), strict=True))):
                 return False
     return found
 
 
-def _is_row(rows: Sequence[Sequence[bytes]]) -> bool:
-    """Whether the first row has a value that names no column, above others of its kind."""
-    return rows[0] in rows[1:] or any(map(_is_column, zip(*rows, strict=True)))
+def _are_names(line: bytes) -> bool:
+    """Whether a line is names between delimiters, or between blanks where some are long ones."""
+    words = line.split()
+    named = [word for word in words if _IDENTIFIER.fullmatch(word)]
+    return _NAMES.fullmatch(line) is not None or (
+        sum(b"_" in word or b"-" in word for word in named) >= _FEWEST_JOINED_WORDS
+        and len(named) >= len(words) - len(words) // _ODD_WORD_IN
+    )
 
 
 def _is_column(fields: Sequence[bytes]) -> bool:
@@ -195,3 +233,11 @@ def _is_column(fields: Sequence[bytes]) -> bool:
         return True
     like = {_DIGITS.sub(b"0", field) for field in fields}
     return len(like) == 1 and _NUMBERED.search(like.pop()) is not None
+
+
+_IN_COMMON = {
+    "prose, or a list of words": _is_prose,
+    "statements of a language": _are_statements,
+    "JSON between other lines": _are_partly_json,
+    "a table, whose first line may be a header": _is_table,
+}

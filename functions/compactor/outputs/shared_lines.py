@@ -6,9 +6,9 @@ a program logged begins several sources by chance, or because it logs little els
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from compactor.formats.documents import is_one_of
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
 from compactor.model import Quarantined, QuarantineReason, SourceObject
@@ -18,10 +18,7 @@ _SAMPLE_BYTES = 8 << 10
 # Of all samples; half of it for the first source that begins so, as most are the only one.
 _HELD_BYTES = 16 << 20
 _SAMPLES_EACH = 8
-_FEWEST_ALIKE = 2
 _BLANKS = b" \t\r\n"
-_DIGITS = re.compile(rb"\d+")
-_WORD = re.compile(rb"[^ \t,;|]*[A-Za-z][^ \t,;|]*")
 
 
 class SharedLines:
@@ -61,7 +58,7 @@ class SharedLines:
 
     def _is_one_of_the_lines(self, line: bytes) -> bool:
         samples = self._samples.get(line, [])
-        return any(_stands_below(line, one) for one in samples) or (
+        return any(is_one_of(line, _below(one)) for one in samples) or (
             # All that such sources hold; others hold one line each, too, and another one.
             len(samples) == min(len(self._sources[line]), _SAMPLES_EACH)
             and all(one.rstrip(_BLANKS) == line for one in samples)
@@ -72,16 +69,5 @@ class SharedLines:
         )
 
 
-def _stands_below(line: bytes, text: bytes) -> bool:
-    """Whether lines below are like the first one, as no row is like the names above it."""
-    below = [one.rstrip(_BLANKS) for one in text.split(b"\n")[1:]]
-    if line in below:
-        return True
-    like, count = _DIGITS.subn(b"0", line)
-    if count and _WORD.search(like) and any(_DIGITS.sub(b"0", one) == like for one in below):
-        return True
-    word = _WORD.match(line)
-    return word is not None and sum(
-        one.startswith(word[0]) and one[word.end() : word.end() + 1] == line[word.end() :][:1]
-        for one in below
-    ) >= _FEWEST_ALIKE
+def _below(text: bytes) -> list[bytes]:
+    return [one.rstrip(_BLANKS) for one in text.split(b"\n")[1:]]
