@@ -18,7 +18,7 @@ LOGS = {
     "logfmt": b"level=info msg=hello\nlevel=warn msg=bye\n",
     "epoch": b"1767312096 alice logged in\n1767312099 bob logged in\n",
     "epoch in milliseconds": b"1767312096123 GET /health\n1767312097123 GET /a\n",
-    "rows of Zeek": b"1767312115.123456\tC0065f9\t198.51.12.219\ttcp\n1767312117.1\tC1\t10.0.0.1\tudp\n",
+    "rows of Zeek": b"1767312115.123456\tC0065f9\t198.51.12.219\n1767312117.1\tC1\t10.0.0.1\n",
     "URLs": b"https://example.com/a/17\nhttps://example.com/b\n",
     "colours": b"\x1b[32malice\x1b[0m connected from 10.0.0.7\n",
     "level first": b"INFO alice did it\nERROR bob failed\n",
@@ -26,9 +26,9 @@ LOGS = {
     "commas": b"job 17 done, 3 left\njob 18 done, 2 left\n",
     "banner": b"=== RUN   TestLogin\n--- PASS: TestLogin (0.00s)\n",
     "stack trace within": b"ERROR failed\njava.io.IOException: disk\n\tat a.B.c(B.java:1)\n",
-    "Ruby": b"I, [2026-01-31T12:00:00.000000 #1]  INFO -- : a\nW, [2026-01-31T12:00:01.0 #1]  WARN -- : b\n",
+    "Ruby": b"I, [2026-01-31T12:00:00.0 #1]  INFO -- : a\nW, [2026-01-31T12:00:01.0 #1]  -- : b\n",
     "CRLF": b"user carol logged in\r\nuser bob logged out\r\n",
-    "other scripts": "Größe 17 überschritten\nΑλίκη συνδέθηκε 3\n".encode(),
+    "other scripts": "Größe 17 überschritten\n利用者 3 ログイン\n".encode(),
 }  # fmt: skip
 # Those of text, a rotation and a compression behind them.
 NAMES = (
@@ -53,8 +53,7 @@ def told(content: bytes, key: str) -> str:
     try:
         found = detect(content, key, complete=True, forced=None)
     except UnreadableSource as error:
-        assert 'set format: "text"' in error.detail
-        return error.detail
+        return error.detail if 'set format: "text"' in error.detail else ""
     assert found is not None
     return found.format
 
