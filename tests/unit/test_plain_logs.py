@@ -151,8 +151,15 @@ def test_what_the_setting_says_is_not_held_against_others() -> None:
     ],
 )
 def test_a_shared_first_line_that_is_like_the_lines_below_is_no_header(same: bytes) -> None:
-    contents = [same + b"%d\n" % n for n in range(3)]
+    contents = [same + b"%d\n" % n for n in range(3)] + [b"another one\n"]
     assert run(*contents) == ([b"".join(contents)], [])
+
+
+def test_where_all_begin_alike_nothing_less_than_that_line_again_shows_it_is_no_header() -> None:
+    alike = [b"job 1 took 5\njob %d took 7\n" % n for n in (2, 3)]
+    assert run(*alike)[0] == []
+    again = [one + b"job 1 took 5\n" for one in alike]
+    assert run(*again) == ([b"".join(again)], [])
 
 
 def test_single_lines_are_joined_where_they_differ_at_all() -> None:

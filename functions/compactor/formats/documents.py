@@ -39,8 +39,9 @@ _BEGINNINGS = {
     "a mail":
      rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) |(?i:return-path|received|delivered-to|from"
      rb"|mime-version|message-id|subject|date|content-type|x-[\w-]+): ",
-    "an HTTP message or a web archive":
-     rb"(?:HTTP|WARC|SIP|RTSP)/\d|[A-Z]+ \S+ HTTP/\d\.\d\n[\w-]+:",
+    "an HTTP message, a web archive or rules for robots":
+     rb"(?i:user-agent|sitemap|disallow):|(?:HTTP|WARC|SIP|RTSP)/\d"
+     rb"|[A-Z]+ \S+ HTTP/\d\.\d\n[\w-]+:",
     "a section of settings": rb"\[[^\[\]\n]*\]$|[\w.-]+ ?= ?[^\n]*\n+\[[^\]\n]*\]+$",
     "a dump in hexadecimal":
      rb"[0-9a-fA-F]{7,8}:? +(?:[0-9a-fA-F]{2}){1,2} (?:[0-9a-fA-F]{2}){1,2} "
@@ -205,9 +206,11 @@ def _are_partly_json(lines: Sequence[bytes]) -> bool:
 def _is_table(lines: Sequence[bytes]) -> bool:
     """Whether the first line may be the names of what the lines below have in common."""
     sample = [line for line in lines[:_TABLE_LINES] if line.strip()]
+    if _are_names(sample[0]):
+        return True
     if is_one_of(sample[0], sample[1:]):
         return False
-    found = _are_names(sample[0])
+    found = False
     for delimiter in _DELIMITERS:
         fields = sample[0].count(delimiter)
         if fields and len(sample) > 1 and all(line.count(delimiter) == fields for line in sample):

@@ -55,8 +55,8 @@ def _recognise(look: Look) -> Detected | None:
 def _refuse_names(line: bytes, look: Look) -> None:
     """Raise UnreadableSource (UNKNOWN_FORMAT) for a line that some take for names of fields."""
     names = line.split()
-    known = len(_FLOW_FIELDS.intersection(names))
-    if _FIELD_NAMES.match(b" ".join(names)) and (_FLOW_KEY in look.key or known >= _FEWEST_DOUBTFUL):
+    some = _FLOW_KEY in look.key or len(_FLOW_FIELDS.intersection(names)) >= _FEWEST_DOUBTFUL
+    if some and _FIELD_NAMES.match(b" ".join(names)):
         seen = "its first line may be the names of fields of flow logs"
         raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, look.head)
 

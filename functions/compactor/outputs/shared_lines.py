@@ -58,13 +58,19 @@ class SharedLines:
 
     def _is_one_of_the_lines(self, line: bytes) -> bool:
         samples = self._samples.get(line, [])
-        return any(is_one_of(line, _below(one)) for one in samples) or (
-            # All that such sources hold; others hold one line each, too, and another one.
-            len(samples) == min(len(self._sources[line]), _SAMPLES_EACH)
+        if len(self._sources) == 1:
+            # All begin alike, as below headers: nothing less than the line itself speaks for it.
+            return any(line in _below(one) for one in samples)
+        if any(is_one_of(line, _below(one)) for one in samples):
+            return True
+        # Where it is all that such sources hold, and others hold another line each.
+        alone = len(samples) == min(len(self._sources[line]), _SAMPLES_EACH)
+        return (
+            alone
             and all(one.rstrip(_BLANKS) == line for one in samples)
             and any(
-                other != line and self._samples.get(other, [b""])[0].rstrip(_BLANKS) == other
-                for other in self._sources
+                other != line and some[0].rstrip(_BLANKS) == other
+                for other, some in self._samples.items()
             )
         )
 
