@@ -27,9 +27,11 @@ from compactor.formats import (
     log_lines,
     vpc_flow,
 )
+from compactor.formats import text as plain_text
 from compactor.formats.first_record import FirstRecord
 from compactor.formats.registry import spec_of
 from compactor.outputs.headers import HeaderCase
+from compactor.outputs.shared_lines import SharedLines
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
@@ -118,6 +120,17 @@ def named(body: bytes) -> list[Any]:
     return [tuple(row.items()) for row in csv.DictReader(lines, delimiter=by)]
 
 
+def named_by_blanks(body: bytes) -> list[Any]:
+    """Rows below their names, with blanks between."""
+    names, *lines = body.decode().splitlines()
+    return [tuple(zip(names.split(), line.split(), strict=True)) for line in lines]
+
+
+def before_the_mark(body: bytes) -> list[Any]:
+    """Lines to the end that DOS marks."""
+    return body.partition(b"\x1a")[0].splitlines()
+
+
 class Guard(NamedTuple):
     """A rule, what takes it out, and sources of which a reader then sees something else."""
 
@@ -143,13 +156,8 @@ def _no_quote_is_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(columns, "ends_within_quotes", lambda *_: False)
 
 
-def _any_text_is_a_log(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_lines, "form_of", lambda _: len(log_lines._STRUCTURED))
-    patch.setattr(log_lines, "refuse_other_lines", lambda *_, **__: None)
-
-
-def _any_other_line_is_a_logs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_lines, "refuse_other_lines", lambda *_, **__: None)
+def _no_line_is_shared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharedLines, "left_alone", lambda _: iter(()))
 
 
 def _any_json_is_lines(patch: pytest.MonkeyPatch) -> None:
@@ -214,19 +222,28 @@ GUARDS = (
         rows,
     ),
     Guard(
-        "text is joined only when it is a log's",
-        _any_text_is_a_log,
-        {"a.log": b"<a>\n <b/>\n</a>\n", "b.log": b"<a/>\n"},
+        "text that looks like a document is not joined",
+        _removed(plain_text, "document_in", lambda *_, **__: ""),
+        {"a.log": b"<a>\n <b/>\n</a>\n", "b.log": b"<a n='2'>\n</a>\n"},
         whole,
     ),
     Guard(
-        "every line looked at is a log's",
-        _any_other_line_is_a_logs,
-        {
-            "a.log": b"2026-01-31 12:00:00 \nDear diary\nI wrote.\n",
-            "b.log": b"2026-02-01 12:00:00 \nDear diary\n",
-        },
+        "text whose name says something else is not joined",
+        _removed(plain_text, "_extension", lambda _: ""),
+        {"a.plt": b"plot sin(x) with 3\n", "b.plt": b"plot cos(x) with 4\n"},
         whole,
+    ),
+    Guard(
+        "text with control characters is not joined",
+        _removed(plain_text, "_controls", lambda _: ""),
+        {"a.log": b"job 1 done\n" * 9 + b"end\x1a\n", "b.log": b"job 2 done\n" * 9 + b"end\x1a\n"},
+        before_the_mark,
+    ),
+    Guard(
+        "sources of text that begin with the same line are not joined",
+        _no_line_is_shared,
+        {"a.log": b"host load\nweb-1 5\nweb-2 7\n", "b.log": b"host load\nweb-1 6\nweb-2 8\n"},
+        named_by_blanks,
     ),
     Guard(
         "every line of JSON lines is an object",
@@ -318,15 +335,6 @@ GUARDS = (
             "b.log": b"2026-01-31 12:00:02 web-1,b\n2026-01-31 12:00:03 web-1,c\n",
         },
         rows,
-    ),
-    Guard(
-        "one line of a log makes no log of what goes on from it",
-        _removed(log_lines, "_LEAST_SHARE", 0),
-        {
-            "a.log": b"2026-01-31 12:00:00 Report\n" + b"  of one thing\n" * 150,
-            "b.log": b"2026-02-28 12:00:00 Report\n" + b"  of another\n" * 150,
-        },
-        whole,
     ),
     Guard(
         "only the names of flow logs are a flow log's header",

@@ -130,8 +130,5 @@ def _certain(look: Look) -> Detected:
         found = recognise(look)
         if found is not None:
             return found
-    if first == _BRACE:
-        raise json_lines.no_lines(head, complete=look.complete)
-    json_lines.refuse_other_json(characters.ascii_of(head, keep_nuls=look.reading.keep_nuls))
-    seen = "its first line is not known as a line of a log"
-    raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head)
+    # Only of what begins with a brace it is not asked whether it is text.
+    raise json_lines.no_lines(head, complete=look.complete)

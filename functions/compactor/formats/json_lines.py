@@ -25,7 +25,9 @@ from compactor.shown import shown_bytes
 _BLANKS = b" \t\r\n"
 _RECORD_SEPARATOR = 0x1E
 _ARRAY = re.compile(
-    rb'\[[ \t\r\n]*(?:[\[{"\]]|-?\d+(?:\.\d+)?[ \t\r\n]*[,\]]|(?:true|false|null)\b|\Z)'
+    # A number in brackets with a message behind it is a line of a log.
+    rb'\[[ \t\r\n]*(?:[\[{"\]]|-?\d+(?:\.\d+)?[ \t\r\n]*(?:,|\][ \t\r]*(?:\n|\Z))'
+    rb"|(?:true|false|null)\b|\Z)"
 )
 _LINES = Detected(Format.JSON_LINES)
 _ODD_LINE = "a line of it is no whole JSON object"

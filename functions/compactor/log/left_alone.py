@@ -24,7 +24,7 @@ BY_SETTINGS = frozenset(
 #: What a person sets to have such sources joined; nothing where no setting can.
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
-        QuarantineReason.UNKNOWN_FORMAT: "format",
+        QuarantineReason.UNKNOWN_FORMAT: 'format: "text", if its lines are records',
         QuarantineReason.BINARY: 'nul_bytes: "keep", if it is text',
         QuarantineReason.ENCODING: 'encoding: "single_byte", or convert it to UTF-8',
         QuarantineReason.AMBIGUOUS_HEADER: "csv_header",

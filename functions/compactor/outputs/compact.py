@@ -33,6 +33,7 @@ from compactor.outputs.large_members import LargeMembers
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
+from compactor.outputs.shared_lines import SharedLines
 from compactor.outputs.twice import sample_for
 from compactor.planning.dialects import Dialects
 from compactor.planning.packing import (
@@ -58,8 +59,8 @@ def compact(
     """Store the output of a group as multipart parts.
 
     The bytes depend on the sources in it and the settings alone. A source whose content cannot
-    be read is left out and reported; one whose damage shows only after some of its bytes went
-    into the output makes the group start again without it.
+    be read is left out and reported; one of which it shows only after some of its bytes went into
+    the output makes the group start again without it.
 
     Args:
         group: what to read.
@@ -81,7 +82,7 @@ def compact(
     copies = group.copies
     known = Dialects(settings, store) if dialects is None else dialects
     given = _Given(group, settings, store, destination, time, known)
-    # Ends: each turn leaves out one source more, but for one that gives up copying.
+    # Ends: each turn leaves out a source more, but for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
         try:
@@ -90,9 +91,9 @@ def compact(
             # What may be read may be refused to a copy, by the rights to either bucket.
             attempt.abort()
             copies = False
-        except _DamagedMidway as damaged:
+        except _WrittenInVain as written:
             attempt.abort()
-            left_out[damaged.quarantined.source.identity] = damaged.quarantined
+            left_out.update((one.source.identity, one) for one in written.quarantined)
         except BaseException:
             attempt.abort()
             raise
@@ -114,8 +115,10 @@ def _copy(
     return copy_whole(group, settings.limits, store, destination)
 
 
-class _DamagedMidway(Exception):
-    def __init__(self, quarantined: Quarantined) -> None:
+class _WrittenInVain(Exception):
+    """Sources that are to be left alone are in the output: it is written again without them."""
+
+    def __init__(self, *quarantined: Quarantined) -> None:
         super().__init__(quarantined)
         self.quarantined = quarantined
 
@@ -157,6 +160,7 @@ class _Pass:
         self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
+        self._shared = SharedLines()
         self._detect = detector(given.settings, given.dialects)
         # What the last source in the output was found to be: those behind it are mostly the same.
         self._last_found: Detected | None = None
@@ -167,6 +171,7 @@ class _Pass:
 
     def run(self) -> PendingOutput:
         self._read_sources()
+        self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
         return PendingOutput(
@@ -200,7 +205,7 @@ class _Pass:
                 denials.count(error)
                 left = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
                 if self._output is not None and self._output.is_midway:
-                    raise _DamagedMidway(left) from error
+                    raise _WrittenInVain(left) from error
                 quarantined[body.source.identity] = left
             except ManifestFull:
                 self._leave_rest(sources[sources.index(body.source) :])
@@ -258,6 +263,8 @@ class _Pass:
             self._pass_over(source, content, found)
             return
         output.place(source, content, raw)
+        if found.compared:
+            self._shared.see(source, content.head)
 
     def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
         """The output, opened for the first source; None where such a source belongs in another."""
@@ -332,3 +339,25 @@ class _Pass:
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))
         self._left.misfits.update((source.identity, learned) for source in sources)
+
+    def _leave_alike(self) -> None:
+        """Leave the sources alone whose first line may be a header of theirs."""
+        left = {one.source.identity: one for one in self._shared.left_alone()}
+        if not left:
+            return
+        if any(row.length and row.source.identity not in left for row in self._rows):
+            raise _WrittenInVain(*left.values())
+        if self._is_cut_short():
+            # A few sources less decide nothing for good: others may have the line elsewhere.
+            self._later += [one.source for one in left.values()]
+        else:
+            self._left.quarantined.update(left)
+        self.abort()
+        # What is not written is not read a second time.
+        self._output = None
+        self._rows[:] = [row for row in self._rows if row.source.identity not in left]
+
+    def _is_cut_short(self) -> bool:
+        """Whether sources were left for want of time, after little of it."""
+        time = self._given.time
+        return bool(self._later) and time is not None and not time.long()
