@@ -5,7 +5,7 @@ No single file says whether its first record names columns or is a row. Several 
 | First records of the sampled sources of one shape | Decision |
 |---|---|
 | identical; different fields that look like names, none of which occurs as a value of its column; at least one column whose values are of a type, which no name is | a header |
-| different, and each reads as a row: of the type of every typed column, and a value of its own columns | rows |
+| different; those that several sources share occur below, too; and each reads as a row: of the type of every typed column, or with a value of its own columns | rows |
 | anything else, or fewer than three sources | undecided: such sources are left alone |
 
 A shape is a delimiter and a number of fields, two or more.
@@ -175,6 +175,8 @@ def decide(sources: Sequence[SampledSource], delimiter: bytes, columns: int) -> 
         header = CsvDialect(delimiter, columns, sources[0].first, types, line_end)
         return Undecided(f"all sources begin alike, and {fault}") if fault else header
     dialect = CsvDialect(delimiter, columns, b"", types, line_end)
+    if any(many > 1 and first not in rows for first, many in times.items()):
+        return Undecided("several sources, but not all, begin with a record that none has below")
     shared = _shared(sources, below, types)
     if shared:
         return Undecided(f"several sources begin with {shared[:40]!r}, which may be a name")
