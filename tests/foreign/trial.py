@@ -18,6 +18,7 @@ from compactor import layout
 from compactor.layout import partition_at
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.ports import ObjectStore
 from compactor.runs import receipts
 from compactor.settings.settings import Settings
 from compactor.whole.here import ThisProcess
@@ -125,7 +126,7 @@ class Lake:
                     self.store.seed("source", key, body, last_modified=last_modified)
 
     def _run(self, run_id: str) -> str:
-        def workers(store: MemoryStore) -> ThisProcess:
+        def workers(store: ObjectStore) -> ThisProcess:
             return ThisProcess(Desk(self.settings, store, self.clock, run_id), _Forever())
 
         ended = run_whole(
@@ -136,7 +137,7 @@ class Lake:
                 store=self.store,
                 clock=self.clock,
                 deadline=_Forever(),
-                workers=workers,  # type: ignore[arg-type]
+                workers=workers,
             )
         )
         for path in self.partitions():
