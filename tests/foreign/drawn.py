@@ -131,8 +131,10 @@ _ODD: dict[str, Callable[[_Table, Chance, list[Row]], Content]] = {
 def _header(chance: Chance, kinds: tuple[str, ...]) -> Row:
     """Words most of the time, and else numbers, values, one name twice or none at all."""
     width = len(kinds)
-    names = [f"{chance.word()}_{chance.word()}"[:20] if chance.random() < 0.5 else chance.word()
-             for _ in range(width)]  # fmt: skip
+    names = [
+        f"{chance.word()}_{chance.word()}"[:20] if chance.random() < 0.5 else chance.word()
+        for _ in range(width)
+    ]
     sort = chance.random()
     if sort < 0.1:
         start, step = chance.choice((0, 1, 63, 350, 2019)), chance.choice((1, 1, 5, 0.5))
@@ -159,8 +161,10 @@ def _first(chance: Chance, table: _Table) -> Row | None:
         return None
     if sort < 0.8:
         return table.row(chance)
-    words = [chance.choice(("START", "offline", "closed", "login", "begin", chance.word(), "", "0"))
-             for _ in table.kinds]  # fmt: skip
+    words = [
+        chance.choice(("START", "offline", "closed", "login", "begin", chance.word(), "", "0"))
+        for _ in table.kinds
+    ]
     return tuple(words) if any(words) else None
 
 

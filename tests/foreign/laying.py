@@ -11,6 +11,8 @@ from tests.foreign.trial import DAYS
 from tests.zoo.chance import Chance
 
 Content = tuple[Row | None, list[Row]]
+# Fewer prove no header.
+_ENOUGH = 3
 _ENDINGS = {",": ".csv", ";": ".csv", "|": ".csv", "\t": ".tsv"}
 
 
@@ -59,10 +61,14 @@ class Layout:
 
     @property
     def plain(self) -> bool:
-        """All of its sources are written alike, in the usual way, and arrive together."""
-        usual = all(one.quoting == csv.QUOTE_MINIMAL and not one.blank for one in self.forms)
+        """Three sources or more arrive together, all written alike, and in the usual way."""
         alike = len({one.end for one in self.forms}) == self.waves == 1
-        return usual and alike and self.ending in _ENDINGS.values()
+        usual = all(
+            one.quoting == csv.QUOTE_MINIMAL and not one.blank and one.delimiter in ",\t"
+            for one in self.forms
+        )
+        named = self.ending in {".csv", ".tsv"}
+        return usual and alike and named and sum(self.each) >= _ENOUGH
 
 
 def drawn_layout(chance: Chance, variant: int, delimiter: str = "") -> Layout:

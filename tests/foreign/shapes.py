@@ -52,11 +52,17 @@ def _put(shape: Shape) -> None:
     SHAPES[shape.name] = shape
 
 
-def shape(name: str, **more: object) -> Callable[[Write], Write]:
+def shape(
+    name: str,
+    *,
+    expected: Expected = Expected.EITHER,
+    layout: Callable[[Chance], Layout] | None = None,
+    delimiter: str = "",
+) -> Callable[[Write], Write]:
     """The function below writes one source of a data set of this name."""
 
     def put(write: Write) -> Write:
-        _put(Shape(name, write, **more))  # type: ignore[arg-type]
+        _put(Shape(name, write, expected, layout, delimiter))
         return write
 
     return put

@@ -52,8 +52,11 @@ def unheaded(row: Callable[[Chance], Row], *first: Row) -> Write:
     return lambda place: (None, [*first, *some(place.chance, row)])
 
 
-def _few(*each: int, **form: object) -> Callable[[Chance], Layout]:
-    return lambda chance: Layout(each, 1, (Form(**form),), ".csv")  # type: ignore[arg-type]
+_PLAIN = Form()
+
+
+def _few(*each: int, form: Form = _PLAIN) -> Callable[[Chance], Layout]:
+    return lambda chance: Layout(each, 1, (form,), ".csv")
 
 
 def _two_ends(*each: int) -> Callable[[Chance], Layout]:
@@ -66,22 +69,24 @@ shape("header", expected=JOINED)(headed(_ORDER, order))
 shape("header, TSV", expected=JOINED, delimiter="\t")(headed(_ORDER, order))
 shape("header, semicolons", delimiter=";")(headed(_ORDER, order))
 shape("header, pipes", delimiter="|")(headed(_ORDER, order))
-shape("header, CRLF, no last line end", layout=_few(4, 3, end="\r\n", ended=False))(
+shape("header, CRLF, no last line end", layout=_few(4, 3, form=Form(end="\r\n", ended=False)))(
     headed(_ORDER, order)
 )
-shape("header, BOM", expected=JOINED, layout=_few(4, 3, bom=True))(headed(_ORDER, order))
-shape("header, BOM, CRLF", expected=JOINED, layout=_few(4, 3, bom=True, end="\r\n"))(
+shape("header, BOM", expected=JOINED, layout=_few(4, 3, form=Form(bom=True)))(headed(_ORDER, order))
+shape("header, BOM, CRLF", expected=JOINED, layout=_few(4, 3, form=Form(bom=True, end="\r\n")))(
     headed(_ORDER, order)
 )
 shape("header, BOM in some", layout=lambda c: Layout((4, 3), 1, (Form(), Form(bom=True)), ".csv"))(
     headed(_ORDER, order)
 )
-shape("header, all quoted", layout=_few(4, 3, quoting=csv.QUOTE_ALL))(headed(_ORDER, order))
-shape("header, line ends of two kinds", layout=_two_ends(6, 3))(headed(_ORDER, order))
-shape("header, quoted in some sources",
-      layout=lambda c: Layout((6,), 1, (Form(), Form(quoting=csv.QUOTE_ALL)), ".csv"))(
+shape("header, all quoted", layout=_few(4, 3, form=Form(quoting=csv.QUOTE_ALL)))(
     headed(_ORDER, order)
-)  # fmt: skip
+)
+shape("header, line ends of two kinds", layout=_two_ends(6, 3))(headed(_ORDER, order))
+shape(
+    "header, quoted in some sources",
+    layout=lambda c: Layout((6,), 1, (Form(), Form(quoting=csv.QUOTE_ALL)), ".csv"),
+)(headed(_ORDER, order))
 shape("header, named .txt", layout=lambda c: Layout((4, 3), 1, (Form(),), ".txt"))(
     headed(_ORDER, order)
 )
@@ -110,8 +115,9 @@ shape("header in German")(
 shape("header in Chinese")(
     headed(("日期", "名称", "数量"), lambda c: (c.at("%Y-%m-%d"), "苹果", str(c.randrange(9))))
 )
-shape("header, names with digits")(headed(("x1", "x2", "x3"), lambda c: tuple(
-    f"{c.random():.3f}" for _ in range(3))))  # fmt: skip
+shape("header, names with digits")(
+    headed(("x1", "x2", "x3"), lambda c: tuple(f"{c.random():.3f}" for _ in range(3)))
+)
 shape("header in capitals")(
     headed(("OPEN", "HIGH", "LOW"), lambda c: tuple(f"{c.random() * 90:.2f}" for _ in range(3)))
 )
@@ -123,11 +129,13 @@ shape("header with a line break in a name")(
     headed(("id", "name\n(long)"), lambda c: (str(c.randrange(9)), c.words()))
 )
 shape("header of many columns")(
-    headed(tuple(f"m_{n}" for n in range(40)), lambda c: tuple(
-        str(c.randrange(99)) for _ in range(40)))
-)  # fmt: skip
-shape("header, numeric IDs")(headed(("id", "ref"), lambda c: (
-    f"{c.randrange(10**6):08}", f"{c.getrandbits(60)}")))  # fmt: skip
+    headed(
+        tuple(f"m_{n}" for n in range(40)), lambda c: tuple(str(c.randrange(99)) for _ in range(40))
+    )
+)
+shape("header, numeric IDs")(
+    headed(("id", "ref"), lambda c: (f"{c.randrange(10**6):08}", f"{c.getrandbits(60)}"))
+)
 shape("header, a name that is a value, too")(
     headed(("key", "value"), lambda c: (c.choice(("key", "size")), str(c.randrange(9))))
 )
@@ -183,18 +191,24 @@ shape("header, nulls in any language")(
 )
 shape("header over nulls alone")(headed(("name", "size"), lambda c: (null(c), null(c) or "x")))
 shape("header over words")(headed(_PLACE, words))
-shape("header of duplicate names")(headed(("id", "name", "name"), lambda c: (
-    str(c.randrange(9)), c.word(), c.word())))  # fmt: skip
-shape("header with blank names")(headed(("id", "", ""), lambda c: (
-    str(c.randrange(9)), c.word(), c.word())))  # fmt: skip
+shape("header of duplicate names")(
+    headed(("id", "name", "name"), lambda c: (str(c.randrange(9)), c.word(), c.word()))
+)
+shape("header with blank names")(
+    headed(("id", "", ""), lambda c: (str(c.randrange(9)), c.word(), c.word()))
+)
 shape("header, rows that are wider")(
-    lambda place: (("id", "name"), some(place.chance, lambda c: (
-        str(c.randrange(9)), c.word(), *[c.word()] * c.randrange(2))))
-)  # fmt: skip
+    lambda place: (
+        ("id", "name"),
+        some(place.chance, lambda c: (str(c.randrange(9)), c.word(), *[c.word()] * c.randrange(2))),
+    )
+)
 shape("header, rows that are narrower")(
-    lambda place: (("id", "name", "at"), some(place.chance, lambda c: (
-        str(c.randrange(9)), c.word(), c.iso())[: c.randint(2, 3)]))
-)  # fmt: skip
+    lambda place: (
+        ("id", "name", "at"),
+        some(place.chance, lambda c: (str(c.randrange(9)), c.word(), c.iso())[: c.randint(2, 3)]),
+    )
+)
 
 
 # Sources that differ from the others.
@@ -315,11 +329,11 @@ def _each_its_own(place: Place) -> Content:
 
 shape("no header", expected=JOINED)(unheaded(reading))
 shape("no header, TSV", expected=JOINED, delimiter="\t")(unheaded(reading))
-shape("no header, CRLF, no last line end", layout=_few(4, 3, end="\r\n", ended=False))(
+shape("no header, CRLF, no last line end", layout=_few(4, 3, form=Form(end="\r\n", ended=False)))(
     unheaded(reading)
 )
 shape("no header, line ends of two kinds", layout=_two_ends(6, 3))(unheaded(reading))
-shape("no header, BOM", layout=_few(4, 3, bom=True))(unheaded(reading))
+shape("no header, BOM", layout=_few(4, 3, form=Form(bom=True)))(unheaded(reading))
 shape("no header, one source", layout=_few(1))(unheaded(reading))
 shape("no header, two sources", layout=_few(2))(unheaded(reading))
 shape("no header, many sources", layout=_few(20, 20))(unheaded(reading))
@@ -339,9 +353,20 @@ shape("no header, quoted line breaks")(
     unheaded(lambda c: (c.iso(), c.choice(("a\nb", f"{c.word()}\n\n2026,x", c.word()))))
 )
 shape("no header, a server's log")(
-    unheaded(lambda c: (c.at("%Y-%m-%d %H:%M:%S.%3 UTC"), c.word(), "db", str(c.randrange(99)),
-                        "ERROR", "42P01", f'relation "{c.word()}" does not exist', "", ""))
-)  # fmt: skip
+    unheaded(
+        lambda c: (
+            c.at("%Y-%m-%d %H:%M:%S.%3 UTC"),
+            c.word(),
+            "db",
+            str(c.randrange(99)),
+            "ERROR",
+            "42P01",
+            f'relation "{c.word()}" does not exist',
+            "",
+            "",
+        )
+    )
+)
 shape("no header, nulls in any language")(unheaded(lambda c: (null(c), null(c) or "x", c.word())))
 shape("no header, nulls first")(unheaded(reading, ("", "", "")))
 shape("no header, words for nothing first")(unheaded(reading, ("NULL", "none", "unknown")))
@@ -370,9 +395,13 @@ shape("no header, first rows equal within a partition")(
     lambda place: (None, [(f"part{place.partition}", "opened"), *some(place.chance, words)])
 )
 shape("no header, sorted, most begin alike")(
-    lambda place: (None, sorted([("aaa", "0"), *some(place.chance, lambda c: (
-        c.word(), str(c.randrange(99))))])[place.number % 5 == 4 :])
-)  # fmt: skip
+    lambda place: (
+        None,
+        sorted([("aaa", "0"), *some(place.chance, lambda c: (c.word(), str(c.randrange(99))))])[
+            place.number % 5 == 4 :
+        ],
+    )
+)
 shape("no header, rows of changing width")(
     unheaded(lambda c: (c.iso(), *[c.word() for _ in range(c.randint(1, 3))]))
 )

@@ -62,10 +62,14 @@ def test_every_reader_reads_every_source_as_its_truth_says():
     sets = [one.data_set(variant) for one in SHAPES.values() for variant in range(3)]
     sources = [one for each in sets for one in each.sources if "wider" not in each.kind]
     told = [
-        Told(one.header is not None, one.form.delimiter, one.form.end,
-             max(len(row) for row in (("",), one.first, *one.rows)))
+        Told(
+            one.header is not None,
+            one.form.delimiter,
+            one.form.end,
+            max(len(row) for row in (("",), one.first, *one.rows)),
+        )
         for one in sources
-    ]  # fmt: skip
+    ]
     expected = [padded(one.rows, it.width) for one, it in zip(sources, told, strict=True)]
     for name, read in _READ.items():
         found = [
@@ -81,9 +85,9 @@ def _set(*sources: Source) -> DataSet:
     return DataSet("a kind", sources, Expected.EITHER)
 
 
-def _source(number: int, header: tuple[str, ...] | None, **form: object) -> Source:
+def _source(number: int, header: tuple[str, ...] | None) -> Source:
     rows = ((str(number), "x", "2026-01-02"), ("7", "y", "2026-01-03"))
-    return Source(f"{DAYS[0]}{number}.csv", header, rows, Form(**form))  # type: ignore[arg-type]
+    return Source(f"{DAYS[0]}{number}.csv", header, rows, Form())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from tests.zoo.families import (
     aws_tables,
     binaries,
     databases,
+    document_variants,
     documents,
     json_kinds,
     plain_logs,
@@ -32,6 +33,7 @@ _FAMILIES = (
     spreadsheets,
     json_kinds,
     documents,
+    document_variants,
     binaries,
 )
 KINDS = found()
