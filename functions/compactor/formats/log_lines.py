@@ -21,7 +21,7 @@ class Form(StrEnum):
     STRUCTURED = "structured"
     """Blanks, brackets and quotes of an access log, in which clients' bytes stand as they came."""
     DATED = "dated"
-    """A date with a time of day at its start, or the mark of a standard for events."""
+    """A date with a time of day at its start, or what a standard puts there."""
 
 
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -56,10 +56,11 @@ _DATED = (
     rb"\[(?:%s|%s|%s)[^\]\n]{0,40}\]" % (_NUMERIC, _NAMED, _CLF),
     # A priority of syslog, and the version of RFC 5424.
     rb"<\d{1,3}>(?:\d{1,2} )?(?:%s|%s)[ :]" % (_ISO, _SYSLOG),
-    # auditd; LTSV; CEF and LEEF.
+    # auditd; LTSV; CEF and LEEF; VPC flow records without their header.
     rb"(?:node=\S+ )?type=[\w\[\]]+ msg=audit\(\d+\.\d+:\d+\): ",
     rb"time:\[?(?:%s|%s)\]?\t[\w.-]+:" % (_ISO, _CLF),
     rb"(?:CEF|LEEF):\d(?:\.\d)?\|[^|\n]*\|[^|\n]*\|",
+    rb"[2-9] (?:\d{12}|unknown) eni-[0-9a-f]{8,17} ",
 )
 # A quote behind one of these opens a field to those who read fields.
 _DELIMITERS = (b",", b";", b"\t", b"|")
