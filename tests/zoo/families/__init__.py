@@ -9,8 +9,10 @@ from tests.zoo.families import (
     aws_tables,
     binaries,
     databases,
+    document_variants,
     documents,
     json_kinds,
+    plain_logs,
     spreadsheets,
     syslog,
     web,
@@ -26,10 +28,12 @@ _FAMILIES = (
     web,
     syslog,
     applications,
+    plain_logs,
     databases,
     spreadsheets,
     json_kinds,
     documents,
+    document_variants,
     binaries,
 )
 KINDS = found()
