@@ -57,7 +57,7 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b"h,\n1,2\n", "a nameless column"),
         ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on behind the line"),
         ("a.log", b"2026-01-02T03:04:05Z started\n", "text has no named fields"),
-        ("a.log", b"plain text\n", "its first line is not known as a line of a log"),
+        ("a.log", b"<a>\n</a>\n", "it looks like XML"),
         ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*set encoding: "single_byte"'),
     ],
 )

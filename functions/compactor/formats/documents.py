@@ -15,17 +15,18 @@ _LOOKED_AT_BYTES = 64 << 10
 _LOOKED_AT_LINES = 200
 _TABLE_LINES = 20
 _MESSAGE_WORDS = 3
+_HEADING_LINES = 3
 
 # What begins so; ``$`` is the end of a line.
 _BEGINNINGS = {
-    "a key, a certificate or another PEM block": rb"-----BEGIN |---- BEGIN ",
+    "a key, a certificate or another PEM block": rb"---(?:--)?- ?BEGIN |(?:ssh|ecdsa|sk)-\S+ AAAA",
     "a difference of files":
      rb"diff |Index: |--- \S|\*\*\* \S+\t|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$",
     "a YAML document": rb"---|%YAML|\.\.\.$",
     # A priority of syslog is no tag.
     "XML, HTML or other markup": rb"<(?!\d{1,3}>)",
-    "a comment, a heading or a directive": rb"#|//|/\*|--|;|%|!|\(\*|'(?:\s|$)|(?i:rem )",
-    "a list or a quotation": rb"[-*+>] ",
+    "a comment, a heading or a directive": rb"#|//|/\*|--(?!>)|;|%|!|\(\*|'(?:\s|$)|(?i:rem )",
+    "a list or a quotation": rb"[-*+>] |-[a-z] ",
     "genomic data":
      rb"[>@]\S|(?:track|browser) |chr\w+\t\d+\t\d+|LOCUS {2}|ID {3}\S"
      rb"|(?:[^\t\n]+\t){3}\d+\t\d+\t[^\t\n]+\t[+.?-]\t"
@@ -58,9 +59,9 @@ _BEGINNINGS = {
      rb"|(?:def|class|fn|func|function|public|private|protected|static|export|async|struct|enum"
      rb"|interface|trait|namespace|fun|sub|proc|program|void|int) [^\n]*(?:[:;]|\bis)$",
     "a build file":
-     rb"FROM \S+(?: AS \S+)?$|cmake_minimum_required"
+     rb"FROM \S+(?: AS \S+)?$|ARG \w+(?:=\S*)?$|cmake_minimum_required"
      rb"|[\w./%$() -]+::?(?: [^\n]*)?\n\t(?!at |\.\.\.)\S",
-    "a schedule of jobs": rb"(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
+    "a schedule of jobs": rb"(?:[A-Z]+=[^\n]*\n)*(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
     "an exchange of data":
      rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
     "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",
@@ -104,7 +105,8 @@ _NUMBERED = re.compile(rb"(?=[^0]*0).*[^0 .+-]")
 # How no name of a column begins: a time in one of its forms, an address, an id.
 _VALUE = re.compile(
     rb"[ \"'(\[]*(?:1\d{9}(?:\d{3}){0,3}(?!\d)|\d{4}-\d\d-\d\d[T ]\d|\d\d:\d\d:\d\d"
-    rb"|\d{1,3}(?:\.\d{1,3}){3}(?!\d)|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|https?://\S)"
+    rb"|\d{1,3}(?:\.\d{1,3}){3}(?!\d)|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
+    rb"|https?://\S)"
 )
 
 
@@ -173,9 +175,19 @@ def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
     if len(set(names)) < len(names) or not names:
         return False
     if named_log:
-        # Programs begin messages with a name, too.
+        # Programs begin messages with a name, too, and write stanzas.
+        if is_one_of(lines[0], lines[1:]):
+            return False
         return len(names) + below > 1 and messages < len(names) / 2
     return True
+
+
+def _has_heading(lines: Sequence[bytes]) -> bool:
+    """Whether a blank line is soon below the first, which is like none below that."""
+    blank = [not line.strip() for line in lines]
+    if not any(blank[1:_HEADING_LINES]) or all(blank[1::2]):
+        return False
+    return not is_one_of(lines[0], lines[1:])
 
 
 def _is_prose(lines: Sequence[bytes]) -> bool:
@@ -215,10 +227,15 @@ def _is_table(lines: Sequence[bytes]) -> bool:
         fields = sample[0].count(delimiter)
         if fields and len(sample) > 1 and all(line.count(delimiter) == fields for line in sample):
             found = True
-            # A value that names no column stands above others of its kind.
-            if any(map(_is_column, zip(*(line.split(delimiter) for line in sample), strict=True))):
+            columns = zip(*(line.split(delimiter) for line in sample), strict=True)
+            if any(_has_values(column) or _is_phrase(column) for column in columns):
                 return False
     return found
+
+
+def _is_phrase(fields: Sequence[bytes]) -> bool:
+    """Whether what was taken for a delimiter is punctuation, with a blank behind it."""
+    return all(field.startswith(b" ") for field in fields)
 
 
 def _are_names(line: bytes) -> bool:
@@ -231,7 +248,8 @@ def _are_names(line: bytes) -> bool:
     )
 
 
-def _is_column(fields: Sequence[bytes]) -> bool:
+def _has_values(fields: Sequence[bytes]) -> bool:
+    """Whether a value that names no column stands above others of its kind."""
     if all(map(_VALUE.match, fields)):
         return True
     like = {_DIGITS.sub(b"0", field) for field in fields}
@@ -239,6 +257,7 @@ def _is_column(fields: Sequence[bytes]) -> bool:
 
 
 _IN_COMMON = {
+    "a heading above paragraphs": _has_heading,
     "prose, or a list of words": _is_prose,
     "statements of a language": _are_statements,
     "JSON between other lines": _are_partly_json,

@@ -21,7 +21,7 @@ class Form(StrEnum):
     STRUCTURED = "structured"
     """Blanks, brackets and quotes of an access log, in which clients' bytes stand as they came."""
     DATED = "dated"
-    """A date with a time of day at its start, or the mark of a standard for events."""
+    """A date with a time of day at its start, or what a standard puts there."""
 
 
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -56,11 +56,16 @@ _DATED = (
     rb"\[(?:%s|%s|%s)[^\]\n]{0,40}\]" % (_NUMERIC, _NAMED, _CLF),
     # A priority of syslog, and the version of RFC 5424.
     rb"<\d{1,3}>(?:\d{1,2} )?(?:%s|%s)[ :]" % (_ISO, _SYSLOG),
-    # auditd; LTSV; CEF and LEEF.
+    # MySQL's slow queries; auditd; LTSV; CEF and LEEF; VPC flow records without their header;
+    # AWS Lambda.
+    rb"# Time: (?:%s|\d{6} )" % _ISO,
     rb"(?:node=\S+ )?type=[\w\[\]]+ msg=audit\(\d+\.\d+:\d+\): ",
     rb"time:\[?(?:%s|%s)\]?\t[\w.-]+:" % (_ISO, _CLF),
     rb"(?:CEF|LEEF):\d(?:\.\d)?\|[^|\n]*\|[^|\n]*\|",
+    rb"[2-9] (?:\d{12}|unknown) eni-[0-9a-f]{8,17} ",
+    rb"(?:START|END|REPORT) RequestId: [0-9a-f]{8}-|INIT_START Runtime",
 )
+_LOOKED_AT_FOR_DATES = 16 << 10
 # A quote behind one of these opens a field to those who read fields.
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
@@ -72,6 +77,17 @@ def _forms() -> re.Pattern[bytes]:
     return re.compile(
         rb"(?P<structured>%s)|(?P<dated>%s)" % (b"|".join(_STRUCTURED), b"|".join(_DATED))
     )
+
+
+@cache
+def _dated() -> re.Pattern[bytes]:
+    return re.compile(rb"\n(?=[\d\[<JFMASONDTW #])(?:%s)" % b"|".join(_DATED))
+
+
+def begins_within_entry(head: bytes) -> bool:
+    """Whether entries begin with a date, and the first line, which has none, goes on from one."""
+    start = head.lstrip(b"\r\n")
+    return start[:1] in b" \t" or _dated().search(head, 0, _LOOKED_AT_FOR_DATES) is not None
 
 
 def form_of(head: bytes) -> Form | None:

@@ -20,8 +20,12 @@ _COLOUR = re.compile(rb"\x1b\[[\d;]*m")
 _CONTROLS = bytes({*range(9), 11, 12, *range(14, 32), 127})
 _LOOKED_AT_BYTES = 64 << 10
 # What is behind a name: of a compression, of a rotation.
-_BEHIND = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dTZ.\-_:]*$)", re.IGNORECASE)
-_EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]*)$")
+_BEHIND = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dtz.\-_:]*$)")
+_EXTENSION = re.compile(r"\.([a-z][a-z0-9]*)$")
+_DOCUMENT_NAME = re.compile(
+    r"(?:^|[^a-z])(\w+_config|dockerfile|makefile|licen[sc]e|copying|readme|authors|notice|hosts"
+    r"|crontab|fstab|passwd|authorized_keys|known_hosts|words|(?:requirements|robots)\.txt)$"
+)
 _LOG_NAMES = frozenset(("log", "out", "err", "logs", "stdout", "stderr"))
 _NEUTRAL_NAMES = _LOG_NAMES | {"", "txt"}
 
@@ -48,23 +52,25 @@ def _refuse_others(text: bytes, look: Look) -> None:
     look.require_characters()
     extension = _extension(look.key)
     seen = _controls(text[:_LOOKED_AT_BYTES])
+    if not seen and log_lines.begins_within_entry(text):
+        seen = "it begins within an entry, or with a line that has no date above others that do"
     if not seen:
         named_log = extension in _LOG_NAMES
         kind = document_in(text, complete=look.complete, named_log=named_log)
         seen = f"it looks like {kind}" if kind else ""
     if not seen and extension not in _NEUTRAL_NAMES:
-        seen = f"its name ends in .{extension}, and its first line shows no log"
+        seen = f"its name ends in {extension!r}, and its first line shows no log"
     if seen:
         raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, look.head)
 
 
 def _extension(key: str) -> str:
     """What a name says of its content; empty where it says nothing."""
-    name, behind = key.rpartition("/")[2], None
+    name, behind = key.rpartition("/")[2].lower(), None
     while behind != name:
         behind, name = name, _BEHIND.sub("", name)
-    found = _EXTENSION.search(name)
-    return found[1].lower() if found else ""
+    found = _DOCUMENT_NAME.search(name) or _EXTENSION.search(name)
+    return found[1] if found else ""
 
 
 def _controls(text: bytes) -> str:
