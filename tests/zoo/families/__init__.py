@@ -11,6 +11,7 @@ from tests.zoo.families import (
     databases,
     documents,
     json_kinds,
+    manifests,
     spreadsheets,
     syslog,
     web,
@@ -29,6 +30,7 @@ _FAMILIES = (
     databases,
     spreadsheets,
     json_kinds,
+    manifests,
     documents,
     binaries,
 )
