@@ -81,8 +81,11 @@ class _Schedule(Schedule):
         return f"day {day:.0f} {seconds:>6.0f} s  "
 
     def _begin(self) -> None:
-        for name in NAMES[: 3 + self._choices.below(len(NAMES) - 2)]:
+        names = NAMES[: 3 + self._choices.below(len(NAMES) - 2)]
+        for name in names:
             self.tell(self.world.arrive(name))
+        if names == NAMES:
+            self.tell(self.world.make_table())
         self._start_worker()
 
     def _more(self) -> bool:

@@ -66,6 +66,9 @@ NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
     *("g.csv", "h.dat"),
 )
+#: A table in the partition. Its marker lies amid its files, so that windows part it from them.
+TABLE = "table/"
+TABLE_FILES = ("0.json", "_spark_metadata/0.json", "z.json")
 _ENTRY = re.compile(r"/commits/\d{20}\.json\.gz$")
 _SMALL = contents("syslog in files")
 REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
@@ -150,6 +153,15 @@ class World:
         self.ledger.producer_acted()
         return f"a producer puts {name}: records {list(records_in(body))}"
 
+    def make_table(self) -> str:
+        """A table is made, whose files nobody but its owner may touch."""
+        for name in TABLE_FILES:
+            body, _ = self._content(name)
+            self.ledger.written(body, joined=False)
+            self.s3.seed(SOURCE, PARTITION.prefix + TABLE + name, body)
+        self.ledger.producer_acted()
+        return f"somebody makes a table in {TABLE}"
+
     def repeat(self, name: str) -> str:
         """An object is put once more with the same content."""
         key = PARTITION.prefix + name
@@ -215,8 +227,9 @@ class World:
 
     @property
     def names(self) -> list[str]:
-        """Names of the sources that are there."""
-        return [key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE)]
+        """Names of the sources that are there, but for a table's."""
+        names = (key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE))
+        return [name for name in names if not name.startswith(TABLE)]
 
     @property
     def outputs(self) -> list[str]:

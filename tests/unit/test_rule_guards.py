@@ -31,6 +31,7 @@ from compactor.formats import text as plain_text
 from compactor.formats.first_record import FirstRecord
 from compactor.formats.registry import spec_of
 from compactor.outputs.headers import HeaderCase
+from compactor.outputs.neighbours import Neighbours
 from compactor.outputs.shared_lines import SharedLines
 from tests.support.world import World
 
@@ -169,6 +170,14 @@ def _no_json_is_a_document(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(json_lines, "document_in", lambda _: "")
 
 
+def _no_action_is_deltas(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(json_lines, "is_delta_action", lambda _: False)
+
+
+def _no_neighbour_is_looked_at(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Neighbours, "_see", lambda *_: None)
+
+
 def _fields_may_change(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cloudfront, "_refuse_other_comments", lambda *_: None)
 
@@ -258,6 +267,21 @@ GUARDS = (
             "a.json": b'{"type":"FeatureCollection","features":[]}',
             "b.json": b'{"type":"FeatureCollection","features":[1]}',
         },
+        document,
+    ),
+    Guard(
+        "lines of a Delta commit belong together",
+        _no_action_is_deltas,
+        {
+            "0.json": b'{"commitInfo":{"operation":"WRITE"}}\n{"x":1}\n',
+            "1.json": b'{"commitInfo":{"operation":"DELETE"}}\n{"x":2}\n',
+        },
+        whole,
+    ),
+    Guard(
+        "an object that shares no member with its neighbours is no line",
+        _no_neighbour_is_looked_at,
+        {"a.json": b'{"colour":"red"}', "b.json": b'{"limits":{"cpu":1}}'},
         document,
     ),
     Guard(

@@ -175,17 +175,30 @@ def decide(sources: Sequence[SampledSource], delimiter: bytes, columns: int) -> 
         header = CsvDialect(delimiter, columns, sources[0].first, types, line_end)
         return Undecided(f"all sources begin alike, and {fault}") if fault else header
     dialect = CsvDialect(delimiter, columns, b"", types, line_end)
-    if any(many > 1 and first not in rows for first, many in times.items()):
-        return Undecided("several sources, but not all, begin with a record that none has below")
-    shared = _shared(sources, below, types)
-    if shared:
-        return Undecided(f"several sources begin with {shared[:40]!r}, which may be a name")
-    for one in sources:
-        fault = dialect.row_fault(one.fields, values)
-        if fault:
-            return Undecided(f"first records differ between sources, and {fault}")
+    fault = _rows_fault(dialect, sources, rows, values)
+    if fault:
+        return Undecided(fault)
     words = () if any(types) else tuple(_words(column) for column in below)
     return dialect._replace(words=words)
+
+
+def _rows_fault(
+    dialect: CsvDialect,
+    sources: Sequence[SampledSource],
+    rows: Sequence[Sequence[str]],
+    values: Sequence[Sequence[str]],
+) -> str:
+    """Why first records that differ are not certain to be rows; empty where they are."""
+    times = Counter(one.fields for one in sources)
+    if any(many > 1 and first not in rows for first, many in times.items()):
+        return "several sources, but not all, begin with a record that none has below"
+    below = list(zip(*values, strict=True)) or [()] * dialect.columns
+    shared = _shared(sources, below, dialect.types)
+    if shared:
+        return f"several sources begin with {shared[:40]!r}, which may be a name"
+    faults = (dialect.row_fault(one.fields, values) for one in sources)
+    found = next(filter(None, faults), "")
+    return found and f"first records differ between sources, and {found}"
 
 
 def _type(column: Sequence[str]) -> str:

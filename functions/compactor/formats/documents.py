@@ -61,7 +61,8 @@ _BEGINNINGS = {
     "a build file":
      rb"FROM \S+(?: AS \S+)?$|ARG \w+(?:=\S*)?$|cmake_minimum_required"
      rb"|[\w./%$() -]+::?(?: [^\n]*)?\n\t(?!at |\.\.\.)\S",
-    "a schedule of jobs": rb"(?:[A-Z]+=[^\n]*\n)*(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
+    "a schedule of jobs":
+     rb"(?:[A-Z]+=[^\n]*\n)*(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
     "an exchange of data":
      rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
     "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",

@@ -30,6 +30,7 @@ from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
 from compactor.outputs.inflating import Plain, inflated
 from compactor.outputs.large_members import LargeMembers
+from compactor.outputs.neighbours import Found, Neighbours, Settled
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
@@ -161,6 +162,7 @@ class _Pass:
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
         self._shared = SharedLines()
+        self._neighbours = Neighbours(judges=given.settings.format == "auto")
         self._detect = detector(given.settings, given.dialects)
         # What the last source in the output was found to be: those behind it are mostly the same.
         self._last_found: Detected | None = None
@@ -203,13 +205,19 @@ class _Pass:
                     denials.read()
             except UnreadableSource as error:
                 denials.count(error)
-                left = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
-                if self._output is not None and self._output.is_midway:
-                    raise _WrittenInVain(left) from error
-                quarantined[body.source.identity] = left
+                self._leave_unreadable(body.source, error)
             except ManifestFull:
-                self._leave_rest(sources[sources.index(body.source) :])
-                break
+                held = self._neighbours.held
+                self._leave_rest(sources[sources.index(held[0] if held else body.source) :])
+                return
+        self._write_held()
+
+    def _write_held(self) -> None:
+        """Write what no other source is awaited for."""
+        try:
+            self._write_settled(self._neighbours.rest())
+        except ManifestFull:
+            self._leave_rest(self._neighbours.held)
 
     def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[tuple[SourceBody, Plain]]:
         """Bodies of the sources while there is time, but of one at least that has any bytes."""
@@ -251,6 +259,29 @@ class _Pass:
     def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Write a source to the output, or leave it to another one."""
         found = self._detect(content.head, source.key, content.complete)
+        self._write_settled(self._neighbours.add(Found(source, content, raw, found)))
+
+    def _write_settled(self, settled: Iterator[Settled]) -> None:
+        for one, alone in settled:
+            if alone is not None and self._is_cut_short():
+                # It may have neighbours among those that were not read.
+                self._later.append(one.source)
+                continue
+            try:
+                if alone is not None:
+                    raise alone
+                self._write(one)
+            except UnreadableSource as error:
+                self._leave_unreadable(one.source, error)
+
+    def _leave_unreadable(self, source: SourceObject, error: UnreadableSource) -> None:
+        left = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        if self._output is not None and self._output.is_midway:
+            raise _WrittenInVain(left) from error
+        self._left.quarantined[source.identity] = left
+
+    def _write(self, one: Found) -> None:
+        source, content, raw, found = one
         if found is None:
             self._place_empty(source, content)
             return
@@ -296,7 +327,9 @@ class _Pass:
         found = copied_signature(source, settings, store, self._given.dialects)
         if found is None:
             return False
-        signature, ended = found
+        signature, ended, head = found
+        self._neighbours.see(head)
+        self._write_settled(self._neighbours.rest())
         output = self._output or self._open(signature)
         if signature != output.signature:
             return False

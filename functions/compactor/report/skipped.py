@@ -51,7 +51,7 @@ _TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
         ),
         SkipReason.TABLE: (
             "files of a table (Delta, Iceberg, Hudi, Spark's sink), whose own log names them",
-            "compactor tables compacts Delta and Iceberg tables",
+            "compactor tables plan shows what compacting Delta and Iceberg tables brings",
         ),
         SkipReason.REGISTRY: (
             "parts of a registry of container images, which finds them by their keys",
