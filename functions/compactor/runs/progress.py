@@ -107,13 +107,11 @@ class PartitionProgress:
             InvalidInput: this role may not read the sources of an output that was lost.
         """
         self.run.log.settle_numbers(self.state)
-        while self.state.unpublished:
+        while (commit := self._claim.unpublished()) is not None:
             if self.out_of_time():
                 return False
-            self._claim.look_before_publishing()
-            sequence = min(self.state.unpublished)
             try:
-                self._repair(self.state.unpublished[sequence])
+                self._repair(commit)
             except (CommitConflict, UploadLost) as error:
                 # Another run is repairing it, and the log state is up to date now; or what was
                 # just built again was dropped before it was published.
@@ -348,6 +346,7 @@ class PartitionProgress:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
             with rebuilding.unless_replaced(commit, self.run, self.state):
+                self.run.log.note_publication(commit)
                 repaired = publish(commit, self.run.store)
         except UploadLost:
             with rebuilding.unless_replaced(commit, self.run, self.state):
