@@ -132,7 +132,8 @@ class PartitionProgress:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
         left_alone = state.left_alone(decided_by(run.settings))
-        known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now())
+        now = run.clock.now()
+        known = Knowledge(state.committed, left_alone, self.signatures, state.buckets, now)
         decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
             if self._leave_outputs(decision.groups):

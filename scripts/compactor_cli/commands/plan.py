@@ -225,7 +225,8 @@ def forecast(
 
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
-        known = Knowledge(state.committed, state.left_alone(decided_by(settings)))
+        left_alone = state.left_alone(decided_by(settings))
+        known = Knowledge(state.committed, left_alone, buckets=state.buckets)
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
         planned = expected.of(item.partition, now)
         outputs = outputs_of(planned.groups, settings)
