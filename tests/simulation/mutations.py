@@ -181,8 +181,6 @@ NOTICED: Mapping[str, int] = {
     "look at what came back": 0,
     "record of what was cleaned up": 0,
     "what was listed of a partition at rest": 4,
-    "age of what is left in a partition at rest": 19,
-    "one more plan before a partition is at rest": 19,
     "the repeated key": 127,
     "age of what is left in a partition at rest": 18,
     "one more plan before a partition is at rest": 18,

@@ -71,6 +71,7 @@ class _Checkpoint(msgspec.Struct):
     commit_id: str = ""
     undecided: dict[str, bytes] = {}
     contents: bytes = b""
+    buckets: list[str] = []
 
 
 _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
@@ -141,6 +142,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "committed": state.committed.to_bytes(),
         "quarantined": b"".join(sorted(state.quarantined)),
         "contents": state.contents.to_bytes(),
+        "buckets": sorted(state.buckets),
         "passing": b"".join(sorted(state.passing)),
         "undecided": {
             name: b"".join(sorted(found))
@@ -167,6 +169,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
         passing=set(split_digests(document.passing)),
         undecided={name: set(split_digests(found)) for name, found in document.undecided.items()},
         contents=Contents.from_bytes(document.contents),
+        buckets=set(document.buckets),
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,

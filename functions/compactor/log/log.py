@@ -285,6 +285,12 @@ class CommitLog:
         for sequence in sorted(state.unwitnessed):
             self._leave_witness(state, sequence)
 
+    def note_publication(self, commit: Commit) -> None:
+        """Leave, right before it is published, when a later run publishes a commit."""
+        bucket, key = layout.publication_key(self._settings, self._partition, commit.sequence)
+        witness = Witness(commit_id=commit.commit_id, log_id=commit.log_id)
+        leave_witness(self._store, bucket, key, witness, again=True)
+
     def is_disputed(self, state: LogState, sequence: int) -> bool:
         """True when an entry that was read is not the one that had its number first."""
         bucket, key = layout.witness_key(self._settings, self._partition, sequence)

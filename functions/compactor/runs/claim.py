@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from compactor.beside import Beside
+from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
 
@@ -43,18 +44,21 @@ class Claim:
             self._whole = True
         return self._log.claim(self._state)
 
-    def look_before_publishing(self) -> None:
-        """Look before what earlier entries name is published; again once the log has grown.
+    def unpublished(self) -> Commit | None:
+        """The first commit of the log that is to be published still; None where all are.
 
-        Where entries are gone, an output that none names may hold the same records.
+        Where entries are gone, an output that none names may hold the same records: that is looked
+        for first, and again once the log has grown.
 
         Raises:
             IntegrityError: there is such an output.
         """
-        if self._published_at < self._state.last:
-            self._log.require_whole(self._state)
-            self._log.settle_numbers(self._state)
-            self._published_at, self._whole = self._state.last, True
+        state = self._state
+        if state.unpublished and self._published_at < state.last:
+            self._log.require_whole(state)
+            self._log.settle_numbers(state)
+            self._published_at, self._whole = state.last, True
+        return min(state.unpublished.values(), key=lambda one: one.sequence, default=None)
 
     def beside(self, *, whole: bool) -> Beside[str]:
         """The same while a block goes on, and then whether the scheme is remembered.

@@ -109,13 +109,11 @@ class PartitionProgress:
             InvalidInput: this role may not read the sources of an output that was lost.
         """
         self.run.log.settle_numbers(self.state)
-        while self.state.unpublished:
+        while (commit := self._claim.unpublished()) is not None:
             if self.out_of_time():
                 return False
-            self._claim.look_before_publishing()
-            sequence = min(self.state.unpublished)
             try:
-                self._repair(self.state.unpublished[sequence])
+                self._repair(commit)
             except (CommitConflict, UploadLost) as error:
                 # Another run is repairing it, and the log state is up to date now; or what was
                 # just built again was dropped before it was published.
@@ -136,8 +134,14 @@ class PartitionProgress:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
         left_alone = state.left_alone(decided_by(run.settings), self.dialects_version)
-        roots = self.listings.roots
-        known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now(), roots)
+        known = Knowledge(
+            state.committed,
+            left_alone,
+            self.signatures,
+            state.buckets,
+            run.clock.now(),
+            self.listings.roots,
+        )
         decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
             if self._leave_outputs(decision.groups):
@@ -355,6 +359,7 @@ class PartitionProgress:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
             with rebuilding.unless_replaced(commit, self.run, self.state):
+                self.run.log.note_publication(commit)
                 repaired = publish(commit, self.run.store)
         except UploadLost:
             with rebuilding.unless_replaced(commit, self.run, self.state):

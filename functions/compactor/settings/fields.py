@@ -283,6 +283,17 @@ class RunFields:
             _WHICH, False, flag(), "Try again the objects that an earlier run found unreadable."
         ),
     ]
+    bucket_copies: Annotated[
+        str,
+        Declared(
+            _WHICH,
+            "refuse",
+            one_of("refuse", "compact"),
+            "What becomes of a partition with objects that were compacted already from another"
+            " bucket, under the same key and with the same ETag, as after a bucket was copied:"
+            " refuse it, or compact them as well.",
+        ),
+    ]
     target_bytes: Annotated[
         int | None,
         Declared(
