@@ -6,27 +6,21 @@ And do readers of the output see what readers of the sources see? That is asked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.log.entries import RULES, Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.old_rules import dropped_headers, is_doubtful, line_of
-from compactor.model import Format
-from compactor.outputs import slices
-from compactor.outputs.first_lines import FirstLine, judge
+from compactor.outputs.first_lines import FirstLine
 from compactor.past import deep
+from compactor.past.earlier_headers import judged
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.shown import shown_bytes
 
 ROWS_DROPPED, UNDECIDED = deep.ROWS_DROPPED, "first_line_undecided"
-_ROWS_OF_A_SOURCE = 5
-_MOST_ROWS = 1_000
-_HEAD_BYTES = 1 << 20
 _SHOWN_BYTES = 60
 
 
@@ -91,7 +85,7 @@ def _first_lines(commit: Commit, store: ObjectStore) -> tuple[Finding, ...]:
         return ()
     found: list[Finding] = []
     for line in sorted(dropped_headers(commit)):
-        verdict = _judge(commit, output, line, store)
+        verdict = judged(commit, output, line, store)
         if verdict is not FirstLine.HEADER:
             kind = ROWS_DROPPED if verdict is FirstLine.ROW else UNDECIDED
             shown = shown_bytes(line, _SHOWN_BYTES)
@@ -116,42 +110,3 @@ def _finding(commit: Commit, output: Output, kind: str, sources: int, detail: st
 
 def _line_of_row(row: ManifestRow) -> bytes:
     return b"" if row.facts is None else line_of(row.facts.dropped_prefix)
-
-
-def _judge(commit: Commit, output: Output, line: bytes, store: ObjectStore) -> FirstLine:
-    delimiter = b"," if output.format is Format.CSV else b"\t"
-    below = _Below(line)
-    try:
-        stored = store.open(output.bucket, output.key)
-        for row, pieces in slices.restored(commit, stored):
-            dropped = len(row.facts.dropped_prefix) if row.facts is not None else 0
-            below.read(dropped, slices.checked(row, pieces, commit))
-    except ObjectMissing:
-        raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone") from None
-    except UnreadableSource as error:
-        raise IntegrityError(f"s3://{output.bucket}/{output.key}: {error}") from error
-    return judge(line, delimiter, below.rows, elsewhere=below.elsewhere)
-
-
-@dataclass(slots=True)
-class _Below:
-    """What stands below one first line in all the sources that begin with it."""
-
-    line: bytes
-    rows: list[bytes] = field(default_factory=list)
-    elsewhere: bool = False
-
-    def read(self, dropped: int, pieces: Iterable[bytes]) -> None:
-        """Go through one source; the first bytes of it were dropped."""
-        needles = (b"\n%b\n" % self.line, b"\n%b\r\n" % self.line)
-        held, head = b"\n", b""
-        for piece in pieces:
-            body, dropped = piece[dropped:], max(0, dropped - len(piece))
-            window = held + body
-            self.elsewhere = self.elsewhere or any(needle in window for needle in needles)
-            held = window[-len(needles[1]) :]
-            head += body[: max(0, _HEAD_BYTES - len(head))]
-        self.elsewhere = self.elsewhere or held.endswith(b"\n" + self.line)
-        if len(self.rows) < _MOST_ROWS:
-            lines = head.split(b"\n", _ROWS_OF_A_SOURCE)[:_ROWS_OF_A_SOURCE]
-            self.rows += [row.removesuffix(b"\r") for row in lines if row.strip()]

@@ -8,6 +8,7 @@ import itertools
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from compactor.codecs.codecs import Limits, decompress, decompress_stream
 from compactor.codecs.encoders import encoder
 from compactor.errors import InvalidInput, UnreadableSource
 from compactor.formats import detect, framer_for
-from compactor.formats.columns import ColumnsFramer
+from compactor.formats.delimited import RecordCounter
 from compactor.formats.framing import Framed, Framer
 from compactor.log.slices import SliceFacts, facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -33,6 +34,7 @@ HEADERS = {
     Format.VPC_FLOW: FLOW_HEADER,
     Format.CLOUDFRONT: CLOUDFRONT_HEADER,
 }
+MIXED = {Format.CSV: b",3 lf mixed", Format.TSV: b"\t2 lf mixed"}
 SIGNED = {**HEADERS, Format.JSON_LIST: b'{"Findings":[]}'}
 STREAMED = [Format.TEXT, Format.JSON_LINES, *HEADERS]
 
@@ -119,23 +121,46 @@ csv_cells = st.text('ab",\n é', max_size=6)
 csv_rows = st.lists(st.tuples(csv_cells, csv_cells, csv_cells), max_size=4)
 
 
-@given(st.lists(st.tuples(csv_rows, line_ends, maybe, maybe), max_size=4))
+@given(st.lists(st.tuples(csv_rows, maybe, maybe), max_size=4), line_ends)
 @settings(max_examples=80, deadline=None)
 def test_csv_keeps_one_header_and_every_row(
-    sources: list[tuple[list[tuple[str, str, str]], bytes, bool, bool]],
+    sources: list[tuple[list[tuple[str, str, str]], bool, bool]], end: bytes
 ) -> None:
     contents = []
-    for rows, end, ended, bom in sources:
+    for rows, ended, bom in sources:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator=end.decode(), quoting=csv.QUOTE_ALL).writerows(rows)
         content = CSV_HEADER + end + text.getvalue().encode()
         contents.append((BOM if bom else b"") + (content if ended else content.removesuffix(end)))
-    output, framed = join(framer_for(signature(Format.CSV)), contents)
+    dialect = b",3 crlf" if end == b"\r\n" else b",3 lf"
+    framer = framer_for(Signature(Format.CSV, Compression.NONE, CSV_HEADER, dialect))
+    output, framed = join(framer, contents)
     read = list(csv.reader(io.StringIO(output.decode(), newline="")))
     expected = [list(row) for rows, *_ in sources for row in rows]
     assert read == [["id", "two\nlines", "text"], *expected]
-    newlines = sum(cell.count("\n") for row in expected for cell in row)
-    assert sum(f.records for f in framed) == len(expected) + newlines
+    assert sum(f.records for f in framed) == len(expected)
+    # Of the header, of each row, and of nothing else.
+    assert output.count(b"\r\n") == (1 + len(expected)) * (end == b"\r\n")
+
+
+@given(
+    st.lists(st.sampled_from([b",", b'"', b'""', b"x", b"\n", b"\r\n", b'"\n,"', b'","'])),
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+)
+@settings(max_examples=500, deadline=None)
+def test_records_are_counted_as_csv_readers_do_in_pieces_of_any_size(
+    parts: list[bytes], sizes: list[int]
+) -> None:
+    text = b"".join(parts)
+    read = csv.reader(io.StringIO(text.decode(), newline=""))
+    counters = RecordCounter(b","), RecordCounter(b",")
+    for counter, pieces in zip(counters, ([text], cut(text, sizes)), strict=True):
+        for piece in pieces:
+            counter.feed(piece)
+        counter.finish()
+    whole, pieced = counters
+    assert whole.records == sum(1 for row in read if row)
+    assert (whole.records, whole.lf, whole.crlf) == (pieced.records, pieced.lf, pieced.crlf)
 
 
 @given(
@@ -206,9 +231,10 @@ def test_streaming_gives_what_framing_the_whole_gives(
 ) -> None:
     header = HEADERS.get(format, b"")
     content = (BOM if bom else b"") + header + end + body
-    framer = framer_for(signature(format))
-    again = framer_for(signature(format))
-    streaming = again.stream()
+    # A source is streamed only below others with line ends like its own.
+    of_all = replace(signature(format), dialect=MIXED.get(format, b""))
+    framer = framer_for(of_all)
+    streaming = framer_for(of_all).stream()
     assert streaming is not None
     try:
         whole = framer.frame(content)
@@ -221,8 +247,6 @@ def test_streaming_gives_what_framing_the_whole_gives(
     assert b"".join([*pieces, *map(bytes, last.slice)]) == b"".join(map(bytes, whole.slice))
     assert facts_of(last) == facts_of(whole)
     assert last.separator == whole.separator == b""
-    if isinstance(framer, ColumnsFramer) and isinstance(again, ColumnsFramer):
-        assert again.header_seen_again is framer.header_seen_again
 
 
 @pytest.mark.parametrize("format", [Format.TEXT, Format.JSON_LINES, Format.CSV])

@@ -21,7 +21,8 @@ _QUOTE, _BACKSLASH = b'"', b"\\"
 _AT_BORDER = re.compile(rb'"(?<=[,;\t|\n]")')
 _LOOKED_AT = 64 << 10
 _LOOKED_AT_RECORDS = 20
-_BLANK_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
+_BLANK_LINE = re.compile(rb"(?<=\n)\r?\n")
+_INSIDE = re.compile(rb'(?:[^"]++|"")*+("?)')
 # Where a chunk ends with any of these, what they mean hangs on the next one.
 _HELD_BACK = b' "\\,;\t|\r\n'
 _MOST_HELD_BACK = 1 << 20
@@ -179,41 +180,42 @@ class RecordCounter:
 
     def __init__(self, delimiter: bytes) -> None:
         self.records = self.lf = self.crlf = 0
-        self._delimiter = delimiter
-        self._held = b""
+        self._field_start = delimiter + _QUOTE
+        self._closed, self._opening = _quoted_fields(delimiter)
+        # The end of what was counted, by which the next bytes are understood.
+        self._before = b"\n"
 
     def feed(self, chunk: bytes | memoryview) -> None:
         """Take the next bytes; the first ones without a BOM."""
-        data = self._held + bytes(chunk)
-        end = data.rfind(b"\n") + 1 if _QUOTE not in data else self._last_end(data)
-        self._count(data[:end])
-        self._held = data[end:]
+        before, text = self._before, self._before + bytes(chunk)
+        opened = None
+        if _QUOTE in text:
+            text = self._closed.sub(b"x", text)
+            opened = self._opening.search(text)
+        if opened is None:
+            self._before = text[-2:].replace(_QUOTE, b"x")
+        else:
+            inside = _INSIDE.match(text, opened.end())
+            # A quote at the end closes the field, or is the first of two.
+            self._before = self._field_start + (inside[1] if inside else b"")
+            text = text[: opened.start()]
+        lines = text.count(b"\n") - before.count(b"\n")
+        crlf = text.count(b"\r\n") - before.count(b"\r\n") if b"\r" in text else 0
+        self.crlf += crlf
+        self.lf += lines - crlf
+        self.records += lines - len(_BLANK_LINE.findall(text)) + (before == b"\n\n")
 
     def finish(self) -> None:
         """No bytes follow: what no line end follows is a record, too."""
-        self._count(self._held)
-        self.records += bool(self._held.strip(b"\r\n"))
-        self._held = b""
-
-    def _last_end(self, data: bytes) -> int:
-        """Where the last record ends that is known to be whole."""
-        opened = _readings(self._delimiter).all[0].opened_at(data)
-        whole = records_pattern(self._delimiter).finditer(data[:opened])
-        return max((one.end() for one in whole if one[2]), default=0)
-
-    def _count(self, text: bytes) -> None:
-        if _QUOTE in text:
-            text = _quoted_field(self._delimiter).sub(b'""', text)
-        lines = text.count(b"\n")
-        crlf = text.count(b"\r\n") if b"\r" in text else 0
-        self.crlf += crlf
-        self.lf += lines - crlf
-        self.records += lines - len(_BLANK_LINE.findall(text))
+        self.records += bool(self._before.rpartition(b"\n")[2].strip(b"\r"))
+        self._before = b"\n"
 
 
 @lru_cache(len(DELIMITERS))
-def _quoted_field(delimiter: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb'(?<![^%b\r\n])"(?:[^"]++|"")*+"' % re.escape(delimiter))
+def _quoted_fields(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Fields that are closed before the end of a text, and the quote that opens another."""
+    opening = rb'"(?<![^%b\r\n]")' % re.escape(delimiter)
+    return re.compile(rb'%b(?:[^"]++|"")*+"(?!\Z)' % opening), re.compile(opening)
 
 
 @lru_cache(len(DELIMITERS))

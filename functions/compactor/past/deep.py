@@ -18,6 +18,7 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import Format
 from compactor.outputs import slices
 from compactor.outputs.twice import declared_by
+from compactor.past.earlier_headers import earlier_table
 from compactor.past.originals import JUDGED_BYTES, Originals, head_of, seen_in
 from compactor.ports import ObjectStore
 from compactor.second_reading import (
@@ -88,7 +89,11 @@ def examine(
     output = commit.output
     if output is None or output.copied or output.columnar is not None:
         return ()
-    examination = _Examination(commit, output, store, declared_by(settings))
+    declared = declared_by(settings)
+    table = output.table
+    if table is None and declared.csv_header == "auto":
+        table = earlier_table(commit, output, store)
+    examination = _Examination(commit, output, store, replace(declared, table=table))
     try:
         return tuple(examination.findings(sources=sources))
     except ObjectMissing as error:
@@ -113,7 +118,6 @@ class _Examination:
         # How its run wrote it is seen in what was done to its sources.
         self._declared = replace(
             declared,
-            table=output.table,
             trail_lines=output.format is Format.CLOUDTRAIL and any(one.appended for one in facts),
             array_lines=output.format is Format.JSON_ARRAY and any(one.appended for one in facts),
             stream_as_is=output.format is Format.UNDELIMITED_JSON and unchanged,
