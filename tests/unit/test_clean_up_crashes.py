@@ -7,14 +7,14 @@ import pytest
 from compactor.errors import CompactorError, TransientStoreError
 from tests.support.cleaning import DAY, compact_more, left, old_world, records
 from tests.support.memory_store import Crashed
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 from tests.unit.test_crashes import at_call, death
 
 
 def old(**given: object) -> World:
     """Three commits past retention, one of which quarantines a source; and an orphan."""
     made = old_world("ab", **given)
-    compact_more(made, "c.csv", template="10.0.0.1,{}")
+    compact_more(made, "c.log", template=LOG_LINE)
     made.clock.advance(-8 * DAY)
     made.put("g.log.gz", b"\x1f\x8b broken")
     made.run()

@@ -37,7 +37,7 @@ def place(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     for bucket in (made.source, made.lake):
         client.create_bucket(Bucket=bucket)
     made.put("logs/a/1.json", b'{"id": 1}\n')
-    made.put("logs/a/2.csv", b"id\n2\n")
+    made.put("logs/a/2.log", b"2026-01-02 03:04:05 line\n")
     made.put("logs/b/3.json", b'{"id": 3}\n')
     yield made
     runtime._store.cache_clear()
@@ -115,7 +115,7 @@ def test_clean_up_answers_with_its_input_a_status_and_counts(
     answer = answer_of(clean_up.handler, one)
     assert {name: answer[name] for name in one} == one
     counts = answer["counts"]
-    assert (counts["commits"], counts["deleted"], counts["deleted_bytes"]) == (2, 2, 15)
+    assert (counts["commits"], counts["deleted"], counts["deleted_bytes"]) == (2, 2, 35)
     assert (counts["refused"], counts["markers"], counts["uploads_aborted"]) == (0, 0, 0)
     # Two deletes; HEAD of two outputs, of an entry for the store's clock, of a table log, and of
     # what says that a table of query engines reads the destination.
@@ -190,7 +190,7 @@ def test_a_damaged_log_fails_the_call_and_the_receipt_says_why(
         "b/": "done",
     }
     assert receipts(place)["a/"]["error"] == "IntegrityError"
-    assert sorted(place.contents(place.source)) == ["logs/a/1.json", "logs/a/2.csv"]
+    assert sorted(place.contents(place.source)) == ["logs/a/1.json", "logs/a/2.log"]
 
 
 def test_a_partition_that_is_none_is_refused(place: Place) -> None:
@@ -215,7 +215,7 @@ def test_in_a_versioned_bucket_no_version_is_deleted_and_a_warning_says_so(
     assert "noncurrent versions" in line
     listed = place.s3.list_object_versions(Bucket=place.source, Prefix="logs/a/")
     assert len(listed["DeleteMarkers"]) == 2
-    assert {one["Key"] for one in listed["Versions"]} == {"logs/a/1.json", "logs/a/2.csv"}
+    assert {one["Key"] for one in listed["Versions"]} == {"logs/a/1.json", "logs/a/2.log"}
     assert planned(place, event) == [{**event, "partition": {"path": "b/", "entries": 1}}]
 
 
@@ -237,7 +237,7 @@ def test_standalone_cleans_up_partitions_that_it_did_not_list(
     assert left == (
         ["logs/c/4.json"]
         if mode == "delete"
-        else ["logs/a/1.json", "logs/a/2.csv", "logs/c/4.json"]
+        else ["logs/a/1.json", "logs/a/2.log", "logs/c/4.json"]
     )
     found = receipts(place, Context().aws_request_id)
     # By the server's clock, which nobody moved, c/ is old enough to be looked at.
@@ -268,7 +268,7 @@ def test_a_clean_up_that_fails_fails_a_standalone_run_after_its_report(
     key = f"_compactor/compacted/partitions/a/commits/{1:020}.json.gz"
     place.s3.put_object(Bucket=place.lake, Key=key, Body=b"damage")
     place.put("logs/c/4.json", b'{"id": 4}\n')
-    for name in ("a/1.json", "a/2.csv"):
+    for name in ("a/1.json", "a/2.log"):
         place.s3.delete_object(Bucket=place.source, Key=f"logs/{name}")
     days_later(8)
     with pytest.raises(PartitionsFailed, match="is damaged"):

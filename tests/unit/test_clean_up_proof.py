@@ -26,7 +26,7 @@ from tests.support.cleaning import (
     truncated,
 )
 from tests.support.examples import PARTITION
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_an_output_that_is_not_as_committed_keeps_its_sources(
     harm(world, key)
     if long_ago:
         world.clock.advance(8 * DAY)
-    compact_more(world, "z.csv", template="10.0.0.1,{}")
+    compact_more(world, "z.log", template=LOG_LINE)
     receipt = world.clean_up()
     (line,) = receipt.unsafe
     assert line.startswith(f"{PARTITION.path} commit 1: s3://lake/{key}")
     assert line.endswith("; its sources stay")
     assert "\n" not in line
-    assert (receipt.status, left(world)) == ("done", ["a.json", "b.json"]), "z.csv is deleted"
+    assert (receipt.status, left(world)) == ("done", ["a.json", "b.json"]), "z.log is deleted"
     assert list(records(world)) == [2]
 
 

@@ -21,7 +21,7 @@ from tests.support.cleaning import DAY, LINE, compact_more, old_world, records
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of
 from tests.support.memory_store import Crashed, ManualClock, MemoryStore
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 
 STATE = "_compactor/compacted/partitions/"
 
@@ -154,7 +154,7 @@ def test_a_state_that_cannot_be_listed_is_the_callers_mistake() -> None:
 
 def test_entries_that_say_nothing_of_sources_do_not_stay_due_for_ever() -> None:
     world = old_world()
-    compact_more(world, "b.csv", template="10.0.0.1,{}")
+    compact_more(world, "b.log", template=LOG_LINE)
     assert find_due(world.settings, world.store, world.clock.now()) == ((PARTITION.path, 2),)
     world.clean_up()
     assert list(records(world)) == [1, 2]

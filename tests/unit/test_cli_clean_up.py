@@ -19,7 +19,7 @@ from tests.support.cleaning import DAY, compact_more, left, old_world, output_ke
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
 from tests.support.moto_server import moto_server
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 
 Command = Callable[..., tuple[int, str, str]]
 WHERE = ["s3://source/logs/", "s3://lake/compacted/"]
@@ -121,7 +121,7 @@ def test_a_tampered_output_is_one_clear_line_and_a_failure(
     world: World, command: Command, words: tuple[str, ...]
 ) -> None:
     key = tamper(world)
-    compact_more(world, "z.csv", template="10.0.0.1,{}")
+    compact_more(world, "z.log", template=LOG_LINE)
     code, out, err = command(*words)
     assert code == 1
     assert "1 finding; those sources stay" in err
@@ -132,7 +132,7 @@ def test_a_tampered_output_is_one_clear_line_and_a_failure(
         (line,) = (one for one in err.splitlines() if key in one)
     assert f"s3://lake/{key} has CRC32" in line
     assert line.endswith("its sources stay")
-    assert left(world) == ["a.json", "b.json"] + ["z.csv"] * ("--dry-run" in words)
+    assert left(world) == ["a.json", "b.json"] + ["z.log"] * ("--dry-run" in words)
 
 
 def test_a_damaged_log_keeps_its_partition_and_no_other(world: World, command: Command) -> None:
@@ -186,7 +186,7 @@ def test_a_commit_that_comes_of_age_after_the_decision_is_left_alone(
     world: World, command: Command
 ) -> None:
     world.clock.advance(-8 * DAY + 1)
-    world.add("young.csv", "10.0.0.1,{}")
+    world.add("young.log", LOG_LINE)
     world.run()
     world.clock.advance(7 * DAY - 1)
 
@@ -197,7 +197,7 @@ def test_a_commit_that_comes_of_age_after_the_decision_is_left_alone(
     world.store.hooks.before.append(pass_time)
     code, out, _ = command("--yes")
     assert code == 0
-    assert left(world) == ["young.csv"]
+    assert left(world) == ["young.log"]
     assert "deleted 2 sources" in out
 
 

@@ -19,7 +19,7 @@ from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.memory_bucket import Bucket
 from tests.support.memory_store import Call, Crashed
-from tests.support.world import World
+from tests.support.world import LOG_LINE, World
 
 
 def world_of(records: int = 2, **given: object) -> World:
@@ -194,8 +194,8 @@ def test_a_commit_that_shares_no_source_with_the_winner_takes_the_next_number() 
     world = world_of()
 
     def other_run() -> None:
-        world.add("z.csv", "10.0.0.1,{}")
-        world.settings = replace(world.settings, include=("*.csv",))
+        world.add("z.log", LOG_LINE)
+        world.settings = replace(world.settings, include=("*.log",))
         world.run()
         world.settings = replace(world.settings, include=())
 
@@ -209,12 +209,12 @@ def test_a_commit_that_shares_no_source_with_the_winner_takes_the_next_number() 
 def test_a_group_that_another_run_committed_after_the_plan_is_not_committed_again() -> None:
     world = World()
     world.add("a.json", '{{"id": "{}"}}')
-    world.add("b.csv", "10.0.0.1,{}")
+    world.add("b.log", LOG_LINE)
 
     def other_run() -> None:
-        # Its group of b.csv is another one, and shares nothing with the first group planned.
-        world.add("c.csv", "10.0.0.1,{}")
-        world.settings = replace(world.settings, include=("*.csv",))
+        # Its group of b.log is another one, and shares nothing with the first group planned.
+        world.add("c.log", LOG_LINE)
+        world.settings = replace(world.settings, include=("*.log",))
         world.run()
         world.settings = replace(world.settings, include=())
 

@@ -60,7 +60,9 @@ def test_a_run_makes_the_very_groups_that_plan_showed(seed: int, monkeypatch) ->
     target = chance.choice([400, 2_000, 1 << 20])
     monkeypatch.setattr(packing, "target_bytes", lambda *_: target)
     fewest = chance.choice([1, 2, 5])
-    world = World(min_objects=fewest, small_object_bytes=1 << 20, limits=limits)
+    world = World(
+        min_objects=fewest, small_object_bytes=1 << 20, csv_header="present", limits=limits
+    )
     # A second round meets what the first committed.
     for start in (0, 100):
         put_some(world, chance, start)

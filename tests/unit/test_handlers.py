@@ -132,7 +132,7 @@ def logs(place: Place) -> Place:
     """Two partitions: three groups, one broken source."""
     for number in range(4):
         place.put(f"logs/a/{number}.json", b'{"id": %d}\n' % number)
-    place.put("logs/a/5.csv", b"id\n5")
+    place.put("logs/a/5.log", b"2026-01-02 03:04:05 line\n")
     place.put("logs/b/1.log.gz", gzip.compress(b"2026-01-02 03:04:05 line\n", mtime=0))
     place.put("logs/b/2.log.gz", gzip.compress(b"2026-01-02 03:04:05 line\n", mtime=0)[:-5])
     return place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Container
 from dataclasses import replace
 
 import msgspec
@@ -114,7 +115,7 @@ def test_entries_and_checkpoints_of_earlier_versions_are_read() -> None:
     assert old == replace(commit, decided_by="")
     state = LogState()
     state.add(old)
-    assert commit.quarantined[0].source.identity in state.left_alone("another")
+    assert commit.quarantined[0].source.identity in state.left_alone("another", lambda: "")
 
     document = msgspec.json.decode(gzip.decompress(encode_checkpoint(state)))
     del document["undecided"]
@@ -132,8 +133,26 @@ def test_a_checkpoint_keeps_under_which_settings_sources_were_left_alone() -> No
     state = CommitLog(world.store, world.settings, PARTITION).load()
     again = decode_checkpoint(encode_checkpoint(state))
     (identity,) = again.quarantined
-    assert identity in again.left_alone(decided_by(world.settings))
-    assert identity not in again.left_alone(decided_by(settings(format="text")))
+    assert identity in again.left_alone(decided_by(world.settings), lambda: "")
+    assert identity not in again.left_alone(decided_by(settings(format="text")), lambda: "")
+
+
+def test_sources_that_wait_are_left_alone_while_the_same_is_pinned() -> None:
+    world = World()
+    world.put("a.csv", b"id,name\n1,x\n")
+    world.put("b.log", UNKNOWN)
+    world.run()
+    state = CommitLog(world.store, world.settings, PARTITION).load()
+    again = decode_checkpoint(encode_checkpoint(state))
+    (waiting,) = (one for one in again.quarantined if again.waits(one))
+    (other,) = (one for one in again.quarantined if not again.waits(one))
+    settings_alone = decided_by(world.settings)
+    assert {waiting, other} <= set_of(again.left_alone(settings_alone, lambda: ""), again)
+    assert set_of(again.left_alone(settings_alone, lambda: "pinned"), again) == {other}
+
+
+def set_of(found: Container[bytes], state: LogState) -> set[bytes]:
+    return {one for one in state.quarantined if one in found}
 
 
 def test_settings_that_decide_formats_make_other_outputs() -> None:

@@ -23,7 +23,7 @@ CONTENTS = {
     "b.json": b'{"id": 3}\r\n\n',
     "c.json": BOM + b'{"id": 4}',
     "d.json": b"",
-    "e.csv": b"id,name\r\n1,a\r\n",
+    "e.csv": b"id,name\r\n1,a\r\n3,c\r\n",
     "f.csv": BOM + b"id,name\n2,b",
     "g.csv": b"id,name",
     "h_CloudTrail_.json": b' {"Records" : [ {"a":1}, {"a":2} ] } \n',

@@ -34,12 +34,14 @@ from tests.support.world import World
 
 DESTINATION = Destination("lake", "compacted/2026/01/02/", "compacted")
 JSON = (b'{"a":1}\n{"a":2}', b'{"a":3}\n', b'\xef\xbb\xbf{"a":4}')
-CSV = (b"id,n\n1,a\n", b"id,n\r\n2,b\r\n3,c", b"id,n\n")
+CSV = (b"id,n\n1,a\n", b"id,n\n2,b\n3,c", b"id,n\n")
+TSV = (b"id\tn\r\n1\ta\r\n", b"id\tn\r\n2\tb\r\n3\tc", b"id\tn\r\n")
 TRAIL = (b'{"Records":[{"a":1},{"a":2}]}', b' {"Records" : [ {"a":3} ]}\n', b'{"Records":[]}')
 FIREHOSE = (b'{"a":1}{"a":2}', b'{"a":3}{"a":4}\n{"a":5} ')
 CONTENTS = {
     ".json": JSON,
     ".csv": CSV,
+    ".tsv": TSV,
     "_CloudTrail_.json": TRAIL,
     ".dat": FIREHOSE,
 }
@@ -186,6 +188,8 @@ OF_LINES: dict[str, Change] = {
     "a newline more": lambda p: with_tally(p, newlines=1),
     "a newline less": lambda p: with_tally(p, newlines=-1),
     "a newline more in the frame": lambda p: with_tally(p, frame_newlines=1),
+}
+OF_RECORDS: dict[str, Change] = {
     "a record more": lambda p: with_output(p, records=(output_of(p).records or 0) + 1),
     "records unknown": lambda p: with_output(p, records=None),
 }
@@ -209,12 +213,19 @@ def test_objects_put_on_lines_must_account_for_every_newline(what: str) -> None:
         check_pending(JOINED[what](pending))
 
 
-@pytest.mark.parametrize("ending", [".json", ".csv"])
 @pytest.mark.parametrize("what", OF_LINES)
-def test_lost_or_doubled_lines_are_found_before_the_commit(ending: str, what: str) -> None:
-    pending = pending_of(ending, CONTENTS[ending])
+def test_lost_or_doubled_lines_are_found_before_the_commit(what: str) -> None:
+    pending = pending_of(".json", JSON)
     with pytest.raises(IntegrityError, match="records"):
         check_pending(OF_LINES[what](pending))
+
+
+@pytest.mark.parametrize("ending", CONTENTS)
+@pytest.mark.parametrize("what", OF_RECORDS)
+def test_a_wrong_sum_of_records_is_found_before_the_commit(ending: str, what: str) -> None:
+    pending = pending_of(ending, CONTENTS[ending])
+    with pytest.raises(IntegrityError, match="records"):
+        check_pending(OF_RECORDS[what](pending))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +272,7 @@ WAYS = [(ending, compression) for ending in CONTENTS for compression in ("none",
 @pytest.mark.parametrize(("ending", "compression"), WAYS)
 def test_a_sound_output_passes_and_tells_its_records(ending: str, compression: str) -> None:
     world, commit = committed(ending, CONTENTS[ending], compression=compression)
-    expected = {".json": 4, ".csv": 3, "_CloudTrail_.json": 3, ".dat": 5}
+    expected = {".json": 4, ".csv": 3, ".tsv": 3, "_CloudTrail_.json": 3, ".dat": 5}
     assert check_commit(commit, world.store) == expected[ending]
 
 

@@ -200,7 +200,11 @@ class Dialects:
             sources = {one.key: one for one in self._sources(data_set, key)}
             ordered = [sources[key] for key in sorted(sources)]
             small = [one for one in ordered if one.size <= _SMALL_BYTES]
-            bodies = ((body.content, True) for body in self._store.read_sources(small))
+            # What a store streams is as large to it.
+            bodies = (
+                (body.content, True) if body.chunks is None else self._large(body.source)
+                for body in self._store.read_sources(small)
+            )
             large = (self._large(one) for one in ordered if one.size > _SMALL_BYTES)
             heads = [
                 head
