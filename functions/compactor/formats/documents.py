@@ -61,11 +61,12 @@ _BEGINNINGS = {
     "a build file":
      rb"FROM \S+(?: AS \S+)?$|ARG \w+(?:=\S*)?$|cmake_minimum_required"
      rb"|[\w./%$() -]+::?(?: [^\n]*)?\n\t(?!at |\.\.\.)\S",
-    "a schedule of jobs": rb"(?:[A-Z]+=[^\n]*\n)*(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
+    "a schedule of jobs":
+     rb"(?:[A-Z]+=[^\n]*\n)*(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
     "an exchange of data":
      rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
     "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",
-    "a stream of a protocol": rb"\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
+    "a stream of a protocol": rb"__CURSOR=|\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
     "a serialised object": rb"[aOs]:\d+:[{\"]|\(dp\d|\(lp\d",
     "a history of changes": rb"commit [0-9a-f]{4,40}$|\d{4}-\d\d-\d\d(?: [*!] |  \S)",
     "a stack trace alone":
