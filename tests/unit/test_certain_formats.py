@@ -70,6 +70,7 @@ LOGS = {
     "crlf": b"2026-01-31 12:00:00 a\r\n2026-01-31 12:00:01 b\r\n",
     "colours": b"2026-01-31 12:00:00 \x1b[31mERROR\x1b[0m broken\n",
     "no last newline": b"2026-01-31 12:00:00 a",
+    "mysql slow log": b"# Time: 2026-01-31T12:00:00.000000Z\n# User@Host: root[root]\nselect 1;\n",
     "prometheus samples": b'http_requests_total{method="post"} 1027 1395066363000\n',
     "influx": b"cpu,host=a usage=0.5 1465839830100400200\n",
     "graphite": b"servers.a.cpu 0.5 1465839830\n",
@@ -80,7 +81,6 @@ LOGS = {
     "log then prose": b"2026-01-31 12:00:00 started\nthis is no line of a log\n",
     "log then xml": b"2026-01-31 12:00:00 started\n<a>\n",
     "log then json": b"2026-01-31 12:00:00 started\n{\n",
-    "prose then log": b"started\n2026-01-31 12:00:00 started\n",
 }  # fmt: skip
 
 WHOLE = b'{"a": 1, "b": [{"c": "}{"}]}\n'
@@ -112,7 +112,6 @@ OTHERS = {
     "statsd": b"gorets:1|c\nglork:320|ms\n",
     "zeek": b"#separator \\x09\n#fields\tts\tuid\n1462345678.123\tC1\n#close\t2026-01-31\n",
     "journald export": b"__CURSOR=s=1\n__REALTIME_TIMESTAMP=1\nMESSAGE=x\n\n__CURSOR=s=2\n",
-    "mysql slow log": b"# Time: 2026-01-31T12:00:00.000000Z\n# User@Host: root[root]\nselect 1;\n",
     "yaml": b"a: 1\nb:\n  - c\n",
     "yaml documents": b"---\na: 1\n---\na: 2\n",
     "sdp": b"v=0\no=- 1 1 IN IP4 10.0.0.1\ns=-\nt=0 0\n",
@@ -129,6 +128,7 @@ OTHERS = {
     "markdown table": b"| time | x |\n|---|---|\n| 2026-01-31 12:00:00 | 1 |\n",
     "journalctl": b"-- Logs begin at Fri 2026-01-31 12:00:00 UTC. --\nJan 31 12:00:00 a b: c\n",
     "octet-counted syslog": b"35 <34>1 2003-10-11T22:14:15.003Z a b - - -",
+    "prose then log": b"started\n2026-01-31 12:00:00 started\n",
     "graphql": b"query { a { b } }\n",
     "protobuf text": b'name: "x"\nid: 1\n',
     "dockerfile": b"FROM python:3\nRUN true\n",

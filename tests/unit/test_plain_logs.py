@@ -86,6 +86,22 @@ def test_controls_other_than_colours_are_no_text(control: bytes) -> None:
     assert "control characters" in told(content, "x.log")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"\tat a.B.c(B.java:1)\nERROR failed\n", b"started\n2026-01-31 12:00:00 ready\n", b" \na b\n"],
+)
+def test_what_begins_within_an_entry_is_left_alone(content: bytes) -> None:
+    assert "begins within an entry" in told(content, "x.log")
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["etc/hosts", "LICENSE", "web-1/Dockerfile", "sshd_config", "requirements.txt", "README-2"],
+)
+def test_names_of_documents_without_an_extension_say_something_else(key: str) -> None:
+    assert "its name ends in " in told(b"user alice logged in\nuser bob logged out\n", key)
+
+
 def test_one_value_without_a_line_end_is_no_line() -> None:
     assert "without a line end" in told(b"user alice logged in", "x.log")
     assert told(b"user alice logged in\nuser bob", "x.log") == Format.TEXT

@@ -66,11 +66,11 @@ _BEGINNINGS = {
     "an exchange of data":
      rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
     "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",
-    "a stream of a protocol": rb"\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
+    "a stream of a protocol": rb"__CURSOR=|\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
     "a serialised object": rb"[aOs]:\d+:[{\"]|\(dp\d|\(lp\d",
     "a history of changes": rb"commit [0-9a-f]{4,40}$|\d{4}-\d\d-\d\d(?: [*!] |  \S)",
     "a stack trace alone":
-     rb"Traceback \(most recent call last\):\n(?:[ \t][^\n]*(?:\n|\Z))+(?:[\w.]+(?::[^\n]*)?\n?)?\Z"
+     rb"Traceback \(most recent call last\):\n(?:[ \t][^\n]*(?:\n|\Z))++(?:[^\n]*(?:\n|\Z)){0,2}\Z"
      rb"|panic: [^\n]*\n+(?:\[signal [^\n]*\n+)?goroutine ",
     "a table that names its delimiter": rb"\"?(?i:sep)=[^\w\s]",
     "a document that opens a block": rb"[^\n]*[{(\[]$",
@@ -212,7 +212,7 @@ def _are_statements(lines: Sequence[bytes]) -> bool:
 
 
 def _are_partly_json(lines: Sequence[bytes]) -> bool:
-    held = [line for line in lines if line.strip()]
+    held = [line for line in lines[: 2 * _TABLE_LINES] if line.strip()]
     return 2 * sum(line.startswith(b'{"') for line in held) >= max(len(held), 2)
 
 

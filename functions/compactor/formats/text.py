@@ -23,8 +23,9 @@ _LOOKED_AT_BYTES = 64 << 10
 _BEHIND = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dtz.\-_:]*$)")
 _EXTENSION = re.compile(r"\.([a-z][a-z0-9]*)$")
 _DOCUMENT_NAME = re.compile(
-    r"(?:^|[^a-z])(\w+_config|dockerfile|makefile|licen[sc]e|copying|readme|authors|notice|hosts"
-    r"|crontab|fstab|passwd|authorized_keys|known_hosts|words|(?:requirements|robots)\.txt)$"
+    r"(?:^|[^a-z])(\w+_config|(?:docker|make|gem|proc|jenkins|vagrant|rake)file|licen[sc]e|copying"
+    r"|readme|authors|notice|codeowners|hosts|crontab|fstab|passwd|authorized_keys|known_hosts|words"
+    r"|(?:requirements|robots)\.txt)$"
 )
 _LOG_NAMES = frozenset(("log", "out", "err", "logs", "stdout", "stderr"))
 _NEUTRAL_NAMES = _LOG_NAMES | {"", "txt"}
@@ -52,12 +53,12 @@ def _refuse_others(text: bytes, look: Look) -> None:
     look.require_characters()
     extension = _extension(look.key)
     seen = _controls(text[:_LOOKED_AT_BYTES])
-    if not seen and log_lines.begins_within_entry(text):
-        seen = "it begins within an entry, or with a line that has no date above others that do"
     if not seen:
         named_log = extension in _LOG_NAMES
         kind = document_in(text, complete=look.complete, named_log=named_log)
         seen = f"it looks like {kind}" if kind else ""
+    if not seen and log_lines.begins_within_entry(text):
+        seen = "it begins within an entry, or with a line that has no date above others that do"
     if not seen and extension not in _NEUTRAL_NAMES:
         seen = f"its name ends in {extension!r}, and its first line shows no log"
     if seen:
