@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
 
 import pytest
@@ -27,9 +29,14 @@ KEY = PARTITION.prefix
 Command = Callable[..., tuple[int, str, str]]
 
 
+HIDDEN = re.compile(r"(?:^|/)[_.]")
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    return use(World(), monkeypatch)
+    # Hidden names are taken where they are spelled out.
+    hidden = [f"*/{escape(name)}" for name in (*LEADING_ELSEWHERE, *NAMES) if HIDDEN.search(name)]
+    return use(World(include=["*", *hidden]), monkeypatch)
 
 
 def use(made: World, monkeypatch: pytest.MonkeyPatch) -> World:

@@ -41,6 +41,7 @@ from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
 from compactor.past.rehearsal import Rehearsal
+from compactor.planning.dialects import Dialects
 from compactor.planning.listing import Onward, take_listing
 from compactor.planning.packing import packing_class, uncopied
 from compactor.planning.plan import Knowledge, plan
@@ -102,6 +103,8 @@ class _Partition:
         self._adoption = adoption
         self._state: LogState = self._log.load(lost=True)
         self._signatures: dict[bytes, Signature] = {}
+        # What is proven is not written: later runs pin what they decide.
+        self._dialects = Dialects(run.settings, run.store, creates=False)
         self._faults: dict[str, str] = {}
         self._open: dict[str, SourceObject] = {}
 
@@ -198,7 +201,9 @@ class _Partition:
         run, destination = self._run, replace(self._run.destination, stem=stem)
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
-            pending = store_group(group, run.settings, rehearsal, destination)
+            pending = store_group(
+                group, run.settings, rehearsal, destination, dialects=self._dialects
+            )
             self._signatures.update(pending.misfits)
             draft = draft_of(pending, run.run_id, run.clock.now())
             if draft is None or draft.output is None or draft.output.key not in self._open:
