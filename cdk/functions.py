@@ -27,6 +27,7 @@ from cdk.grants import (
     may_read,
     may_read_inventory_table,
     may_register,
+    may_see_owners,
     may_write,
     own_role,
 )
@@ -156,6 +157,7 @@ class Functions(Construct):
             # How many functions the account runs at once, the workers among them.
             allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
+        may_see_owners(role, self._storage.source)
         # Whether there are outputs that another layout than the run's has put there.
         may_list(role, self._storage.destination)
         may_read(role, self._storage.state)
@@ -189,6 +191,9 @@ class Functions(Construct):
             reserved=self._config.worker_reserved_concurrency,
         )
         may_compact(role, self._storage)
+        if self._config.events:
+            # Discovery leaves what is pending to it.
+            may_see_owners(role, self._storage.source)
         may_mark(role, self._storage.registry)
         self._may_switch(role)
 
@@ -231,6 +236,7 @@ class Functions(Construct):
             knows_table=self._takes_table("standalone"),
         )
         may_compact(role, self._storage)
+        may_see_owners(role, self._storage.source)
         may_look_around(role, self._storage)
         self._may_clean_up(role)
         self._may_drop_old_state(role)

@@ -116,6 +116,12 @@ class Surroundings:
         return iter(self._store.list_level(self._bucket, prefix))
 
 
+def places_above(prefix: str) -> list[str]:
+    """The prefixes that are listed, a level at a time, to know what owns all below a prefix."""
+    above = [level for level in _levels(prefix) if level != prefix]
+    return [level + name for level in above for name in ("", *LEVELS, ICEBERG, LAYOUT)]
+
+
 def _levels(key: str) -> Iterable[str]:
     """The prefixes above a key, the bucket's root first."""
     return ("", *accumulate(f"{name}/" for name in key.split("/")[:-1]))
