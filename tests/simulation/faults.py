@@ -65,8 +65,8 @@ _BY_CALL = {
     "complete_upload": (*_ANY, Fault.CONFLICT),
     "upload_part": (*_ANY, Fault.FLIPPED),
 }
-# What the store answers otherwise than it should.
-_SPOILED = frozenset({Fault.FLIPPED, Fault.REPEATED})
+#: What the store takes or answers otherwise than it should, in a schedule of one partition.
+SPOILED = frozenset({Fault.FLIPPED, Fault.REPEATED})
 #: Faults that end the process.
 DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 # The request never reached the store, or the store refused it.
@@ -130,7 +130,7 @@ class Client:
                 break
             if fault in _NOT_DONE:
                 continue
-            answer = spoiled() if spoiled and fault in _SPOILED else operation()
+            answer = spoiled() if spoiled and fault in SPOILED else operation()
             if fault is Fault.CRASH_AFTER:
                 self._die(fault, call)
             if fault is Fault.TIME_OUT:

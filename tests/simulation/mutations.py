@@ -177,7 +177,7 @@ NOTICED: Mapping[str, int] = {
     "comparison of the log with the outputs that are there": 289,
     "S3's clock for retention": 15,
     "comparison with what was compacted of a key": 11,
-    "comparison with what others compacted meanwhile": 2,
+    "comparison with what others compacted meanwhile": 141,
     "look at what came back": 0,
     "record of what was cleaned up": 0,
     "what was listed of a partition at rest": 4,

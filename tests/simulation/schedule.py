@@ -20,7 +20,7 @@ from compactor.outputs.verify import check_commit
 from compactor.runs.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
-from tests.simulation.faults import Fault, Guard
+from tests.simulation.faults import SPOILED, Fault, Guard
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation
 from tests.simulation.processes import Process
 from tests.simulation.turns import Outcome, Schedule, played
@@ -99,7 +99,7 @@ class _Schedule(Schedule):
 
     def _fault_for(self, process: Process) -> Fault:
         fault = super()._fault_for(process)
-        self.world.spoiled |= fault in (Fault.FLIPPED, Fault.REPEATED)
+        self.world.spoiled |= fault in SPOILED
         return fault
 
     def _faults_of(self, call: Call) -> Sequence[Fault]:
