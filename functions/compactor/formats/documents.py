@@ -100,7 +100,7 @@ _CAMEL = re.compile(rb"[A-Z][a-z]+[A-Z]")
 _HOST = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}(?:[ \t]+[A-Za-z][\w.-]*){1,2}\s*")
 _BELOW_A_PAIR = (b" ", b"\t", b"- ", b"#", b";", b"!", b"}", b"]", b"---")
 # Words and what stands between them; nothing that programs write.
-_SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: [A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
+_SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: +[A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
 _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
 # Of lines without a blank: what is no mere word, such as an address or a pair.
 _TELLING = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
