@@ -31,8 +31,9 @@ _BEGINNINGS = {
      rb"[>@]\S|(?:track|browser) |chr\w+\t\d+\t\d+|LOCUS {2}|ID {3}\S"
      rb"|(?:[^\t\n]+\t){3}\d+\t\d+\t[^\t\n]+\t[+.?-]\t"
      rb"|[^\t\n]+\t\d+\t[^\t\n]+\t\d+\t\d+\t(?:\*|(?:\d+[MIDNSHPX=])+)\t",
-    "the model of a molecule":
-     rb"(?:HEADER|TITLE|REMARK|CRYST1|ATOM|HETATM|COMPND) {2}|data_\S+$",
+    "the model of a molecule or of a body":
+     rb"solid\b[^\n]*\n\s*facet |v[nt]? -?[\d.]+ -?[\d.]+(?: |$)|mtllib "
+     rb"|(?:HEADER|TITLE|REMARK|CRYST1|ATOM|HETATM|COMPND) {2}|data_\S+$",
     "TeX or a manual page": rb"\\|\.(?:[A-Z]{2}|\\\")(?: |$)",
     "text in quotes": rb"\"\"\"|'''|\"[^\"\n]*\"$",
     "a calendar, a card or an encoded file": rb"BEGIN:[A-Z]|begin(?:-base64)? [0-7]{3} ",
@@ -58,6 +59,8 @@ _BEGINNINGS = {
      rb"|require[( ][\"']|library\(|include [\"<]|extern |def \w+(?:\([^\n]*\))?$"
      rb"|(?:def|class|fn|func|function|public|private|protected|static|export|async|struct|enum"
      rb"|interface|trait|namespace|fun|sub|proc|program|void|int) [^\n]*(?:[:;]|\bis)$",
+    "a script":
+     rb"export \w+=|cd \S+(?:$| &&)|set -\w|if \[ ",
     "a build file":
      rb"FROM \S+(?: AS \S+)?$|ARG \w+(?:=\S*)?$|cmake_minimum_required"
      rb"|[\w./%$() -]+::?(?: [^\n]*)?\n\t(?!at |\.\.\.)\S",
@@ -67,8 +70,13 @@ _BEGINNINGS = {
      rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
     "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",
     "a stream of a protocol": rb"__CURSOR=|\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
+    "hosts, zones or locked versions":
+     rb"(?:127\.0\.0\.1|::1)[ \t]+localhost|\$(?:ORIGIN|TTL) |\S+ v\d+\.\d+\.\d+\S* h1:"
+     rb"|\S+[ \t]+(?:\d+[ \t]+)?IN[ \t]+[A-Z]+[ \t]",
+    "translations": rb"msg(?:id|ctxt) \"",
     "a serialised object": rb"[aOs]:\d+:[{\"]|\(dp\d|\(lp\d",
-    "a history of changes": rb"commit [0-9a-f]{4,40}$|\d{4}-\d\d-\d\d(?: [*!] |  \S)",
+    "a history of changes or a ledger":
+     rb"commit [0-9a-f]{4,40}$|\d{4}[-/]\d\d[-/]\d\d (?:[*!] | \S|[^\n]*\n[ \t]+[A-Z]\w*:)",
     "a stack trace alone":
      rb"Traceback \(most recent call last\):\n(?:[ \t][^\n]*(?:\n|\Z))++(?:[^\n]*(?:\n|\Z)){0,2}\Z"
      rb"|panic: [^\n]*\n+(?:\[signal [^\n]*\n+)?goroutine ",
@@ -86,9 +94,13 @@ _LEVELS = frozenset(
     b"trace debug info information notice warn warning error err fatal critical crit severe alert"
     b" emerg emergency panic fail failed ok success note verbose".split()
 )
+# A setting without a sign between its name and its value; names of an address.
+_DIRECTIVE = re.compile(rb"\s*[A-Z]\w*[ \t]+\S+(?:[ \t]+\S+)?\s*")
+_CAMEL = re.compile(rb"[A-Z][a-z]+[A-Z]")
+_HOST = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}(?:[ \t]+[A-Za-z][\w.-]*){1,2}\s*")
 _BELOW_A_PAIR = (b" ", b"\t", b"- ", b"#", b";", b"!", b"}", b"]", b"---")
 # Words and what stands between them; nothing that programs write.
-_SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: [A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
+_SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: +[A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
 _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
 # Of lines without a blank: what is no mere word, such as an address or a pair.
 _TELLING = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
@@ -139,7 +151,7 @@ def document_in(text: bytes, *, complete: bool, named_log: bool) -> str:
     if len(lines) > 1 and (not complete or len(lines) > _LOOKED_AT_LINES):
         # It may be cut off.
         lines.pop()
-    if _are_settings(lines, named_log=named_log):
+    if _are_settings(lines, named_log=named_log) or (not named_log and _are_directives(lines)):
         return "settings, or other names with a value each"
     return next((kind for kind, holds in _IN_COMMON.items() if holds(lines)), "")
 
@@ -181,6 +193,18 @@ def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
             return False
         return len(names) + below > 1 and messages < len(names) / 2
     return True
+
+
+def _are_directives(lines: Sequence[bytes]) -> bool:
+    """Whether lines are an address and its names each, or directives, another one each."""
+    held = [line for line in lines if line.strip()]
+    if all(map(_HOST.fullmatch, held)):
+        return True
+    names = [line.split(None, 1)[0] for line in held]
+    if len(set(names)) < len(names) or len(names) == 1:
+        return False
+    marked = any(map(_CAMEL.match, names)) or held[1][:1] in b" \t"
+    return marked and all(map(_DIRECTIVE.fullmatch, held))
 
 
 def _has_heading(lines: Sequence[bytes]) -> bool:
