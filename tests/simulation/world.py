@@ -21,10 +21,12 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
+from compactor.formats.csv_evidence import CsvDialect
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
 from compactor.log.seen import SeenState
 from compactor.model import PASSING_REASONS
+from compactor.planning.dialects import Dialects
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -64,8 +66,10 @@ LARGE: Mapping[str, int] = {
 STATE = "_compactor/compacted/"
 NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
-    *("g.csv", "h.dat"),
+    *("g.csv", "h.dat", "bare.csv"),
 )
+# Of the same data set, and of a partition that no run takes.
+_DAY_BEFORE = PARTITION.prefix.replace("/02/", "/01/")
 #: A table in the partition. Its marker lies amid its files, so that windows part it from them.
 TABLE = "table/"
 TABLE_FILES = ("0.json", "_spark_metadata/0.json", "z.json")
@@ -123,6 +127,14 @@ class World:
             limits = replace(limits, **LARGE)
         self.settings = replace(chosen, limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
+        for number in range(3):
+            # The header of CSV was decided by these.
+            body = self._kinds[".csv"].unnumbered
+            self.s3.seed(SOURCE, f"{_DAY_BEFORE}{number}.csv", body)
+        header = body.partition(b"\n")[0]
+        decided = Dialects(self.settings, self.s3)(_DAY_BEFORE, b",", header.count(b",") + 1)
+        assert isinstance(decided, CsvDialect)
+        assert decided.header == header
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
@@ -215,6 +227,9 @@ class World:
         kind = _SMALL if broken else self._kinds[name[name.rindex(".") :]]
         body = kind.numbered(self._next_record)
         self._next_record += kind.records
+        if name.startswith("bare"):
+            # It contradicts its data set.
+            return body.partition(b"\n")[2], False
         if name.endswith(".gz"):
             body = self._packed(body)
         return body[:-3] if broken else body, kind.joined
@@ -228,7 +243,9 @@ class World:
     @property
     def names(self) -> list[str]:
         """Names of the sources that are there, but for a table's."""
-        names = (key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE))
+        names = (
+            key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE, PARTITION.prefix)
+        )
         return [name for name in names if not name.startswith(TABLE)]
 
     @property
