@@ -34,7 +34,10 @@ def world_of(case: Misread, *, packed: bool = False, **given: str) -> World:
 @pytest.mark.parametrize("name", MISREAD)
 def test_what_is_joined_wrongly_is_withheld_before_the_commit(name: str, how: str) -> None:
     world = world_of(MISREAD[name], second_reading=how)
-    with without_rules(), pytest.raises(IntegrityError, match="withheld"):
+    with (
+        without_rules(headed=MISREAD[name].headed),
+        pytest.raises(IntegrityError, match="withheld"),
+    ):
         world.run()
     assert world.store.contents("lake", "compacted/") == {}
     assert not list(world.store.list_uploads("lake", ""))
@@ -44,7 +47,7 @@ def test_what_is_joined_wrongly_is_withheld_before_the_commit(name: str, how: st
 @pytest.mark.parametrize("name", MISREAD)
 def test_what_was_joined_wrongly_is_found_in_the_outputs(name: str, packed: bool) -> None:
     world = world_of(MISREAD[name], packed=packed, second_reading="none")
-    with without_rules():
+    with without_rules(headed=MISREAD[name].headed):
         assert world.run().status == "done"
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
     check_commit(commit, world.store)
@@ -60,7 +63,7 @@ def test_one_object_alone_is_no_fault(name: str) -> None:
     _, content = MISREAD[name].sources[0]
     world = World()
     world.put("one.csv", content)
-    with without_rules():
+    with without_rules(headed=MISREAD[name].headed):
         assert world.run().status == "done"
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
     assert not examine(commit, world.store, world.settings)
