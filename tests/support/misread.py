@@ -11,14 +11,19 @@ from typing import NamedTuple
 
 
 class Misread(NamedTuple):
-    """Sources by name, and the kind of fault that joining them naively makes."""
+    """Sources by name, and the kind of fault that joining them naively makes.
+
+    Attributes:
+        headed: the first row of each names its columns, as somebody declared.
+    """
 
     sources: tuple[tuple[str, bytes], ...]
     kind: str
+    headed: bool = False
 
 
-def _of(suffix: str, *contents: bytes, kind: str) -> Misread:
-    return Misread(tuple((f"{n}{suffix}", one) for n, one in enumerate(contents)), kind)
+def _of(suffix: str, *contents: bytes, kind: str, headed: bool = False) -> Misread:
+    return Misread(tuple((f"{n}{suffix}", one) for n, one in enumerate(contents)), kind, headed)
 
 
 _LONG = b'{"text":"' + b"x" * 70_000 + b'"}'
@@ -59,39 +64,54 @@ MISREAD: Mapping[str, Misread] = {
         b'"bucket","logs/2026/a.log"\n"bucket","logs/2026/c.log"\n',
         kind=_DROPPED,
     ),
-    "lines ended by CR": _of(".csv", b"host,count\rweb,1\r", b"host,count\rweb,2\r", kind=_DIFFER),
+    "lines ended by CR": _of(
+        ".csv", b"host,count\rweb,1\r", b"host,count\rweb,2\r", kind=_DIFFER, headed=True
+    ),
     "lines ended by CR, the same row": _of(
         ".csv", b"host,count\rweb,up\r", b"host,count\rweb,up\r", kind=_DROPPED
     ),
     "a separator line": _of(
-        ".csv", b"sep=;\nhost;count\nweb;1\n", b"sep=;\nhost;count\nweb;2\n", kind=_DIFFER
+        ".csv",
+        b"sep=;\nhost;count\nweb;1\n",
+        b"sep=;\nhost;count\nweb;2\n",
+        kind=_DIFFER,
+        headed=True,
     ),
     "a comment before the header": _of(
         ".csv", b"# by cron\nhost,count\nweb,1\n", b"# by cron\nhost,count\nweb,2\n", kind=_DROPPED
     ),
     "a blank line before the header": _of(
-        ".csv", b"\nhost,count\nweb,1\n", b"\nhost,count\nweb,2\n", kind=_DIFFER
+        ".csv", b"\nhost,count\nweb,1\n", b"\nhost,count\nweb,2\n", kind=_DIFFER, headed=True
     ),
     "years in the header": _of(
-        ".csv", b"host,2024,2025\nweb,10,12\n", b"host,2024,2025\ndb,11,13\n", kind=_DIFFER
+        ".csv",
+        b"host,2024,2025\nweb,10,12\n",
+        b"host,2024,2025\ndb,11,13\n",
+        kind=_DIFFER,
+        headed=True,
     ),
     "columns numbered by pandas": _of(
-        ".csv", b",0,1\n0,a,b\n1,c,d\n", b",0,1\n0,e,f\n1,g,h\n", kind=_DIFFER
+        ".csv", b",0,1\n0,a,b\n1,c,d\n", b",0,1\n0,e,f\n1,g,h\n", kind=_DIFFER, headed=True
     ),
     "an open quote": _of(
-        ".csv", b'id,text\n1,5" disk\n2,"cut off here', b"id,text\n3,ok\n", kind=_GLUED
+        ".csv", b'id,text\n1,5" disk\n2,"cut off here', b"id,text\n3,ok\n", kind=_GLUED, headed=True
     ),
     "an open quote without a header": _of(
         ".csv", b'1,5" disk\n2,"cut off here', b"3,ok", kind=_GLUED
     ),
     "an open quote behind a semicolon": _of(
-        ".csv", b'id;text\n1;a\n2;"cut off here', b"id;text\n3;ok\n", kind=_GLUED
+        ".csv", b'id;text\n1;a\n2;"cut off here', b"id;text\n3;ok\n", kind=_GLUED, headed=True
     ),
     "an open quote behind a tab": _of(
-        ".tsv", b'id\ttext\n1\ta\n2\t"cut off here', b"id\ttext\n3\tok\n", kind=_GLUED
+        ".tsv", b'id\ttext\n1\ta\n2\t"cut off here', b"id\ttext\n3\tok\n", kind=_GLUED, headed=True
     ),
     "two open quotes": _of(
-        ".csv", b'id,text\n1,"a"\n2,"cut', b'id,text\n3,"cut', b"id,text\n4,ok\n", kind=_GLUED
+        ".csv",
+        b'id,text\n1,"a"\n2,"cut',
+        b'id,text\n3,"cut',
+        b"id,text\n4,ok\n",
+        kind=_GLUED,
+        headed=True,
     ),
     "JSON arrays": _of(".json", b'[{"a":1},{"a":2}]', b'[{"a":3}]', kind=_GLUED),
     "pretty JSON": _of(".json", *[b'{\n  "a": %d\n}\n' % n for n in range(5)], kind=_GLUED),

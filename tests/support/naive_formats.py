@@ -2,8 +2,8 @@
 
 Every guard of the formats is taken out at once: what starts like JSON is JSON lines, a first
 line of a ``.csv`` is a header unless a field in it is a number or an ISO date, everything else
-is text. Sums and manifests are right, as they were when records were lost this way: only who
-reads the outputs as others do can tell.
+is text. What is recorded as decided of a table stays right. Sums and manifests are right, as they
+were when records were lost this way: only who reads the outputs as others do can tell.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 from compactor.formats.detect import Detected
 from compactor.formats.framing import Framed
-from compactor.model import Format, Signature
-from compactor.outputs import compact
+from compactor.model import Format, Signature, TableDialect
+from compactor.outputs import compact, open_output, twice
 from compactor.outputs.neighbours import Neighbours
 
 _BOM = b"\xef\xbb\xbf"
@@ -74,17 +74,24 @@ def naive_framer(signature: Signature, **_: object) -> NaiveFramer:
 
 
 @contextmanager
-def without_rules() -> Iterator[None]:
-    """For the length of the block, nothing is left alone because it is not certain."""
-    stand_ins = {
-        "detect": naive_detect,
-        "detector": lambda _: lambda head, key, _: naive_detect(head, key),
-        "framer_for": naive_framer,
-        "Neighbours": lambda **_: Neighbours(judges=False),
-    }
-    found = [name for name in stand_ins if hasattr(compact, name)]
-    assert len(found) > 1, "what decides of formats has other names now"
+def without_rules(*, headed: bool = False) -> Iterator[None]:
+    """For the length of the block, nothing is left alone because it is not certain.
+
+    Args:
+        headed: what was decided of the first rows of tables.
+    """
+
+    def table_of(_: Signature) -> TableDialect:
+        return TableDialect("", header=headed)
+
+    stand_ins = (
+        (compact, "detector", lambda *_: lambda head, key, _: naive_detect(head, key)),
+        (compact, "framer_for", naive_framer),
+        (compact, "Neighbours", lambda **_: Neighbours(judges=False)),
+        (twice, "table_of", table_of),
+        (open_output, "table_of", table_of),
+    )
     with ExitStack() as stack:
-        for name in found:
-            stack.enter_context(patch.object(compact, name, stand_ins[name]))
+        for module, name, stand_in in stand_ins:
+            stack.enter_context(patch.object(module, name, stand_in))
         yield

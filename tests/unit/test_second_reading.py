@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.log import CommitLog
-from compactor.model import Format, StoredPart
+from compactor.model import Format, StoredPart, TableDialect
+from compactor.outputs import twice
 from compactor.outputs.pending import OutputWriter
 from compactor.past.deep import examine
 from compactor.second_reading import (
@@ -29,7 +30,6 @@ from compactor.second_reading import (
     comparing,
     header_of,
     judge,
-    may_be_header,
     plain_pieces,
     read,
     sampling,
@@ -44,10 +44,14 @@ AUTO = Declared()
 BOM = b"\xef\xbb\xbf"
 STAMP = b"2026-01-02T03:04:05Z INFO "
 RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
-    "CSV with a certain header": (
+    "CSV with a header": (
         ("a.csv", b"id,name\n1,x\n"),
-        ("b.csv", BOM + b'id,name\r\n2,"y\n\nz"\r\n'),
+        ("b.csv", BOM + b'id,name\n2,"y\n\nz"\n3,x'),
         ("c.csv", b"id,name\n"),
+        ("d.csv", b'id,name\r\n2,"y\n\nz"\r\n'),
+    ),
+    "CSV without a header": tuple(
+        (f"{n}.csv", b"%d,ok\r\n%d,-\r\n7,ok\r\n" % (n, n)) for n in range(3)
     ),
     "VPC flow logs": (
         ("a.log", b"version account-id srcaddr\n2 1 10.0.0.1\n"),
@@ -276,7 +280,7 @@ def test_sources_of_a_header_alone_are_known_by_one_that_has_rows(how) -> None:
     world = World(second_reading=how, limits=WorkerLimits(stretch_sources=3))
     for number in range(30):
         world.put(f"{number:02}.csv", b"id,name\n" + (b"1,x\n" if number == 9 else b""))
-    with without_rules():
+    with without_rules(headed=True):
         assert world.run().status == "done"
 
 
@@ -369,7 +373,7 @@ def test_a_fault_in_the_middle_is_found_when_everything_is_read() -> None:
         world = World(second_reading=how)
         for number, content in enumerate(rows):
             world.put(f"{number:03}.csv", content)
-        with without_rules():
+        with without_rules(headed=True):
             if how == "all":
                 left = world.run().left_alone["records_differ"]
                 assert "within a quoted field" in left.detail
@@ -392,43 +396,37 @@ def test_copied_slices_are_read_by_examine() -> None:
     assert finding.kind == "records_differ"
 
 
-HEADER = b"host,status,seen\n"
+def test_the_first_row_of_a_table_is_what_was_decided() -> None:
+    contents = b"host,status\nweb,200\n", b"host,status\n", b"db,201\n"
+    seen = [read(Reading(Kind.TABLE), (one,)) for one in contents]
+    header = ("host", "status")
+    for declared, expected in (
+        (AUTO, None),
+        (Declared(csv_header="present"), header),
+        (Declared(csv_header="absent"), None),
+        (Declared(table=TableDialect(",", header=True)), header),
+        (Declared(csv_header="present", table=TableDialect(",", header=False)), None),
+    ):
+        assert header_of(seen, Reading(Kind.TABLE), declared) == expected
 
 
 @pytest.mark.parametrize(
-    ("row", "certain"),
-    [
-        (b"web,200,unknown", True),
-        (b"web,,2026-01-02", True),
-        (b"web,ok,5 Jan 2026", True),
-        (b"web,ok,Mon 10:00", True),
-        (b"web,ok,yes", True),
-        (b"web,ok,10.0.0.1:80", True),
-        (b"web,GET,/health", True),
-        (b"web,ok,seen", False),
-        (b"web,,", False),
-        (b"web,OK,GET", False),
-    ],
+    ("headed", "kept"), [(True, b"x,y\n1,a\n1,b\n"), (False, b"x,y\n1,a\nx,y\n1,b\n")]
 )
-def test_a_header_is_certain_where_a_column_below_it_has_values_alone(row, certain) -> None:
-    def seen(*contents: bytes) -> list:
-        return [read(Reading(Kind.TABLE), (one,)) for one in contents]
+def test_an_output_that_is_not_as_was_decided_is_withheld(
+    headed: bool, kept: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(**given: Any) -> World:
+        world = World(**given)
+        for name in "ab":
+            world.put(f"{name}.csv", b"x,y\n1,%b\n" % name.encode())
+        world.run()
+        return world
 
-    header = tuple(HEADER.decode().strip().split(","))
-    found = header_of(seen(HEADER + row, HEADER), Reading(Kind.TABLE), AUTO)
-    assert found == (header if certain else None)
-    again = seen(HEADER + row + b"\n" + HEADER, HEADER + row)
-    assert header_of(again, Reading(Kind.TABLE), AUTO) is None
-    mixed = seen(HEADER + row, b"host,state,seen\n" + row)
-    assert header_of(mixed, Reading(Kind.TABLE), AUTO) is None
-    declared = seen(HEADER + row, HEADER + row)
-    assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="present")) == header
-    assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="absent")) is None
-
-
-def test_a_time_in_words_is_no_name() -> None:
-    rows = [b"web,Thu Jan  1 00:00:00 2026,ok\n"] * 2
-    seen = [read(Reading(Kind.TABLE), (one,)) for one in rows]
-    assert not may_be_header(seen)
-    named = [read(Reading(Kind.TABLE), (b"web,up,ok\n",))] * 2
-    assert may_be_header(named)
+    given = {"csv_header": "present" if headed else "absent"}
+    world = run(**given)
+    assert list(world.store.contents("lake", "compacted/").values()) == [kept]
+    other = TableDialect(",", header=not headed)
+    monkeypatch.setattr(twice, "table_of", lambda _: other)
+    with pytest.raises(IntegrityError, match="withheld"):
+        run(**given)

@@ -37,7 +37,7 @@ def world_of(case: Misread, *, packed: bool = False, **given: str) -> World:
 @pytest.mark.parametrize("name", MISREAD)
 def test_what_is_joined_wrongly_is_withheld_before_the_commit(name: str, how: str) -> None:
     world = world_of(MISREAD[name], second_reading=how)
-    with without_rules():
+    with without_rules(headed=MISREAD[name].headed):
         receipt = world.run()
     assert (receipt.status, set(receipt.left_alone)) == ("done", {"records_differ"})
     assert "withheld" in receipt.left_alone["records_differ"].detail
@@ -49,7 +49,7 @@ def test_what_is_joined_wrongly_is_withheld_before_the_commit(name: str, how: st
 @pytest.mark.parametrize("name", MISREAD)
 def test_what_was_joined_wrongly_is_found_in_the_outputs(name: str, packed: bool) -> None:
     world = world_of(MISREAD[name], packed=packed, second_reading="none")
-    with without_rules():
+    with without_rules(headed=MISREAD[name].headed):
         assert world.run().status == "done"
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
     check_commit(commit, world.store)
@@ -65,7 +65,7 @@ def test_one_object_alone_is_no_fault(name: str) -> None:
     _, content = MISREAD[name].sources[0]
     world = World()
     world.put("one.csv", content)
-    with without_rules():
+    with without_rules(headed=MISREAD[name].headed):
         assert world.run().status == "done"
     (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
     assert not examine(commit, world.store, world.settings)

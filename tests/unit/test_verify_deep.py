@@ -22,7 +22,7 @@ def made(name: str) -> World:
     world = World(second_reading="none")
     for key, content in MISREAD[name].sources:
         world.put(key, content)
-    with without_rules():
+    with without_rules(headed=MISREAD[name].headed):
         world.run()
     return world
 
