@@ -393,6 +393,12 @@ def test_pages_are_asked_for_by_the_token_of_the_page_before(
     assert "start-after=p0" in s3.asked[0].path
 
 
+def answer_pages(s3: ScriptedS3, pages: list[list[str]]) -> None:
+    tokens = [*(f"t{number}" for number in range(1, len(pages))), ""]
+    answers = [listing(*page, token=token) for page, token in zip(pages, tokens, strict=True)]
+    s3.answer = lambda asked: answers[min(len(s3.asked), len(answers)) - 1]
+
+
 UNUSUAL = entry("p/a").replace("<Size>7</Size>", "<Size>\n7</Size>")
 
 
@@ -412,9 +418,7 @@ UNUSUAL = entry("p/a").replace("<Size>7</Size>", "<Size>\n7</Size>")
 def test_a_listing_that_repeats_a_key_or_is_out_of_order_is_refused(
     s3: ScriptedS3, store: S3Store, pages: list[list[str]]
 ) -> None:
-    tokens = [*(f"t{number}" for number in range(1, len(pages))), ""]
-    answers = [listing(*page, token=token) for page, token in zip(pages, tokens, strict=True)]
-    s3.answer = lambda asked: answers[min(len(s3.asked), len(answers)) - 1]
+    answer_pages(s3, pages)
     with pytest.raises(IntegrityError, match="does not list keys in order, each once"):
         list(store.list_objects("bucket", "", start_after="o"))
 
@@ -437,9 +441,7 @@ def common(*prefixes: str) -> str:
 def test_a_level_that_repeats_a_name_or_is_out_of_order_is_refused(
     s3: ScriptedS3, store: S3Store, pages: list[list[str]]
 ) -> None:
-    tokens = [*(f"t{number}" for number in range(1, len(pages))), ""]
-    answers = [listing(*page, token=token) for page, token in zip(pages, tokens, strict=True)]
-    s3.answer = lambda asked: answers[min(len(s3.asked), len(answers)) - 1]
+    answer_pages(s3, pages)
     with pytest.raises(IntegrityError, match="does not list keys in order, each once"):
         list(store.list_level("bucket", "p/"))
 
