@@ -34,6 +34,7 @@ TYPED = {
     SkipReason.QUIET: "quiet hours of a rule of policies; run outside of them",
     SkipReason.OWN_STATE: "give a source that no run wrote",
     SkipReason.HIDDEN: "begins with _ or .",
+    SkipReason.CLIENT_ENCRYPTED: "decrypt them first",
     SkipReason.CLOUDTRAIL_DIGEST: "the events lie below CloudTrail/",
     SkipReason.QUARANTINED: "give other settings, or --retry-quarantined",
     SkipReason.DOES_NOT_PAY: "pays_back_within_days (None); give it more days, or none",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fnmatch import translate
 
 import msgspec
@@ -27,6 +27,8 @@ from compactor.settings.windows import named_level
 
 # What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
 # there are not rows of the data around it.
+# What clients of S3 encryption put behind the key of an object for the one that has its key.
+_INSTRUCTION = ".instruction"
 _HIDDEN = re.compile(r"(?:^|/)[_.]")
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
@@ -58,9 +60,12 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
     rules = _Rules(settings, known, now, listing.partition)
+    encrypted = _encrypted_among(listing.objects)
     candidates = []
     for source in listing.objects:
         reason = rules.reason_to_skip(source)
+        if reason is None and source.key in encrypted:
+            reason = SkipReason.CLIENT_ENCRYPTED
         if reason is None:
             candidates.append(source)
         else:
@@ -81,6 +86,15 @@ def key_rules(
     Of this kind are what keys and settings alone decide.
     """
     return _Rules(settings, Knowledge(), 0.0, partition).by_key
+
+
+def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
+    """Keys of objects beside which another lies that tells how to decrypt them, and of these."""
+    told = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
+    if not told:
+        return frozenset()
+    keys = {one.key for one in sources if f"{one.key}{_INSTRUCTION}" in told}
+    return frozenset(keys | {f"{key}{_INSTRUCTION}" for key in keys})
 
 
 class _Rules:
