@@ -26,6 +26,7 @@ from cdk.grants import (
     may_note_discovery,
     may_read,
     may_read_inventory_table,
+    may_read_tags,
     may_register,
     may_see_owners,
     may_write,
@@ -215,6 +216,7 @@ class Functions(Construct):
             # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
             # checksum of an encrypted one is not told without its key.
             may_read(role, self._storage.source)
+            may_read_tags(role, self._storage.source)
         may_read(role, self._storage.state)
         may_read(role, self._storage.destination)
         may_abort_uploads(role, self._storage.destination)
@@ -348,6 +350,7 @@ class Functions(Construct):
 def may_compact(role: Role, storage: Storage) -> None:
     """Read sources and write outputs and state, without deleting anything."""
     may_read(role, storage.source)
+    may_read_tags(role, storage.source)
     may_read(role, storage.destination)
     may_write(role, storage.destination)
     may_read(role, storage.state)

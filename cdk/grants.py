@@ -78,6 +78,11 @@ def may_read(role: Role, place: Place) -> None:
     _may_use_key(role, place, ["kms:Decrypt"])
 
 
+def may_read_tags(role: Role, place: Place) -> None:
+    """Read the tags of objects."""
+    allow(role, ["s3:GetObjectTagging"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+
+
 def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | None) -> None:
     """Read one table of S3 Tables: where its metadata lies, and its files as objects.
 

@@ -62,6 +62,7 @@ class SkipReason(StrEnum):
     TABLE = "part_of_a_table"
     REGISTRY = "part_of_a_registry"
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
+    CLIENT_ENCRYPTED = "client_side_encrypted"
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"
     DEEPER_LEVEL = "in_a_named_level_below_its_partition"
@@ -88,6 +89,7 @@ class QuarantineReason(StrEnum):
     ACCESS_DENIED = "access_denied"
     ENCRYPTED = "encrypted"
     RECORDS_DIFFER = "records_differ"
+    CLIENT_ENCRYPTED = "client_side_encrypted"
 
 
 #: Nothing is wrong with the bytes themselves: every run asks for such a source again.

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
 
+from compactor.attributes import Attributes
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
 from compactor.log.manifest import ManifestRow
 from compactor.log.schemes import source_roots
@@ -161,10 +162,11 @@ class Objects:
         first = next(parts, b"")
         second = next(parts, None)
         where = f"s3://{self._target.bucket}/{key}"
+        kept = shape.attributes(row)
         if second is None:
-            self._put(key, first)
+            self._put(key, first, kept)
             return Written(where, len(first), shape.form)
-        size = self._write_large(key, _chain(first, second, parts))
+        size = self._write_large(key, _chain(first, second, parts), kept)
         return Written(where, size, shape.form)
 
     def finish(self) -> None:
@@ -200,28 +202,28 @@ class Objects:
         else:
             self._etags[key] = etag
 
-    def _put(self, key: str, body: bytes) -> None:
+    def _put(self, key: str, body: bytes, kept: Attributes | None) -> None:
         while len(self._puts) >= _PUTS_AT_ONCE:
             self._puts.popleft().result()
-        self._puts.append(self._pool.submit(self._put_now, key, body))
+        self._puts.append(self._pool.submit(self._put_now, key, body, kept))
 
-    def _put_now(self, key: str, body: bytes) -> None:
+    def _put_now(self, key: str, body: bytes, kept: Attributes | None) -> None:
         bucket, etag = self._target.bucket, self._etags.get(key)
         try:
             if etag is None:
-                self._store.create(bucket, key, body)
+                self._store.create(bucket, key, body, attributes=kept)
             else:
-                self._store.replace(bucket, key, body, etag=etag)
+                self._store.replace(bucket, key, body, etag=etag, attributes=kept)
         except (AlreadyExists, ObjectMissing):
             self._require_ours(key, len(body), zlib.crc32(body))
 
-    def _write_large(self, key: str, parts: Iterator[bytes]) -> int:
+    def _write_large(self, key: str, parts: Iterator[bytes], kept: Attributes | None) -> int:
         if key in self._etags:
             body = b"".join(parts)
-            self._put_now(key, body)
+            self._put_now(key, body, kept)
             return len(body)
         bucket = self._target.bucket
-        upload_id = self._store.create_upload(bucket, key)
+        upload_id = self._store.create_upload(bucket, key, attributes=kept)
         stored: list[StoredPart] = []
         crc32 = 0
         try:

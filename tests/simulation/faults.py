@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Self, TypeVar
 
+from compactor.attributes import Attributes
 from compactor.conditions import StoreTraits
 from compactor.errors import SourceChanged, TransientStoreError
 from compactor.model import SourceObject, StoredPart
@@ -217,6 +218,12 @@ class Client:
         there = self._s3.head(source.bucket, source.key)
         return source if there is None else replace(source, etag=there.etag)
 
+    def sees_tags(self, source: SourceObject) -> bool:
+        return self._s3.sees_tags(source)
+
+    def may_have_tags(self, source: SourceObject) -> bool:
+        return self._s3.may_have_tags(source)
+
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         return self._request(
             "read_source",
@@ -242,12 +249,19 @@ class Client:
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
         self._request("put", bucket, key, lambda: self._s3.put(bucket, key, body))
 
-    def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
+    def create(self, bucket: str, key: str, body: bytes, **_: object) -> None:
         write = self._s3.put if Guard.CREATE_IF_ABSENT in self._without else self._s3.create
         self._request("create", bucket, key, lambda: write(bucket, key, body))
 
     def replace(
-        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        etag: str,
+        content_type: str = "",
+        attributes: Attributes | None = None,
     ) -> None:
         def write() -> None:
             self._s3.replace(bucket, key, body, etag=etag)
@@ -261,6 +275,7 @@ class Client:
         *,
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
     ) -> str:
         def begin() -> str:
             return self._s3.create_upload(bucket, key, metadata=metadata)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect as msgspec_inspect
 from msgspec.inspect import Field
 
+from compactor.attributes import Attributes
 from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt, Undeleted
 from compactor.cleaning.records import CleanUpRecord
 from compactor.cleaning.report import CleanUpReport
@@ -86,6 +87,7 @@ OBJECTS: dict[str, Any] = {
     "Columnar": Columnar,
     "Rejects": Rejects,
     "Columns": Columns,
+    "Attributes": Attributes,
     "Skipped": Skipped,
     "Witness": Witness,
     "Checkpoint": encoding._Checkpoint,

@@ -36,6 +36,7 @@ TYPED = {
     SkipReason.HIDDEN: "begins with _ or .; spell that out in a pattern of include",
     SkipReason.TABLE: "files of a table",
     SkipReason.REGISTRY: "parts of a registry of container images",
+    SkipReason.CLIENT_ENCRYPTED: "decrypt them first",
     SkipReason.CLOUDTRAIL_DIGEST: "the events lie below CloudTrail/",
     SkipReason.QUARANTINED: "give other settings, or --retry-quarantined",
     SkipReason.DOES_NOT_PAY: "pays_back_within_days (None); give it more days, or none",

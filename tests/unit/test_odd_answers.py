@@ -232,7 +232,6 @@ def test_answers_of_another_kind_change_no_content(name: str) -> None:
         (REFUSALS["404 without a word"], "SourceChanged"),
         (REFUSALS["503"], "TransientStoreError"),
         (OTHER_KINDS["no ETag"], None),
-        (REFUSALS["301"], "InvalidInput"),
         (lambda b, e: [refused("404 Not Found", "NoSuchKey")], "SourceChanged"),
         (lambda b, e: [refused("404 Not Found", "NoSuchBucket")], "SourceChanged"),
         (lambda b, e: [refused("412 Precondition Failed", "x")], "SourceChanged"),

@@ -272,12 +272,28 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
             if output is not None:
                 _prove(look, found.commit, output, head)
             _prove_origins(look, found.commit)
+            _require_tags(look, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
     # Last, so that an output that was overwritten just now is told.
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
     return replace(found, etag="" if head is None else head.etag)
+
+
+def _require_tags(look: _Look, found: Examined) -> None:
+    """Do nothing where the tags of all sources are kept, or they have none.
+
+    Raises:
+        IntegrityError: nobody knows, or some have tags that are not kept.
+    """
+    rows, store = found.commit.rows, look.run.store
+    unseen = {r.source.identity for r in rows if r.attributes and r.attributes.tags is None}
+    if any(one.identity in unseen and store.may_have_tags(one) for one in found.sources):
+        raise IntegrityError(
+            "its sources may have tags that are not kept, for the role that compacted them had"
+            " no s3:GetObjectTagging; with it clean-up deletes those without tags"
+        )
 
 
 def _is_held(run: CleanUpRun, commit: Commit) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from compactor.attributes import Attributes
 from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
@@ -25,6 +26,7 @@ from compactor.model import (
 )
 from compactor.outputs import plain
 from compactor.outputs.again import compared, compared_whole
+from compactor.outputs.beside_bytes import KeptAttributes, require_not_encrypted, without_tags
 from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
@@ -105,7 +107,12 @@ def _copy(
 ) -> PendingOutput:
     """The one source of a group as it is, unless it holds what was compacted before."""
     (source,) = group.sources
+    # The body is left where it is; what is asked of a large source is its headers.
+    (body,) = store.read_sources(group.sources)
     try:
+        if body.error is not None:
+            raise body.error
+        require_not_encrypted(body.attributes)
         again = compared_whole(group, settings, store)
     except UnreadableSource as error:
         # It may hold that, and nobody can tell: it is not copied either.
@@ -113,7 +120,10 @@ def _copy(
         return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
         return PendingOutput(group=group, output=None, rows=(), again=(again,))
-    return copy_whole(group, settings.limits, store, destination)
+    pending = copy_whole(group, settings.limits, store, destination)
+    found = body.attributes if store.sees_tags(source) else without_tags(body.attributes)
+    rows = tuple(row._replace(attributes=found) for row in pending.rows)
+    return replace(pending, rows=rows)
 
 
 class _WrittenInVain(Exception):
@@ -168,6 +178,7 @@ class _Pass:
         self._last_found: Detected | None = None
         # What the time did not suffice for.
         self._later: list[SourceObject] = []
+        self._attributes = KeptAttributes(given.settings.limits.kept_bytes)
         # From the first source with content on.
         self._output: OpenOutput | None = None
 
@@ -176,6 +187,7 @@ class _Pass:
         self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
+        self._rows[:] = self._attributes.told(self._rows, self._given.store)
         return PendingOutput(
             group=self._given.group,
             output=stored,
@@ -245,6 +257,8 @@ class _Pass:
         if body.error is not None:
             raise body.error
         source = body.source
+        if body.attributes is not None:
+            self._keep_attributes(source, body.attributes)
         group, settings, store = self._given[:3]
         if source.size >= self._copied_bytes and self._copy_slice(source):
             return
@@ -255,6 +269,18 @@ class _Pass:
                 self._left.again.append(again)
                 return
         self._put(source, content, body.content)
+
+    def _keep_attributes(self, source: SourceObject, attributes: Attributes) -> None:
+        """Remember what S3 keeps beside the bytes of a source.
+
+        Raises:
+            ManifestFull: it begins another output.
+            UnreadableSource: they were encrypted before they came to S3.
+        """
+        require_not_encrypted(attributes)
+        if self._output is not None and not self._attributes.has_room(attributes):
+            raise ManifestFull
+        self._attributes.take(source, attributes)
 
     def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Write a source to the output, or leave it to another one."""

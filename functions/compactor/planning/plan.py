@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 import msgspec
@@ -26,6 +26,9 @@ from compactor.planning.packing import pack
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
+
+# What clients of S3 encryption put behind the key of an object for the one that has its key.
+_INSTRUCTION = ".instruction"
 
 
 class Knowledge(msgspec.Struct, frozen=True):
@@ -64,9 +67,12 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
     known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
+    encrypted = _encrypted_among(listing.objects)
     candidates = []
     for source in listing.objects:
         reason = rules.reason_to_skip(source)
+        if reason is None and source.key in encrypted:
+            reason = SkipReason.CLIENT_ENCRYPTED
         if reason is None:
             candidates.append(source)
         else:
@@ -94,6 +100,15 @@ def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Contai
             f" with the same ETags: give bucket_copies {accepted}"
         )
         raise InvalidInput("bucket_copies", "refuse", accepted, told=told)
+
+
+def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
+    """Keys of objects beside which another lies that tells how to decrypt them, and of these."""
+    told = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
+    if not told:
+        return frozenset()
+    keys = {one.key for one in sources if f"{one.key}{_INSTRUCTION}" in told}
+    return frozenset(keys | {f"{key}{_INSTRUCTION}" for key in keys})
 
 
 class _Rules:

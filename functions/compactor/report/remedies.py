@@ -16,6 +16,7 @@ LEFT_ALONE: Mapping[str, str] = MappingProxyType(
         QuarantineReason.OPEN_QUOTE: "complete it",
         QuarantineReason.ARCHIVED: "restore it in S3; each run tries again",
         QuarantineReason.ACCESS_DENIED: "let the role read it; each run tries again",
+        QuarantineReason.CLIENT_ENCRYPTED: "decrypt it first",
         QuarantineReason.ENCRYPTED: "let the role use its key; each run tries again",
     }
 )

@@ -61,6 +61,10 @@ _TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
             "digests of CloudTrail, which hold no events",
             "the events lie below CloudTrail/ of the same account",
         ),
+        SkipReason.CLIENT_ENCRYPTED: (
+            "encrypted before they came to S3, with an .instruction object beside each",
+            "decrypt them first; outputs of them could not be",
+        ),
         SkipReason.QUARANTINED: (
             "left alone by an earlier run for what they hold, as its report says",
             "give other settings, or {=retry_quarantined true}",
