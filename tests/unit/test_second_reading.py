@@ -29,7 +29,6 @@ from compactor.second_reading import (
     comparing,
     header_of,
     judge,
-    may_be_header,
     plain_pieces,
     read,
     sampling,
@@ -45,8 +44,8 @@ BOM = b"\xef\xbb\xbf"
 STAMP = b"2026-01-02T03:04:05Z INFO "
 RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
     "CSV with a certain header": (
-        ("a.csv", b"id,name\n1,x\n"),
-        ("b.csv", BOM + b'id,name\r\n2,"y\n\nz"\r\n'),
+        ("a.csv", b"id,name\n1,x\n3,w\n"),
+        ("b.csv", BOM + b'id,name\n2,"y\n\nz"\n'),
         ("c.csv", b"id,name\n"),
     ),
     "VPC flow logs": (
@@ -392,43 +391,8 @@ def test_copied_slices_are_read_by_examine() -> None:
     assert finding.kind == "records_differ"
 
 
-HEADER = b"host,status,seen\n"
-
-
-@pytest.mark.parametrize(
-    ("row", "certain"),
-    [
-        (b"web,200,unknown", True),
-        (b"web,,2026-01-02", True),
-        (b"web,ok,5 Jan 2026", True),
-        (b"web,ok,Mon 10:00", True),
-        (b"web,ok,yes", True),
-        (b"web,ok,10.0.0.1:80", True),
-        (b"web,GET,/health", True),
-        (b"web,ok,seen", False),
-        (b"web,,", False),
-        (b"web,OK,GET", False),
-    ],
-)
-def test_a_header_is_certain_where_a_column_below_it_has_values_alone(row, certain) -> None:
-    def seen(*contents: bytes) -> list:
-        return [read(Reading(Kind.TABLE), (one,)) for one in contents]
-
-    header = tuple(HEADER.decode().strip().split(","))
-    found = header_of(seen(HEADER + row, HEADER), Reading(Kind.TABLE), AUTO)
-    assert found == (header if certain else None)
-    again = seen(HEADER + row + b"\n" + HEADER, HEADER + row)
-    assert header_of(again, Reading(Kind.TABLE), AUTO) is None
-    mixed = seen(HEADER + row, b"host,state,seen\n" + row)
-    assert header_of(mixed, Reading(Kind.TABLE), AUTO) is None
-    declared = seen(HEADER + row, HEADER + row)
-    assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="present")) == header
-    assert header_of(declared, Reading(Kind.TABLE), Declared(csv_header="absent")) is None
-
-
-def test_a_time_in_words_is_no_name() -> None:
-    rows = [b"web,Thu Jan  1 00:00:00 2026,ok\n"] * 2
-    seen = [read(Reading(Kind.TABLE), (one,)) for one in rows]
-    assert not may_be_header(seen)
-    named = [read(Reading(Kind.TABLE), (b"web,up,ok\n",))] * 2
-    assert may_be_header(named)
+def test_the_first_row_of_a_table_is_a_header_where_that_was_decided() -> None:
+    table = Reading(Kind.TABLE)
+    seen = [read(table, (one,)) for one in (b"host,status\nweb,200\n", b"host,status\n")]
+    assert header_of(seen, table, Declared(csv_header="present")) == ("host", "status")
+    assert header_of(seen, table, Declared()) is None
