@@ -13,6 +13,9 @@ import pytest
 
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected, content_type, detect, extension_for
+from compactor.formats.csv_evidence import CsvDialect, Decision, Undecided
+from compactor.formats.first_record import undecided
+from compactor.formats.spec import Decide
 from compactor.model import Compression, Format, QuarantineReason
 from tests.support.examples import TOO_DEEP
 
@@ -36,15 +39,20 @@ def found(
     complete: bool = True,
     forced: Format | None = None,
     csv_header: str = "auto",
+    decide: Decide = undecided,
 ) -> Detected:
-    detected = detect(head, key, complete=complete, forced=forced, csv_header=csv_header)
+    detected = detect(
+        head, key, complete=complete, forced=forced, csv_header=csv_header, decide=decide
+    )
     assert detected is not None
     return detected
 
 
-def refusal(head: bytes, key: str = "logs/x", *, complete: bool = True) -> str:
+def refusal(
+    head: bytes, key: str = "logs/x", *, complete: bool = True, decide: Decide = undecided
+) -> str:
     with pytest.raises(UnreadableSource) as caught:
-        detect(head, key, complete=complete, forced=None)
+        detect(head, key, complete=complete, forced=None, decide=decide)
     return caught.value.reason
 
 
@@ -92,7 +100,10 @@ def test_format_is_told_by_the_bytes(head: bytes, key: str, expected: Format) ->
 )
 def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> None:
     content = b"name,city\tage\r\nx,y\tz\r\n"
-    assert found(content, key, csv_header="present") == Detected(expected, b"name,city\tage")
+    dialect = b"\t0 crlf" if expected is Format.TSV else b",0 crlf"
+    assert found(content, key, csv_header="present") == Detected(
+        expected, b"name,city\tage", dialect
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,61 +122,45 @@ def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> No
 def test_a_csv_header_is_the_first_record_without_bom_and_line_end(
     content: bytes, header: bytes
 ) -> None:
-    assert found(content, "x.csv", csv_header="present") == Detected(Format.CSV, header)
+    dialect = b",0 crlf" if b"\r\n" in content else b",0 lf"
+    assert found(content, "x.csv", csv_header="present") == Detected(Format.CSV, header, dialect)
 
 
-@pytest.mark.parametrize(
-    ("first", "dialect"),
-    [
-        (b"1,x,1.5", b",3"),
-        (b"x;2024-01-01T00:00:00Z;z", b";3"),
-        (b"a|b|'-1.5e3'|-1.5e3", b"|4"),
-        (b"10.0.0.1", b",1"),
-    ],
-)
-def test_a_csv_that_starts_with_a_certain_row_has_no_header(first: bytes, dialect: bytes) -> None:
-    content = first + b"\n" + first + b"\n"
-    assert found(content, "x.csv") == Detected(Format.CSV, b"", dialect)
-    assert found(content, "x", forced=Format.CSV) == Detected(Format.CSV, b"", dialect)
-    assert found(content, "x", forced=Format.CSV, csv_header="absent") == Detected(Format.CSV)
-    present = found(content, "x", forced=Format.CSV, csv_header="present")
-    told = b"" if dialect[:1] == b"," else dialect[:1]
-    assert present == Detected(Format.CSV, first, told)
+def decides(header: bytes, *types: str) -> Decide:
+    """A data set of which one shape is decided."""
+
+    def decide(_: str, delimiter: bytes, columns: int) -> Decision:
+        if (delimiter, columns) != (b",", len(types)):
+            return Undecided("another shape")
+        return CsvDialect(delimiter, columns, header, types)
+
+    return decide
 
 
-def test_what_may_be_a_header_or_a_row_is_refused_unless_a_setting_tells() -> None:
-    for content in (b"1,x,y\nx,y,z\n", b"a,b\nc,d\n", b",,\na,b,c\n"):
+def test_what_the_data_set_decides_is_the_header_or_none() -> None:
+    headed, rows = decides(b"id,name", "number", ""), decides(b"", "number", "")
+    content = b"id,name\n1,x\n2,y\n"
+    assert found(content, "x.csv", decide=headed) == Detected(Format.CSV, b"id,name", b",2 lf")
+    assert found(content[8:], "x.csv", decide=rows) == Detected(Format.CSV, b"", b",2 lf")
+    assert found(content[8:], "x.csv", csv_header="absent") == Detected(Format.CSV, b"", b",0 lf")
+    for other, decide in ((content[8:], headed), (content, rows), (b"alone\n", rows)):
+        assert refusal(other, "x.csv", decide=decide) == QuarantineReason.AMBIGUOUS_HEADER
+
+
+def test_no_source_tells_by_itself_whether_it_has_a_header() -> None:
+    for content in (b"id,name\n1,x\n2,y\n", b"1,x\n2,y\n", b"a,b\nc,d\n", b",,\na,b,c\n"):
         assert refusal(content, "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
-        assert found(content, "x.csv", csv_header="absent") == Detected(Format.CSV)
-
-
-@pytest.mark.parametrize(
-    ("content", "columns"),
-    [
-        (b"id,name,size\n1,x,2\n3,y,\n", 0b101),
-        (b"id,name\n1,2\n3,x\n", 0b01),
-        (b"when,who\n2026-01-01,x\n2026-01-02,y\n", 0b01),
-        (b"who,ok\nx,true\ny,false\n", 0b10),
-        (b"id,name\n", 0),
-    ],
-)
-def test_columns_of_values_are_evidence_for_a_header(content: bytes, columns: int) -> None:
-    assert found(content, "x.csv").evidence == columns
-
-
-def test_the_last_records_are_looked_at_for_evidence_as_well() -> None:
-    content = b"id,name\n" + b"1,x\n" * 2_000
-    assert found(content, "x.csv").evidence == 1
-    assert refusal(content + b"Total,5\n", "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
+        plain = found(content, "x.csv", csv_header="absent")
+        assert plain == Detected(Format.CSV, b"", b",0 lf")
 
 
 def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> None:
     header = b",".join(b"column_%d" % n for n in range(9000))
     assert len(header) > 65_536
     assert refusal(header[:65_536], "x.csv", complete=False) == QuarantineReason.MALFORMED
-    assert found(header, "x.csv").header == header
+    assert found(header, "x.csv", csv_header="present").header == header
     row = b"\n" + b"1," * 8999 + b"1\n"
-    assert found(header + row + row, "x.csv", complete=False).header == header
+    assert found(header + row, "x.csv", complete=False, csv_header="present").header == header
 
 
 def test_flow_logs_are_told_by_their_field_names_in_any_order() -> None:
@@ -313,7 +308,8 @@ def test_a_forced_format_is_not_questioned(forced: Format) -> None:
     headed = {Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
     header = b"#a,b 1" if forced in headed else b""
     detected = found(head, TRAIL_KEY, forced=forced, csv_header="present")
-    assert detected == Detected(forced, header)
+    dialects = {Format.CSV: b",0 lf", Format.TSV: b"\t0 lf"}
+    assert detected == Detected(forced, header, dialects.get(forced, b""))
 
 
 def test_a_forced_header_that_is_not_there_is_refused() -> None:

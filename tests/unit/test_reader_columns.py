@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor.errors import InvalidInput
+from compactor.formats import Detected
 from compactor.model import Format, SourceObject
 from compactor.readers.columns import found_in
 from compactor.readers.ddl import add_partition, create_table, exact_view
@@ -42,8 +43,11 @@ S3 = (
 )
 
 
-def found(format: Format, *lines: str, **given: Any) -> tuple[dict[str, str], Reading]:
-    columns, reading = found_in(format, ["\n".join([*lines, ""]).encode()], settings(**given))
+def found(
+    format: Format, *lines: str, header: bytes = b"", **given: Any
+) -> tuple[dict[str, str], Reading]:
+    detected = Detected(format, header)
+    columns, reading = found_in(detected, ["\n".join([*lines, ""]).encode()], settings(**given))
     return {one["name"]: one["type"] for one in columns}, reading
 
 
@@ -69,7 +73,8 @@ def test_types_are_those_that_hold_every_value() -> None:
 
 def test_a_line_that_is_cut_and_a_record_nested_without_end_do_no_harm() -> None:
     deep = '{"a": ' * 500 + "1" + "}" * 500
-    columns, _ = found_in(Format.JSON_LINES, [deep.encode() + b'\n{"b": 1}\n{"c": "cu'], settings())
+    body = deep.encode() + b'\n{"b": 1}\n{"c": "cu'
+    columns, _ = found_in(Detected(Format.JSON_LINES), [body], settings())
     assert [one["name"] for one in columns] == ["a", "b"]
     assert columns[0]["type"].count("struct") < 10
 
@@ -83,17 +88,15 @@ def test_names_that_engines_do_not_take_are_mapped() -> None:
 @pytest.mark.parametrize(
     ("header", "lines", "names", "skips"),
     [
-        ("auto", ["Id;User Name", "1;x"], ["id", "user_name"], True),
-        ("auto", ["1;2", "3;4"], ["column1", "column2"], False),
-        ("absent", ["a;b", "c;d"], ["column1", "column2"], False),
-        ("present", ["1;2", "3;4"], ["1", "2"], True),
-        ("auto", ["a;a", "1;2"], ["column1", "column2"], False),
+        (b"Id;User Name", ["Id;User Name", "1;x"], ["id", "user_name"], True),
+        (b"", ["a;b", "c;d"], ["column1", "column2"], False),
+        (b"1;2", ["1;2", "3;4"], ["1", "2"], True),
     ],
 )
 def test_a_header_names_columns_and_is_skipped(
-    header: str, lines: list[str], names: list[str], skips: bool
+    header: bytes, lines: list[str], names: list[str], skips: bool
 ) -> None:
-    columns, reading = found(Format.CSV, *lines, csv_header=header)
+    columns, reading = found(Format.CSV, *lines, header=header)
     assert list(columns) == names
     assert set(columns.values()) == {"string"}
     assert reading.parameters["field.delim"] == ";"

@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,22 +21,20 @@ from compactor.formats import (
     characters,
     cloudfront,
     columns,
+    csv_evidence,
     ends,
+    first_record,
     json_lines,
     log_lines,
     vpc_flow,
 )
 from compactor.formats import text as plain_text
-from compactor.formats.first_record import FirstRecord
 from compactor.formats.registry import spec_of
-from compactor.outputs.headers import HeaderCase
 from compactor.outputs.neighbours import Neighbours
 from compactor.outputs.shared_lines import SharedLines
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
-# The package has a function of the module's name.
-_FIRST_RECORD = sys.modules[FirstRecord.__module__]
 
 
 def rows(body: bytes) -> list[Any]:
@@ -142,17 +139,6 @@ class Guard(NamedTuple):
     given: Mapping[str, Any] = {}
 
 
-def _first_line_is_a_header(patch: pytest.MonkeyPatch) -> None:
-    def header(head: bytes, *_: object, **__: object) -> FirstRecord:
-        return FirstRecord(head.partition(b"\n")[0])
-
-    patch.setattr(columns, "first_record", header)
-
-
-def _nothing_is_confirmed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HeaderCase, "left_alone", lambda _: [])
-
-
 def _no_quote_is_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(columns, "ends_within_quotes", lambda *_: False)
 
@@ -196,12 +182,6 @@ def _passes(*_: object, **__: object) -> None:
     """Refuses nothing."""
 
 
-def _anything_may_be_a_name(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_FIRST_RECORD, "_no_header", lambda *_: "")
-    # It remembers what it said before.
-    patch.setattr(_FIRST_RECORD, "_first", _FIRST_RECORD._first.__wrapped__)
-
-
 _NOTHING = re.compile(b"(?!)")
 # What a name says, and the setting, is then all that is known.
 _ROWS = {"csv_header": "absent"}
@@ -210,25 +190,11 @@ _TAR = (b"name.txt".ljust(257, b"0") + b"ustar").ljust(512, b"0") + b"content\n"
 
 GUARDS = (
     Guard(
-        "a first row that may be one is no header",
-        _first_line_is_a_header,
-        {
-            "a.csv": b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n",
-            "b.csv": b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n",
-        },
-        rows,
-    ),
-    Guard(
-        "sources confirm each other's header",
-        _nothing_is_confirmed,
-        {"a.csv": b"x,y\n1,a\n2,b\n", "b.csv": b"x,y\nc,3\nd,4\n"},
-        rows,
-    ),
-    Guard(
         "a source that ends within quotes is not joined",
         _no_quote_is_open,
         {"a.csv": b'10.0.0.1,5" disk\n10.0.0.2,"cut off', "b.csv": b"10.0.0.3,ok\n"},
         rows,
+        _ROWS,
     ),
     Guard(
         "text that looks like a document is not joined",
@@ -371,35 +337,53 @@ GUARDS = (
     ),
     Guard(
         "a sep= line is no header",
-        _removed(_FIRST_RECORD, "_SEPARATOR", _NOTHING),
+        _removed(first_record, "_SEPARATOR", _NOTHING),
         {"a.csv": b"sep=;\na;b\n1;2\n", "b.csv": b"sep=;\na;b\n3;4\n"},
         named,
         _NAMES,
     ),
     Guard(
         "carriage returns alone end no line",
-        _removed(_FIRST_RECORD, "_refuse_lone_returns", _passes),
+        _removed(first_record, "_refuse_lone_returns", _passes),
         {"a.csv": b"a,b\r1,2\n", "b.csv": b"a,b\r1,2\n"},
         named,
         _NAMES,
     ),
     Guard(
+        "two sources that begin alike decide nothing",
+        _removed(csv_evidence, "FEWEST_SOURCES", 2),
+        {"a.csv": b"offline,x\n1,a\n2,b\n", "b.csv": b"offline,x\n3,c\n4,d\n"},
+        rows,
+    ),
+    Guard(
         "text over text is no header",
-        _removed(_FIRST_RECORD, "_evidence", lambda *_: 1),
-        {"a.csv": b"alice,red\nbob,blue\n", "b.csv": b"alice,red\ncarl,green\n"},
+        _removed(csv_evidence, "_header_fault", lambda *_: ""),
+        {
+            "a.csv": b"alice,red\nbob,blue\n",
+            "b.csv": b"alice,red\ncarl,green\n",
+            "c.csv": b"alice,red\ndora,pink\n",
+        },
         rows,
     ),
     Guard(
-        "fields that are equal, empty or no names are no header",
-        _anything_may_be_a_name,
-        {"a.csv": b"x,x,,note\na,b,1,c\n", "b.csv": b"x,x,,note\nd,e,2,f\n"},
+        "what does not look like a name is no header",
+        _removed(csv_evidence, "_is_name", lambda _: True),
+        {
+            "a.csv": b"web-1,up\n1,a\n2,b\n",
+            "b.csv": b"web-1,up\n3,c\n4,d\n",
+            "c.csv": b"web-1,up\n5,e\n6,f\n",
+        },
         rows,
     ),
     Guard(
-        "names over records of another width are no header",
-        _removed(_FIRST_RECORD, "_fault_below", lambda *_: ""),
-        {"a.csv": b"total,units\n1,2\n3,4,5\n", "b.csv": b"total,units\n6,7\n8,9,1\n"},
-        rows,
+        "first records that differ and may be names are no rows",
+        _removed(csv_evidence.CsvDialect, "row_fault", lambda *_: ""),
+        {
+            "a.csv": b"units,total\n1,2\n3,4\n",
+            "b.csv": b"count,price\n5,6\n7,8\n",
+            "c.csv": b"pieces,weight\n9,1\n2,3\n",
+        },
+        named,
     ),
 )
 

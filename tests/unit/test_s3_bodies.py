@@ -147,11 +147,12 @@ def test_a_body_that_goes_out_too_slowly_is_given_up() -> None:
 
 
 def test_half_a_listing_is_never_taken_for_a_whole_one(s3: ScriptedS3, store: S3Store) -> None:
-    entry = (
-        "<Contents><Key>k</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
+    entries = "".join(
+        f"<Contents><Key>k{number}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
         f"<ETag>{ETAG}</ETag><Size>7</Size></Contents>"
+        for number in range(5)
     )
-    whole = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entry * 5}</ListBucketResult>"
+    whole = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
     half = Answer(body=whole.encode(), sent=len(whole) // 2)
     s3.answer = lambda asked: half if len(s3.asked) == 1 else Answer(body=whole.encode())
     (page,) = store.list_objects("bucket", "")
