@@ -137,10 +137,12 @@ class Deletion(NamedTuple):
     Attributes:
         markers: deletes that put a delete marker, in a versioned bucket: the version stays, and
             is paid for.
+        absent: keys of those that were gone before, as far as the store tells.
     """
 
     refused: tuple[Refused, ...] = ()
     markers: int = 0
+    absent: frozenset[str] = frozenset()
 
 
 class RequestCounts(Protocol):

@@ -303,17 +303,19 @@ class MemoryStore(MemoryBase):
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
         refused = []
         markers = 0
+        absent = set[str]()
         for source in sources:
             # DeleteObjects is not atomic: a crash may fall between any two keys.
             with self._request("delete_source", source.bucket, source.key) as there:
                 one = there.objects.get(source.key)
                 if one is None:
+                    absent.add(source.key)
                     continue
                 if one.etag != source.etag and self._compares_on_delete():
                     refused.append(Refused(source.key, "PreconditionFailed", final=True))
                 else:
                     markers += there.remove(source.key)
-        return Deletion(tuple(refused), markers)
+        return Deletion(tuple(refused), markers, frozenset(absent))
 
     def tags(self, bucket: str, key: str) -> Mapping[str, str]:
         with self._request("tags", bucket, key) as there:

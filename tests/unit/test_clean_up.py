@@ -28,7 +28,7 @@ from tests.support.cleaning import (
 )
 from tests.support.examples import PARTITION
 from tests.support.examples import settings as settings_of
-from tests.support.memory_store import Crashed, ManualClock
+from tests.support.memory_store import Call, Crashed, ManualClock
 from tests.support.world import World
 
 # What is deleted.
@@ -53,6 +53,27 @@ def test_the_sources_of_a_commit_past_retention_are_deleted_and_recorded_once() 
         "head",
         "list_uploads",
     }
+
+
+@pytest.mark.parametrize("amid", range(5))
+def test_of_two_clean_ups_at_once_each_counts_what_it_deleted(amid: int) -> None:
+    world = old_world("abcd")
+    stored = sum(map(len, world.store.contents("source").values()))
+    other: list[CleanUpReceipt] = []
+
+    def clean_up_beside(call: Call) -> None:
+        deletes = sum(one.name == "delete_source" for one in world.store.calls)
+        if deletes > amid or (deletes and call.name == "create"):
+            world.store.hooks.clear()
+            other.append(world.clean_up())
+
+    world.store.hooks.before.append(clean_up_beside)
+    first = world.clean_up().counts
+    (second,) = (one.counts for one in other)
+    assert (first.deleted + second.deleted, first.commits + second.commits) == (4, 1)
+    assert first.deleted_bytes + second.deleted_bytes == stored
+    assert second.deleted == 4 - first.deleted
+    assert records(world)[1]["deleted"] == 4
 
 
 @pytest.mark.parametrize(("seconds", "deleted"), [(7 * DAY - 1, 0), (7 * DAY, 2)])

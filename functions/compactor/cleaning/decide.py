@@ -52,12 +52,19 @@ class Deleted:
         gone: those that are there no more.
         left: those that the store did not delete, and that may be tried again.
         changed: those at whose key another object stands.
+        absent: keys of those that are gone, and were before.
     """
 
     gone: tuple[SourceObject, ...] = ()
     left: tuple[Refused, ...] = ()
     changed: tuple[Refused, ...] = ()
     markers: int = 0
+    absent: frozenset[str] = frozenset()
+
+    @property
+    def ours(self) -> tuple[SourceObject, ...]:
+        """Those that were deleted now, and not by another clean-up before."""
+        return tuple(source for source in self.gone if source.key not in self.absent)
 
     @property
     def bytes(self) -> int:
@@ -187,6 +194,7 @@ def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
         left=tuple(one for one in deletion.refused if not one.final),
         changed=tuple(one for one in deletion.refused if one.final),
         markers=deletion.markers,
+        absent=deletion.absent,
     )
 
 
