@@ -186,4 +186,4 @@ def _image_config(chance):
       url="https://developer.mozilla.org/en-US/docs/Learn_web_development/Core/Scripting/JSON",
       reader=document, verdict=LEFT, ending=".json")  # fmt: skip
 def _settings(chance):
-    return js(**{f"{chance.word()}-{chance.number}": {"on": True}, f"k{chance.number}": 1})
+    return js(**{f"{chance.word()}-{chance.hexes(12)}": {"on": True}, f"_{chance.hexes(12)}": 1})
