@@ -127,9 +127,9 @@ class World:
             limits = replace(limits, **LARGE)
         self.settings = replace(chosen, limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
+        body = self._kinds[".csv"].unnumbered
         for number in range(3):
             # The header of CSV was decided by these.
-            body = self._kinds[".csv"].unnumbered
             self.s3.seed(SOURCE, f"{_DAY_BEFORE}{number}.csv", body)
         header = body.partition(b"\n")[0]
         decided = Dialects(self.settings, self.s3)(_DAY_BEFORE, b",", header.count(b",") + 1)
