@@ -19,7 +19,7 @@ _TEXT = (
     "ei tietoa;brak;undefined;missing;"
 )
 _NULLS = _TEXT.split(";")
-_ORDER: Row = ("order_id", "customer", "ordered_at", "amount")
+_ORDER: Row = ("order_id", "bought_by", "ordered_at", "amount")
 _PLACE: Row = ("name", "city")
 
 
