@@ -251,7 +251,7 @@ for _about, _change in (
 
 @shape("header, another one from a partition on")
 def _changes(place: Place) -> Content:
-    header = ("order_id", "customer", "ordered_on", "total") if place.partition else _ORDER
+    header = ("order_id", "bought_by", "ordered_on", "total") if place.partition else _ORDER
     return header, some(place.chance, order)
 
 
