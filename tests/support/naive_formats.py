@@ -78,7 +78,7 @@ def without_rules() -> Iterator[None]:
     """For the length of the block, nothing is left alone because it is not certain."""
     stand_ins = {
         "detect": naive_detect,
-        "detector": lambda _: lambda head, key, _: naive_detect(head, key),
+        "detector": lambda *_: lambda head, key, _: naive_detect(head, key),
         "framer_for": naive_framer,
         "Neighbours": lambda **_: Neighbours(judges=False),
     }
