@@ -13,6 +13,9 @@ import pytest
 
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected, content_type, detect, extension_for
+from compactor.formats.csv_evidence import CsvDialect, Decision, Undecided
+from compactor.formats.first_record import undecided
+from compactor.formats.spec import Decide
 from compactor.model import Compression, Format, QuarantineReason
 from tests.support.examples import TOO_DEEP
 
@@ -36,8 +39,11 @@ def found(
     complete: bool = True,
     forced: Format | None = None,
     csv_header: str = "auto",
+    decide: Decide = undecided,
 ) -> Detected:
-    detected = detect(head, key, complete=complete, forced=forced, csv_header=csv_header)
+    detected = detect(
+        head, key, complete=complete, forced=forced, csv_header=csv_header, decide=decide
+    )
     assert detected is not None
     return detected
 
@@ -92,7 +98,9 @@ def test_format_is_told_by_the_bytes(head: bytes, key: str, expected: Format) ->
 )
 def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> None:
     content = b"name,city\tage\r\nx,y\tz\r\n"
-    assert found(content, key, csv_header="present") == Detected(expected, b"name,city\tage")
+    dialect = b",0 crlf" if expected is Format.CSV else b"\t0 crlf"
+    detected = Detected(expected, b"name,city\tage", dialect)
+    assert found(content, key, csv_header="present") == detected
 
 
 @pytest.mark.parametrize(
@@ -111,61 +119,82 @@ def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> No
 def test_a_csv_header_is_the_first_record_without_bom_and_line_end(
     content: bytes, header: bytes
 ) -> None:
-    assert found(content, "x.csv", csv_header="present") == Detected(Format.CSV, header)
+    ends = b"crlf" if content.endswith(b"\r\n") else b"lf"
+    detected = Detected(Format.CSV, header, b",0 " + ends)
+    assert found(content, "x.csv", csv_header="present") == detected
+
+
+def always(header: bytes, *types: str) -> Decide:
+    """What a data set might have decided of every shape."""
+
+    def decide(_: str, delimiter: bytes, columns: int) -> Decision:
+        if columns != len(types):
+            return Undecided("of another shape")
+        return CsvDialect(delimiter, columns, header, types)
+
+    return decide
 
 
 @pytest.mark.parametrize(
-    ("first", "dialect"),
+    ("first", "types", "dialect"),
     [
-        (b"1,x,1.5", b",3"),
-        (b"x;2024-01-01T00:00:00Z;z", b";3"),
-        (b"a|b|'-1.5e3'|-1.5e3", b"|4"),
-        (b"10.0.0.1", b",1"),
+        (b"1,x,1.5", ("number", "", "number"), b",3 lf"),
+        (b"x;2024-01-01T00:00:00Z;z", ("", "time", ""), b";3 lf"),
+        (b"a|b,c|-1.5e3|-1.5e3", ("", "", "number", "number"), b"|4 lf"),
     ],
 )
-def test_a_csv_that_starts_with_a_certain_row_has_no_header(first: bytes, dialect: bytes) -> None:
+def test_a_csv_has_no_header_where_its_data_set_has_none(
+    first: bytes, types: tuple[str, ...], dialect: bytes
+) -> None:
     content = first + b"\n" + first + b"\n"
-    assert found(content, "x.csv") == Detected(Format.CSV, b"", dialect)
-    assert found(content, "x", forced=Format.CSV) == Detected(Format.CSV, b"", dialect)
-    assert found(content, "x", forced=Format.CSV, csv_header="absent") == Detected(Format.CSV)
-    present = found(content, "x", forced=Format.CSV, csv_header="present")
-    told = b"" if dialect[:1] == b"," else dialect[:1]
-    assert present == Detected(Format.CSV, first, told)
+    decide = always(b"", *types)
+    rows = Detected(Format.CSV, b"", dialect)
+    assert found(content, "x.csv", decide=decide) == rows
+    assert found(content, "x", forced=Format.CSV, decide=decide) == rows
+    assert refusal(content, "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
+    absent = found(content, "x", forced=Format.CSV, csv_header="absent", decide=decide)
+    assert absent == Detected(Format.CSV, b"", b",0 lf")
+    present = found(content, "x", forced=Format.CSV, csv_header="present", decide=decide)
+    assert present == Detected(Format.CSV, first, dialect[:1] + b"0 lf")
+
+
+@pytest.mark.parametrize(
+    ("first", "seen"),
+    [
+        (b"id,name", ""),
+        (b"name,id", "does not begin with the header"),
+        (b"7,x", "does not begin with the header"),
+        (b"id", "one column"),
+        (b"id,name,more", "of another shape"),
+    ],
+)
+def test_a_source_is_held_against_the_header_of_its_data_set(first: bytes, seen: str) -> None:
+    content = first + b"\r\n1,x\r\n2,y\n"
+    decide = always(b"id,name", "number", "")
+    if not seen:
+        detected = found(content, "x.csv", decide=decide)
+        assert detected == Detected(Format.CSV, first, b",2 crlf mixed")
+        return
+    with pytest.raises(UnreadableSource, match=seen) as caught:
+        found(content, "x.csv", decide=decide)
+    assert caught.value.reason == QuarantineReason.AMBIGUOUS_HEADER
 
 
 def test_what_may_be_a_header_or_a_row_is_refused_unless_a_setting_tells() -> None:
     for content in (b"1,x,y\nx,y,z\n", b"a,b\nc,d\n", b",,\na,b,c\n"):
         assert refusal(content, "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
-        assert found(content, "x.csv", csv_header="absent") == Detected(Format.CSV)
-
-
-@pytest.mark.parametrize(
-    ("content", "columns"),
-    [
-        (b"id,name,size\n1,x,2\n3,y,\n", 0b101),
-        (b"id,name\n1,2\n3,x\n", 0b01),
-        (b"when,who\n2026-01-01,x\n2026-01-02,y\n", 0b01),
-        (b"who,ok\nx,true\ny,false\n", 0b10),
-        (b"id,name\n", 0),
-    ],
-)
-def test_columns_of_values_are_evidence_for_a_header(content: bytes, columns: int) -> None:
-    assert found(content, "x.csv").evidence == columns
-
-
-def test_the_last_records_are_looked_at_for_evidence_as_well() -> None:
-    content = b"id,name\n" + b"1,x\n" * 2_000
-    assert found(content, "x.csv").evidence == 1
-    assert refusal(content + b"Total,5\n", "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
+        absent = Detected(Format.CSV, b"", b",0 lf")
+        assert found(content, "x.csv", csv_header="absent") == absent
 
 
 def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> None:
     header = b",".join(b"column_%d" % n for n in range(9000))
     assert len(header) > 65_536
     assert refusal(header[:65_536], "x.csv", complete=False) == QuarantineReason.MALFORMED
-    assert found(header, "x.csv").header == header
+    assert found(header, "x.csv", csv_header="present").header == header
     row = b"\n" + b"1," * 8999 + b"1\n"
-    assert found(header + row + row, "x.csv", complete=False).header == header
+    longer = found(header + row + row, "x.csv", complete=False, csv_header="present")
+    assert longer.header == header
 
 
 def test_flow_logs_are_told_by_their_field_names_in_any_order() -> None:
@@ -312,8 +341,9 @@ def test_a_forced_format_is_not_questioned(forced: Format) -> None:
     head = b"#a,b 1\nc,d\n"
     headed = {Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
     header = b"#a,b 1" if forced in headed else b""
+    dialect = {Format.CSV: b",0 lf", Format.TSV: b"\t0 lf"}.get(forced, b"")
     detected = found(head, TRAIL_KEY, forced=forced, csv_header="present")
-    assert detected == Detected(forced, header)
+    assert detected == Detected(forced, header, dialect)
 
 
 def test_a_forced_header_that_is_not_there_is_refused() -> None:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor.errors import InvalidInput
+from compactor.formats import Detected
 from compactor.model import Format, SourceObject
 from compactor.readers.columns import found_in
 from compactor.readers.ddl import add_partition, create_table, exact_view
@@ -24,6 +25,7 @@ from compactor.readers.states import Held
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_readers import MemoryReaders
 from tests.support.memory_store import MemoryStore
+from tests.support.world import World
 
 TABLE = {"reader_table": "glue:lake.logs", "date_format": "%Y/%m/%d", "start": "2026-01-02"}
 ALB = (
@@ -42,8 +44,9 @@ S3 = (
 )
 
 
-def found(format: Format, *lines: str, **given: Any) -> tuple[dict[str, str], Reading]:
-    columns, reading = found_in(format, ["\n".join([*lines, ""]).encode()], settings(**given))
+def found(what: Detected | Format, *lines: str, **given: Any) -> tuple[dict[str, str], Reading]:
+    detected = what if isinstance(what, Detected) else Detected(what)
+    columns, reading = found_in(detected, ["\n".join([*lines, ""]).encode()], settings(**given))
     return {one["name"]: one["type"] for one in columns}, reading
 
 
@@ -69,7 +72,8 @@ def test_types_are_those_that_hold_every_value() -> None:
 
 def test_a_line_that_is_cut_and_a_record_nested_without_end_do_no_harm() -> None:
     deep = '{"a": ' * 500 + "1" + "}" * 500
-    columns, _ = found_in(Format.JSON_LINES, [deep.encode() + b'\n{"b": 1}\n{"c": "cu'], settings())
+    body = deep.encode() + b'\n{"b": 1}\n{"c": "cu'
+    columns, _ = found_in(Detected(Format.JSON_LINES), [body], settings())
     assert [one["name"] for one in columns] == ["a", "b"]
     assert columns[0]["type"].count("struct") < 10
 
@@ -81,19 +85,19 @@ def test_names_that_engines_do_not_take_are_mapped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "lines", "names", "skips"),
+    ("header", "dialect", "lines", "names", "skips"),
     [
-        ("auto", ["Id;User Name", "1;x"], ["id", "user_name"], True),
-        ("auto", ["1;2", "3;4"], ["column1", "column2"], False),
-        ("absent", ["a;b", "c;d"], ["column1", "column2"], False),
-        ("present", ["1;2", "3;4"], ["1", "2"], True),
-        ("auto", ["a;a", "1;2"], ["column1", "column2"], False),
+        (b"Id;User Name", b";2 lf", ["Id;User Name", "1;x"], ["id", "user_name"], True),
+        (b"", b";2 lf", ["1;2", "3;4"], ["column1", "column2"], False),
+        (b"", b",0 lf", ["a;b", "c;d"], ["column1", "column2"], False),
+        (b"1;2", b";0 lf", ["1;2", "3;4"], ["1", "2"], True),
+        (b"a;b,c,d", b";2 lf", ["a;b,c,d", "1;2,3,4"], ["a", "b_c_d"], True),
     ],
 )
 def test_a_header_names_columns_and_is_skipped(
-    header: str, lines: list[str], names: list[str], skips: bool
+    header: bytes, dialect: bytes, lines: list[str], names: list[str], skips: bool
 ) -> None:
-    columns, reading = found(Format.CSV, *lines, csv_header=header)
+    columns, reading = found(Detected(Format.CSV, header, dialect), *lines)
     assert list(columns) == names
     assert set(columns.values()) == {"string"}
     assert reading.parameters["field.delim"] == ";"
@@ -101,7 +105,7 @@ def test_a_header_names_columns_and_is_skipped(
 
 
 def test_quotes_take_another_serde_which_cannot_be_listed() -> None:
-    _, reading = found(Format.CSV, "a,b", '"1,2",3')
+    _, reading = found(Detected(Format.CSV, b"a,b", b",2 lf"), "a,b", '"1,2",3')
     assert "OpenCSV" in reading.serde
     with pytest.raises(InvalidInput, match="lists of objects"):
         require_exact(reading, Format.CSV, settings())
@@ -193,6 +197,23 @@ def test_columns_may_be_given_or_those_of_another_table() -> None:
     assert "openx" in given["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"]
     other = made(b'{"id": 1}\n', reader_columns="glue:lake.old")
     assert other["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
+
+
+def test_columns_are_named_by_the_header_that_is_pinned_for_the_sources() -> None:
+    world = World()
+    for number in range(3):
+        world.put(f"{number}.csv", b"Id,User Name\n%d,x\n" % number)
+    world.run()
+    (body,) = world.store.contents("lake", "compacted/").values()
+    (key,) = world.store.contents("lake", "compacted/")
+    given = settings(**TABLE)
+    output = SourceObject("lake", key, "e", len(body), 0.0)
+    for headed in (True, False):
+        table = table_input(given, PARTITION, Held((output,)), MemoryReaders(), world.store)
+        names = [one["Name"] for one in table["StorageDescriptor"]["Columns"]]
+        assert names == (["id", "user_name"] if headed else ["column1", "column2"])
+        assert table["Parameters"].get("skip.header.line.count") == ("1" if headed else None)
+        given = settings(**TABLE, csv_header="absent")
 
 
 def parquet(**columns: list[Any]) -> bytes:
