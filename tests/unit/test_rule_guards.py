@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,19 +21,18 @@ from compactor.formats import (
     characters,
     cloudfront,
     columns,
+    csv_evidence,
     ends,
+    first_record,
     json_lines,
     log_lines,
     vpc_flow,
 )
-from compactor.formats.first_record import FirstRecord
+from compactor.formats.first_record import Begin
 from compactor.formats.registry import spec_of
-from compactor.outputs.headers import HeaderCase
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
-# The package has a function of the module's name.
-_FIRST_RECORD = sys.modules[FirstRecord.__module__]
 
 
 def rows(body: bytes) -> list[Any]:
@@ -118,6 +116,18 @@ def named(body: bytes) -> list[Any]:
     return [tuple(row.items()) for row in csv.DictReader(lines, delimiter=by)]
 
 
+def below_names(body: bytes) -> list[Any]:
+    """Rows of CSV, but for the names of columns above them."""
+    found = rows(body)
+    return found[1:] if found[:1] == [("id", "host")] else found
+
+
+def by_first_line_end(body: bytes) -> list[Any]:
+    """Rows below the names of columns, of lines that all end as the first one does."""
+    end = b"\r\n" if body.partition(b"\n")[0].endswith(b"\r") else b"\n"
+    return [line.split(b",")[-1] for line in body.split(end)[1:] if line]
+
+
 class Guard(NamedTuple):
     """A rule, what takes it out, and sources of which a reader then sees something else."""
 
@@ -126,17 +136,6 @@ class Guard(NamedTuple):
     sources: dict[str, bytes]
     reader: Reader
     given: Mapping[str, Any] = {}
-
-
-def _first_line_is_a_header(patch: pytest.MonkeyPatch) -> None:
-    def header(head: bytes, *_: object, **__: object) -> FirstRecord:
-        return FirstRecord(head.partition(b"\n")[0])
-
-    patch.setattr(columns, "first_record", header)
-
-
-def _nothing_is_confirmed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HeaderCase, "left_alone", lambda _: [])
 
 
 def _no_quote_is_open(patch: pytest.MonkeyPatch) -> None:
@@ -179,10 +178,13 @@ def _passes(*_: object, **__: object) -> None:
     """Refuses nothing."""
 
 
-def _anything_may_be_a_name(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_FIRST_RECORD, "_no_header", lambda *_: "")
-    # It remembers what it said before.
-    patch.setattr(_FIRST_RECORD, "_first", _FIRST_RECORD._first.__wrapped__)
+def _line_ends_are_one(patch: pytest.MonkeyPatch) -> None:
+    usual = first_record._with_ends
+
+    def as_lf(begin: Begin, head: bytes, *, complete: bool) -> Begin:
+        return usual(begin, head, complete=complete)._replace(header_end=b"\n", mixed=False)
+
+    patch.setattr(first_record, "_with_ends", as_lf)
 
 
 _NOTHING = re.compile(b"(?!)")
@@ -193,24 +195,90 @@ _TAR = (b"name.txt".ljust(257, b"0") + b"ustar").ljust(512, b"0") + b"content\n"
 
 GUARDS = (
     Guard(
-        "a first row that may be one is no header",
-        _first_line_is_a_header,
+        "what is the same in all sources is a header only where it names columns",
+        _removed(csv_evidence, "_header_fault", lambda *_: ""),
         {
             "a.csv": b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n",
             "b.csv": b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n",
+            "c.csv": b"10.0.0.1,GET,/health\n10.0.0.3,GET,/c\n",
         },
         rows,
     ),
     Guard(
-        "sources confirm each other's header",
-        _nothing_is_confirmed,
-        {"a.csv": b"x,y\n1,a\n2,b\n", "b.csv": b"x,y\nc,3\nd,4\n"},
+        "what reads as a value is no name",
+        _removed(csv_evidence, "_is_name", lambda _: True),
+        {f"{n}.csv": b"web-1,OK,10\nweb-2,BAD,2%d\nweb-3,BAD,3\n" % n for n in range(3)},
         rows,
+    ),
+    Guard(
+        "a record that begins a transmission is no header",
+        _removed(csv_evidence, "_TAGS", frozenset()),
+        {f"{n}.csv": b"HDR,ACME,EUR\nTRX,1001,10.%d\n" % n for n in range(3)},
+        rows,
+    ),
+    Guard(
+        "text over text is no header",
+        _removed(csv_evidence, "_type", lambda _: "number"),
+        {f"{n}.csv": b"alice,red\nbob,blue %d\n" % n for n in range(3)},
+        rows,
+    ),
+    Guard(
+        "what several sources begin with, and no other record has, may be a name",
+        _removed(csv_evidence, "_shared", lambda *_: ""),
+        {f"{n}.csv": b"country,202%d\nrome,%d\noslo,2\n" % (n, n) for n in range(3)},
+        named,
+    ),
+    Guard(
+        "first records are rows only where each reads as one",
+        _removed(csv_evidence.CsvDialect, "row_fault", lambda *_: ""),
+        {
+            "a.csv": b"name,age\nbob,4\n",
+            "b.csv": b"user,years\ncarol,5\n",
+            "c.csv": b"who,old\ndan,6\n",
+        },
+        named,
+    ),
+    Guard(
+        "a decision takes three sources",
+        _removed(csv_evidence, "FEWEST_SOURCES", 2),
+        {"a.csv": b"web,up\n1,a\n2,b\n3,c\n", "b.csv": b"web,up\n4,d\n5,e\n6,f\n"},
+        rows,
+    ),
+    Guard(
+        "a source is held against the rows of its data set",
+        _removed(first_record, "_contradiction", lambda *_, **__: ""),
+        {
+            **{f"{n:02}.csv": b"%d,web\n7,web\n%d,db\n" % (n, n) for n in range(40)},
+            "20.csv": b"id,host\n20,web\n",
+        },
+        below_names,
+    ),
+    Guard(
+        "a source is held against the header of its data set",
+        _removed(first_record, "_contradiction", lambda *_, **__: ""),
+        {
+            **{f"{n:02}.csv": b"id,host\n%d,web\n" % n for n in range(40)},
+            "20.csv": b"7,db\n20,web\n",
+            "22.csv": b"7,db\n22,web\n",
+        },
+        below_names,
+    ),
+    Guard(
+        "sources with other line ends share no output",
+        _line_ends_are_one,
+        {
+            f"{n}.csv": (b"id,host\n%d,web\n%d,db\n" % (n, n)).replace(b"\n", end)
+            for n, end in enumerate([b"\n", b"\r\n"] * 3)
+        },
+        by_first_line_end,
     ),
     Guard(
         "a source that ends within quotes is not joined",
         _no_quote_is_open,
-        {"a.csv": b'10.0.0.1,5" disk\n10.0.0.2,"cut off', "b.csv": b"10.0.0.3,ok\n"},
+        {
+            "a.csv": b'10.0.0.1,5" disk\n10.0.0.2,"cut off',
+            **{f"b{n}.csv": b"10.0.1.%d,ok\n10.0.2.2,ok\n" % n for n in range(3)},
+        },
         rows,
     ),
     Guard(
@@ -339,35 +407,17 @@ GUARDS = (
     ),
     Guard(
         "a sep= line is no header",
-        _removed(_FIRST_RECORD, "_SEPARATOR", _NOTHING),
+        _removed(first_record, "_SEPARATOR", _NOTHING),
         {"a.csv": b"sep=;\na;b\n1;2\n", "b.csv": b"sep=;\na;b\n3;4\n"},
         named,
         _NAMES,
     ),
     Guard(
         "carriage returns alone end no line",
-        _removed(_FIRST_RECORD, "_refuse_lone_returns", _passes),
+        _removed(first_record, "_refuse_lone_returns", _passes),
         {"a.csv": b"a,b\r1,2\n", "b.csv": b"a,b\r1,2\n"},
         named,
         _NAMES,
-    ),
-    Guard(
-        "text over text is no header",
-        _removed(_FIRST_RECORD, "_evidence", lambda *_: 1),
-        {"a.csv": b"alice,red\nbob,blue\n", "b.csv": b"alice,red\ncarl,green\n"},
-        rows,
-    ),
-    Guard(
-        "fields that are equal, empty or no names are no header",
-        _anything_may_be_a_name,
-        {"a.csv": b"x,x,,note\na,b,1,c\n", "b.csv": b"x,x,,note\nd,e,2,f\n"},
-        rows,
-    ),
-    Guard(
-        "names over records of another width are no header",
-        _removed(_FIRST_RECORD, "_fault_below", lambda *_: ""),
-        {"a.csv": b"total,units\n1,2\n3,4,5\n", "b.csv": b"total,units\n6,7\n8,9,1\n"},
-        rows,
     ),
 )
 
