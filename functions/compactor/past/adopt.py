@@ -40,6 +40,7 @@ from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
 from compactor.past.rehearsal import Rehearsal
+from compactor.planning.dialects import Dialects
 from compactor.planning.listing import Onward, take_listing
 from compactor.planning.packing import packing_class, uncopied
 from compactor.planning.plan import Knowledge, plan
@@ -103,6 +104,7 @@ class _Partition:
         self._signatures: dict[bytes, Signature] = {}
         self._faults: dict[str, str] = {}
         self._open: dict[str, SourceObject] = {}
+        self._dialects = Dialects(run.settings, run.store, creates=False)
 
     def adopt(self) -> None:
         adoption = self._adoption
@@ -196,7 +198,9 @@ class _Partition:
         run = self._run
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
-            pending = store_group(group, run.settings, rehearsal, run.destination)
+            pending = store_group(
+                group, run.settings, rehearsal, run.destination, dialects=self._dialects
+            )
             self._signatures.update(pending.misfits)
             draft = draft_of(pending, run.run_id, run.clock.now())
             if draft is None or draft.output is None or draft.output.key not in self._open:

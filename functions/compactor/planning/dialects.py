@@ -56,6 +56,7 @@ class Dialects:
         settings: of the run.
         store: where sources and state are.
         pins: keep decisions in the state; otherwise they last as long as this object.
+        creates: pin those that are not; otherwise the state is only read.
         samples: look at sources where nothing is pinned; otherwise that is undecided.
 
     Attributes:
@@ -63,12 +64,19 @@ class Dialects:
     """
 
     def __init__(
-        self, settings: Settings, store: ObjectStore, *, pins: bool = True, samples: bool = True
+        self,
+        settings: Settings,
+        store: ObjectStore,
+        *,
+        pins: bool = True,
+        creates: bool = True,
+        samples: bool = True,
     ) -> None:
         self.created = 0
         self._settings = settings
         self._store = store
         self._pins = pins
+        self._creates = pins and creates
         self._samples = samples
         self._decided: dict[tuple[str, bytes, int], Decision] = {}
         self._pinned: dict[str, dict[str, str]] = {}
@@ -110,7 +118,7 @@ class Dialects:
         looked = (sampled(head, delimiter, columns, complete=whole) for head, whole in heads)
         sources: list[SampledSource] = [one for one in looked if one is not None]
         found = decide(sources, delimiter, columns)
-        if isinstance(found, Undecided) or not self._pins:
+        if isinstance(found, Undecided) or not self._creates:
             return found
         return self._pin(data_set, name, found)
 
