@@ -24,7 +24,10 @@ SAME_RECORDS_OTHERWISE = {
         },
         4,
     ),
-    "tables with a header in each": ({"a.csv": b"id,n\nx,1\n", "b.csv": b"id,n\ny,2\nz,3"}, 3),
+    "tables with a header in each": (
+        {"a.csv": b"id,n\nx,1\n", "b.csv": b"id,n\ny,2\nz,3", "c.csv": b"id,n\nw,4\n"},
+        4,
+    ),
     "flow logs with a header in each": (
         {
             "a.log": FLOWS + b"2 123456789010 eni-1 10.0.0.1 10.0.0.2\n",

@@ -31,7 +31,7 @@ def test_sources_and_outputs_answer_alike_and_outputs_take_fewer_gets() -> None:
     assert asked.outputs is not None
     assert (asked.partitions, asked.differing, asked.missing) == (1, [], "")
     assert asked.sources.records == asked.outputs.records == len(world.records)
-    assert asked.sources.gets == 6
+    assert asked.sources.gets == 7
     assert (
         asked.outputs.gets
         == asked.outputs.objects

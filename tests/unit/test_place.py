@@ -131,10 +131,10 @@ def test_a_group_that_is_withheld_is_met_by_every_call_and_told_by_the_last() ->
     store_group = group.store_group
     bad = f"{PARTITION.prefix}0001.json"
 
-    def differs(of: ObjectGroup, *given: Any) -> Any:
+    def differs(of: ObjectGroup, *given: Any, **more: Any) -> Any:
         if any(one.key == bad for one in of.sources):
             raise RecordsDiffer(bad)
-        return store_group(of, *given)
+        return store_group(of, *given, **more)
 
     made = Receipt("", "", "more")
     with patch.object(progress_module, "store_group", differs):

@@ -107,9 +107,9 @@ def test_what_an_earlier_run_committed_is_not_counted_again() -> None:
     world = various()
     first = call(world, Counts(), None)
     again = call(world, Counts(), None, "run-2")
-    assert first.counts.objects_in == 7
+    assert first.counts.objects_in == 8
     assert again.counts.objects_in == again.counts.quarantined == again.counts.bytes_out == 0
-    assert again.skipped["already_committed"].objects == 7
+    assert again.skipped["already_committed"].objects == 8
     assert again.skipped["quarantined"].objects == 1
 
 
@@ -181,7 +181,7 @@ def test_a_call_that_ran_out_of_time_sums_up_what_it_did_for_the_next() -> None:
     assert any("checkpoint" in key for key in world.store.contents("lake"))
     heads = world.store.count("head")
     receipt = call(world, Counts(), None)
-    assert receipt.counts.objects_in == 6, "one group a source, and the empty one in none"
+    assert receipt.counts.objects_in == 7, "one group a source, and the empty one in none"
     assert world.store.count("head") == heads, "no output is looked at again"
 
 
