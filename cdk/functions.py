@@ -26,7 +26,9 @@ from cdk.grants import (
     may_note_discovery,
     may_read,
     may_read_inventory_table,
+    may_read_tags,
     may_register,
+    may_see_owners,
     may_write,
     own_role,
 )
@@ -156,6 +158,7 @@ class Functions(Construct):
             # How many functions the account runs at once, the workers among them.
             allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
+        may_see_owners(role, self._storage.source)
         # Whether there are outputs that another layout than the run's has put there.
         may_list(role, self._storage.destination)
         may_read(role, self._storage.state)
@@ -189,6 +192,9 @@ class Functions(Construct):
             reserved=self._config.worker_reserved_concurrency,
         )
         may_compact(role, self._storage)
+        if self._config.events:
+            # Discovery leaves what is pending to it.
+            may_see_owners(role, self._storage.source)
         may_mark(role, self._storage.registry)
         self._may_switch(role)
 
@@ -210,6 +216,7 @@ class Functions(Construct):
             # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
             # checksum of an encrypted one is not told without its key.
             may_read(role, self._storage.source)
+            may_read_tags(role, self._storage.source)
         may_read(role, self._storage.state)
         may_read(role, self._storage.destination)
         may_abort_uploads(role, self._storage.destination)
@@ -231,6 +238,7 @@ class Functions(Construct):
             knows_table=self._takes_table("standalone"),
         )
         may_compact(role, self._storage)
+        may_see_owners(role, self._storage.source)
         may_look_around(role, self._storage)
         self._may_clean_up(role)
         self._may_drop_old_state(role)
@@ -342,6 +350,7 @@ class Functions(Construct):
 def may_compact(role: Role, storage: Storage) -> None:
     """Read sources and write outputs and state, without deleting anything."""
     may_read(role, storage.source)
+    may_read_tags(role, storage.source)
     may_read(role, storage.destination)
     may_write(role, storage.destination)
     may_read(role, storage.state)

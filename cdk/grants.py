@@ -13,6 +13,7 @@ from constructs import Construct
 from cdk.checks import acknowledge_wildcard
 from cdk.registry import Registry
 from cdk.storage import Place
+from compactor.planning.surroundings import places_above
 from compactor.settings.tables import TableAddress
 
 _UNKNOWN_KEYS = "Which keys there will be is known when a run lists them; the prefix bounds them."
@@ -58,11 +59,28 @@ def may_list(role: Role, place: Place) -> None:
     )
 
 
+def may_see_owners(role: Role, place: Place) -> None:
+    """List the levels above a prefix, without what lies below them: a table there owns it."""
+    above = places_above(place.prefix)
+    if above:
+        allow(
+            role,
+            ["s3:ListBucket"],
+            [place.bucket.bucket_arn],
+            conditions={"StringEquals": {"s3:prefix": above, "s3:delimiter": "/"}},
+        )
+
+
 def may_read(role: Role, place: Place) -> None:
     """List a prefix and read its objects."""
     may_list(role, place)
     allow(role, ["s3:GetObject"], [place.objects()], wildcard=_UNKNOWN_KEYS)
     _may_use_key(role, place, ["kms:Decrypt"])
+
+
+def may_read_tags(role: Role, place: Place) -> None:
+    """Read the tags of objects."""
+    allow(role, ["s3:GetObjectTagging"], [place.objects()], wildcard=_UNKNOWN_KEYS)
 
 
 def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | None) -> None:

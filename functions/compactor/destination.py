@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compactor.model import ObjectGroup
 
 # The hex id of the group, and an extension.
 _NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
-_LIKE_OUTPUT = re.compile(r"-[0-9a-f]{32}(?:\.[^/]*)?\Z")
+_LIKE_OUTPUT = re.compile(r"(?:.*/)?([^/]*)-([0-9a-f]{32})(?:\.[^/]*)?", re.DOTALL)
 #: Names of the metadata that outputs carry.
 LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
 
@@ -54,6 +55,14 @@ class Destination:
         return {LOG_METADATA: log_id, GROUP_METADATA: group.id} if log_id else {}
 
 
-def like_output(key: str) -> bool:
-    """True for names such as outputs have, of whatever stem."""
-    return _LIKE_OUTPUT.search(key) is not None
+class OutputName(NamedTuple):
+    """Stem and group id in the name of an output."""
+
+    stem: str
+    group_id: str
+
+
+def output_name(key: str) -> OutputName | None:
+    """What a key says that is named as outputs are, of whatever stem; None for any other."""
+    found = _LIKE_OUTPUT.fullmatch(key)
+    return None if found is None else OutputName(*found.groups())

@@ -39,14 +39,6 @@ class IntegrityError(CompactorError):
     """Something stored contradicts the commit log: stop, alarm, touch nothing."""
 
 
-class RecordsDiffer(IntegrityError):
-    """A second reader sees other records in an output than in its sources.
-
-    The group is not committed; the others of its partition are, and then the run ends as with
-    any other :class:`IntegrityError`.
-    """
-
-
 class WrongCopies(IntegrityError):
     """The CRC32 a store keeps of an output with copied parts is not that of its bytes.
 

@@ -135,6 +135,11 @@ def witness_key(settings: Settings, partition: Partition, sequence: int) -> tupl
     return _state(settings, witness_name(partition.path, sequence))
 
 
+def publication_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
+    """What a later run leaves when it publishes a commit; listed with it."""
+    return _state(settings, f"{PARTITIONS}{partition.path}commits/{sequence:020d}.published.json")
+
+
 def entry_name(path: str, sequence: int) -> str:
     """Key of one commit below the state's prefix, of the partition with this path."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.json.gz"

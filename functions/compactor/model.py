@@ -59,7 +59,10 @@ class SkipReason(StrEnum):
     ARCHIVED = "archived_storage_class"
     OWN_STATE = "own_state_or_output"
     HIDDEN = "hidden_from_query_engines"
+    TABLE = "part_of_a_table"
+    REGISTRY = "part_of_a_registry"
     CLOUDTRAIL_DIGEST = "cloudtrail_digest"
+    CLIENT_ENCRYPTED = "client_side_encrypted"
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"
     DEEPER_LEVEL = "in_a_named_level_below_its_partition"
@@ -85,6 +88,8 @@ class QuarantineReason(StrEnum):
     ARCHIVED = "archived_access_tier"
     ACCESS_DENIED = "access_denied"
     ENCRYPTED = "encrypted"
+    RECORDS_DIFFER = "records_differ"
+    CLIENT_ENCRYPTED = "client_side_encrypted"
 
 
 #: Nothing is wrong with the bytes themselves: every run asks for such a source again.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import lt
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import msgspec
 
+from compactor.attributes import Attributes
 from compactor.conditions import StoreTraits
+from compactor.errors import IntegrityError
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body
 
@@ -44,6 +47,24 @@ class KeyPage(msgspec.Struct, frozen=True):
 def last_of(page: KeyPage) -> str:
     """The last key or prefix of a page; empty where it has none."""
     return max((*(one.key for one in page.objects[-1:]), *page.prefixes[-1:]), default="")
+
+
+def require_order(keys: Sequence[str], after: str = "") -> None:
+    """Make sure that a listing names each key once, in UTF-8 order.
+
+    Args:
+        keys: of a page, or the first of one.
+        after: the key before them; empty where there is none.
+
+    Raises:
+        IntegrityError: a source that is listed twice would be compacted twice.
+    """
+    before = (after, *keys)
+    if not all(map(lt, before, keys)):
+        one, key = next(pair for pair in zip(before, keys, strict=False) if pair[0] >= pair[1])
+        raise IntegrityError(
+            f"the store does not list keys in order, each once: {key!r} was listed after {one!r}"
+        )
 
 
 def level_up_to(until: str, pages: Iterator[KeyPage]) -> Iterator[KeyPage]:
@@ -85,13 +106,16 @@ class SourceBody(NamedTuple):
     """The raw bytes of one source as the store hands them over.
 
     ``content`` holds small sources whole; larger ones come through ``chunks``, to be read
-    once and in order. ``error`` is set instead when the source changed or is gone.
+    once and in order. ``error`` is set instead when the source changed or is gone. ``attributes``
+    are what S3 keeps beside the bytes; None for nothing, and for sources without any bytes, of
+    which nothing is asked.
     """
 
     source: SourceObject
     content: bytes | None = None
     chunks: Callable[[], Iterator[bytes]] | None = None
     error: Exception | None = None
+    attributes: Attributes | None = None
 
 
 class Refused(NamedTuple):
@@ -113,10 +137,12 @@ class Deletion(NamedTuple):
     Attributes:
         markers: deletes that put a delete marker, in a versioned bucket: the version stays, and
             is paid for.
+        absent: keys of those that were gone before, as far as the store tells.
     """
 
     refused: tuple[Refused, ...] = ()
     markers: int = 0
+    absent: frozenset[str] = frozenset()
 
 
 class RequestCounts(Protocol):
@@ -196,6 +222,17 @@ class ObjectStore(Protocol):
         """A byte range of a source, read with If-Match. Raises SourceChanged."""
         ...
 
+    def sees_tags(self, source: SourceObject) -> bool:
+        """Whether answers about sources of this one's bucket tell their tags to this role.
+
+        To a role without the right S3 does not say that there are any. Asked once a bucket.
+        """
+        ...
+
+    def may_have_tags(self, source: SourceObject) -> bool:
+        """False where it is certain that an object has none, or is gone."""
+        ...
+
     def get(self, bucket: str, key: str) -> bytes:
         """A whole small object (state, never sources). Raises ObjectMissing."""
         ...
@@ -220,12 +257,27 @@ class ObjectStore(Protocol):
         """Write or overwrite a small object (run files and receipts only)."""
         ...
 
-    def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
+    def create(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        content_type: str = "",
+        attributes: Attributes | None = None,
+    ) -> None:
         """Create-if-absent (If-None-Match: *). Raises AlreadyExists."""
         ...
 
     def replace(
-        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        etag: str,
+        content_type: str = "",
+        attributes: Attributes | None = None,
     ) -> None:
         """Write over a small object that has this ETag (If-Match).
 
@@ -242,11 +294,12 @@ class ObjectStore(Protocol):
         *,
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
     ) -> str:
         """Start a multipart upload with full-object CRC32; returns its id.
 
         ``metadata`` is what HEAD tells of the object once it is published: US-ASCII, names in
-        lower case.
+        lower case. ``attributes`` are what it has instead, where it is a source that is restored.
         """
         ...
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from compactor.attributes import Attributes
 from compactor.codecs.encoders import encoder
 from compactor.errors import InvalidInput
 from compactor.log.manifest import ManifestRow
@@ -25,6 +26,7 @@ _COMPRESSED: Mapping[str, Compression] = {
     ".zst": Compression.ZSTD,
     ".zstd": Compression.ZSTD,
 }
+_ENCODINGS = {"gzip": Compression.GZIP, "x-gzip": Compression.GZIP, "zstd": Compression.ZSTD}
 _SHOWN_FAULTS = 10
 _ESCAPE = "--escape-names gives it another name, a single KEY goes to standard output"
 
@@ -57,16 +59,26 @@ class Shape:
         Args:
             row: of the source.
             name: what follows the last slash of its key.
-            compress: compress content again whose name ends in a suffix of gzip or zstd.
+            compress: compress content again whose name ends in a suffix of gzip or zstd, or
+                whose Content-Encoding is one of them.
         """
         if is_as_stored(row) or row.stored_at is not None:
             return cls(name, Form.STORED)
-        compression = _suffix_of(name)
-        if compression is None:
-            return cls(name, Form.CONTENT)
-        if compress:
+        suffix = _suffix_of(name)
+        encoding = row.attributes.encoding if row.attributes is not None else ""
+        compression = suffix or _ENCODINGS.get(encoding)
+        if compress and compression is not None:
             return cls(name, Form.COMPRESSED, compression)
-        return cls(name + CONTENT_SUFFIX, Form.CONTENT)
+        return cls(name if suffix is None else name + CONTENT_SUFFIX, Form.CONTENT)
+
+    def attributes(self, row: ManifestRow) -> Attributes | None:
+        """What S3 keeps beside the bytes: of content, without the encoding that is undone."""
+        kept = row.attributes
+        if kept is None or self.form is not Form.CONTENT:
+            return kept
+        encodings = (one.strip() for one in kept.encoding.split(","))
+        left = ",".join(one for one in encodings if one.lower() not in _ENCODINGS)
+        return Attributes(left, kept.metadata, kept.tags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
 
+from compactor.attributes import Attributes
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
 from compactor.log.manifest import ManifestRow
 from compactor.log.schemes import source_roots
-from compactor.model import StoredPart
+from compactor.model import SourceObject, StoredPart
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
@@ -65,11 +66,14 @@ def place_at(
         return Targets(Path(to), compress=compress, overwrite=overwrite, escape=escape)
     target = S3Uri.parse("--output", to)
     for other, what in zip(taken, ("outputs", "state"), strict=True):
-        if target.overlaps(other):
+        # A bucket as a whole is where its sources lie under their own keys.
+        if target.prefix and target.overlaps(other):
             accepted = f"a place apart from {other.uri}, where the {what} lie"
             raise InvalidInput("--output", to, accepted)
     sources = source_roots(taken[1], store)
-    return Objects(target, store, sources=sources, compress=compress, overwrite=overwrite)
+    return Objects(
+        target, store, sources=sources, taken=taken, compress=compress, overwrite=overwrite
+    )
 
 
 class Objects:
@@ -80,6 +84,7 @@ class Objects:
         store: that writes there.
         sources: roots of the sources that are compacted to where these come from. What lies below
             one is taken for a source, so only the very keys may be restored there.
+        taken: where the outputs lie, and the state; nothing is restored below these.
         compress: as :class:`compactor_cli.restored_files.Targets` has it.
         overwrite: replace objects that are there already, each only while it is what was seen.
     """
@@ -90,12 +95,14 @@ class Objects:
         store: ObjectStore,
         *,
         sources: Sequence[S3Uri] = (),
+        taken: Sequence[S3Uri] = (),
         compress: bool = False,
         overwrite: bool = False,
     ) -> None:
         self._target = target
         self._store = store
         self._sources = sources
+        self._taken = taken
         self._compress = compress
         self._overwrite = overwrite
         self._keys: dict[str, str] = {}
@@ -116,11 +123,12 @@ class Objects:
         if len(self._keys) == before:
             self._faults.append(f"{other!r} and {source.key!r} would both be {key!r}")
         same = (self._target.bucket, key) == (source.bucket, source.key)
-        root = None if same else self._source_around(key)
+        root = None if same else self._around(key, self._sources)
         if root is not None:
-            way = " (--compress keeps its name)" if shape.name.endswith(CONTENT_SUFFIX) else ""
-            fault = f"{key!r} would be a new source in {root.uri}, and be compacted again{way}"
-            self._faults.append(fault)
+            fault = f"{key!r} would be a new source in {root.uri}, and be compacted again"
+            self._faults.append(fault + self._way_back(source, shape))
+        if taken := self._around(key, self._taken):
+            self._faults.append(f"{key!r} would lie among outputs or state, in {taken.uri}")
         self._sizes[key] = row_bytes(row)
 
     def check(self) -> None:
@@ -154,10 +162,11 @@ class Objects:
         first = next(parts, b"")
         second = next(parts, None)
         where = f"s3://{self._target.bucket}/{key}"
+        kept = shape.attributes(row)
         if second is None:
-            self._put(key, first)
+            self._put(key, first, kept)
             return Written(where, len(first), shape.form)
-        size = self._write_large(key, _chain(first, second, parts))
+        size = self._write_large(key, _chain(first, second, parts), kept)
         return Written(where, size, shape.form)
 
     def finish(self) -> None:
@@ -175,10 +184,14 @@ class Objects:
         shape = Shape.of(row, name, compress=self._compress)
         return f"{self._target.prefix}{above}{slash}{shape.name}", shape
 
-    def _source_around(self, key: str) -> S3Uri | None:
-        bucket = self._target.bucket
-        around = (one for one in self._sources if one.bucket == bucket)
-        return next((one for one in around if key.startswith(one.prefix)), None)
+    def _way_back(self, source: SourceObject, shape: Shape) -> str:
+        """How a source gets back to its own key, as options."""
+        compress = "--compress " if shape.name.endswith(CONTENT_SUFFIX) else ""
+        return f" ({compress}-o {S3_SCHEME}{source.bucket}/ puts it back under its own key)"
+
+    def _around(self, key: str, places: Sequence[S3Uri]) -> S3Uri | None:
+        here = (one for one in places if one.bucket == self._target.bucket)
+        return next((one for one in here if key.startswith(one.prefix)), None)
 
     def _check_existing(self, key: str, etag: str) -> None:
         where = f"s3://{self._target.bucket}/{key}"
@@ -189,28 +202,28 @@ class Objects:
         else:
             self._etags[key] = etag
 
-    def _put(self, key: str, body: bytes) -> None:
+    def _put(self, key: str, body: bytes, kept: Attributes | None) -> None:
         while len(self._puts) >= _PUTS_AT_ONCE:
             self._puts.popleft().result()
-        self._puts.append(self._pool.submit(self._put_now, key, body))
+        self._puts.append(self._pool.submit(self._put_now, key, body, kept))
 
-    def _put_now(self, key: str, body: bytes) -> None:
+    def _put_now(self, key: str, body: bytes, kept: Attributes | None) -> None:
         bucket, etag = self._target.bucket, self._etags.get(key)
         try:
             if etag is None:
-                self._store.create(bucket, key, body)
+                self._store.create(bucket, key, body, attributes=kept)
             else:
-                self._store.replace(bucket, key, body, etag=etag)
+                self._store.replace(bucket, key, body, etag=etag, attributes=kept)
         except (AlreadyExists, ObjectMissing):
             self._require_ours(key, len(body), zlib.crc32(body))
 
-    def _write_large(self, key: str, parts: Iterator[bytes]) -> int:
+    def _write_large(self, key: str, parts: Iterator[bytes], kept: Attributes | None) -> int:
         if key in self._etags:
             body = b"".join(parts)
-            self._put_now(key, body)
+            self._put_now(key, body, kept)
             return len(body)
         bucket = self._target.bucket
-        upload_id = self._store.create_upload(bucket, key)
+        upload_id = self._store.create_upload(bucket, key, attributes=kept)
         stored: list[StoredPart] = []
         crc32 = 0
         try:

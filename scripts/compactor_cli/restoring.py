@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from compactor.outputs.restore import require_bytes, restore
 from compactor.ports import ObjectStore
@@ -15,13 +16,21 @@ from compactor_cli.restored_files import Form, Places, row_bytes
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """One source given back; ``path`` is where its bytes are now, ``form`` what they are."""
+    """One source given back.
+
+    Attributes:
+        path: where its bytes are now.
+        form: what they are.
+        attributes: what S3 kept beside them: ``encoding``, ``metadata`` and ``tags``, as far as
+            there are any. Objects have them again; files cannot.
+    """
 
     key: str
     etag: str
     path: str
     bytes: int
     form: Form
+    attributes: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -68,5 +77,12 @@ def restore_all(found: Search, places: Places, store: ObjectStore) -> Iterator[R
                 work.done += 1
                 work.show(bar)
                 source = row.source
-                yield Restored(source.key, source.etag, written.where, written.bytes, written.form)
+                yield Restored(
+                    source.key,
+                    source.etag,
+                    written.where,
+                    written.bytes,
+                    written.form,
+                    {} if row.attributes is None else row.attributes.as_dict(),
+                )
         places.finish()

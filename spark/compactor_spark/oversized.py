@@ -14,7 +14,6 @@ from compactor.errors import (
     CompactorError,
     IntegrityError,
     NothingReadable,
-    RecordsDiffer,
     SourceChanged,
     TransientStoreError,
     UploadLost,
@@ -103,17 +102,11 @@ class OversizedPartition:
         """Name and text of what went wrong, in one line; None when nothing did."""
         if self.error is not None:
             return type(self.error).__name__, first_line(self.error)
-        failed = [*self._withheld, *self._failed]
-        if not failed:
+        if not self._failed:
             return None
-        name, cause = failed[0]
-        more = len(failed) - 1
+        name, cause = self._failed[0]
+        more = len(self._failed) - 1
         return name, f"{cause}; and {more} more groups" if more else cause
-
-    @property
-    def _withheld(self) -> list[tuple[str, str]]:
-        lines = self.progress.result.withheld if self.progress is not None else []
-        return [(IntegrityError.__name__, line) for line in lines]
 
     def plan(self, budget: Budget) -> Sequence[PlannedGroup]:
         """The groups of the next round; whatever goes wrong ends this partition alone."""
@@ -227,10 +220,6 @@ class OversizedPartition:
         self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer
     ) -> None:
         group = planned.group
-        if answer.error == RecordsDiffer.__name__:
-            # It alone is withheld; anything else that contradicts itself ends the partition.
-            progress.withhold(group, RecordsDiffer(answer.cause))
-            return
         if answer.error == IntegrityError.__name__:
             raise IntegrityError(answer.cause)
         if answer.error == NothingReadable.__name__:

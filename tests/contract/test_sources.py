@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compactor.attributes import Attributes
 from compactor.errors import SourceChanged
 from tests.contract.benches import Bench
 from tests.contract.cases import LARGE, MIB, content_of, read
@@ -85,3 +86,15 @@ def test_a_source_written_again_with_the_same_bytes_is_the_same_source(bench: Be
     again = bench.seed("k")
     assert again.etag == source.etag
     assert read(bench.store, source) == [b"content"]
+
+
+@pytest.mark.parametrize("body", [b"content", bytes(MIB), LARGE], ids=["small", "held", "streamed"])
+def test_what_is_kept_beside_the_bytes_is_told_as_it_was_written(bench: Bench, body: bytes) -> None:
+    # By HEAD not every server counts tags.
+    tags = () if body is LARGE else (("class", "a b"), ("team", "data+ops"))
+    given = Attributes("gzip", (("owner", "Ann B"),), tags)
+    bench.store.create(bench.bucket, "described", body, attributes=given)
+    bench.seed("plain", body)
+    (page,) = (one for one in bench.store.list_objects(bench.bucket, "") if one)
+    found = {one.source.key: one.attributes for one in bench.store.read_sources(page)}
+    assert found == {"described": given, "plain": None}

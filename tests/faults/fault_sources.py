@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[str, Make, Callable[[bytes], bytes]], ...] = (
 
 
 def partitions(
-    count: int, *, seed: int, name: str = "p", each: int = 2
+    count: int, *, seed: int, name: str = "p", each: int = 3
 ) -> Iterator[tuple[str, bytes]]:
     """Keys and bodies of small sources.
 

@@ -34,9 +34,9 @@ def quarantined(name: str, stored: bytes, **given: Any) -> QuarantineReason:
 
 
 def _among(hostile: Made) -> list[Made]:
-    """Sound sources that would share its output, before it and behind it."""
+    """Sound sources that would share its output, before it and behind it: enough for a header."""
     beside = of(hostile.name, _BESIDE[_kind(hostile.name)])
-    return [beside, hostile, beside]
+    return [beside, hostile, beside, beside]
 
 
 def _kind(name: str) -> str:

@@ -12,12 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import cast
 from unittest import mock
 
 from compactor.discovery.counting import Tally
 from compactor.discovery.watch import Watch
 from compactor.log.at_rest import NOBODY, Resting
 from compactor.model import Partition
+from compactor.planning.surroundings import Surroundings
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
 from tests.scale.keys import Keys
 from tests.scale.meter import Meter, Used
 from tests.scale.services import FUNCTIONS
@@ -72,12 +76,18 @@ class SkippedCounts:
         """A count; the last of what a real one is given tells when to stop, and when to leave."""
         watch = given[-1]
         assert isinstance(watch, Watch)
-        return partial(self._count, watch)
+        settings, store = given[:2]
+        assert isinstance(settings, Settings)
+        looks = Surroundings(cast(ObjectStore, store), settings.source.root.bucket)
+        return partial(self._count, watch, looks)
 
-    def _count(self, watch: Watch, asked: _Asked) -> tuple[Partition, Tally]:
+    def _count(self, watch: Watch, looks: Surroundings, asked: _Asked) -> tuple[Partition, Tally]:
         partition, tally = asked[0], asked[1] or Tally()
         if tally.ended or watch():
             return partition, tally
+        # What all partitions share is asked as it is.
+        if not tally.is_range:
+            assert looks.above(partition.prefix) is None
         number = self._keys.number_of(partition.prefix)
         start = self._keys.behind(number, tally.after)
         end = self._keys.behind(number, tally.until) if tally.until else self._keys.in_each

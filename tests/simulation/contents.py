@@ -71,6 +71,11 @@ class Contents:
         """A source whose records have this number and the ones after it."""
         return _PLACE.sub(lambda place: b"record-%05d" % (first + int(place[1])), self._template)
 
+    @property
+    def unnumbered(self) -> bytes:
+        """A source whose records have no number."""
+        return _PLACE.sub(rb"record-other-\1", self._template)
+
 
 @cache
 def contents(name: str) -> Contents:

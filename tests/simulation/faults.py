@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Self, TypeVar
 
+from compactor.attributes import Attributes
 from compactor.conditions import StoreTraits
 from compactor.errors import SourceChanged, TransientStoreError
 from compactor.model import SourceObject, StoredPart
@@ -45,6 +46,7 @@ class Fault(StrEnum):
     TRUNCATED = "answer cut short"
     CONFLICT = "409 ConditionalRequestConflict"
     FLIPPED = "a byte of the part flipped before it is sent"
+    REPEATED = "a key listed twice"
 
 
 _ANY = (
@@ -64,6 +66,8 @@ _BY_CALL = {
     "complete_upload": (*_ANY, Fault.CONFLICT),
     "upload_part": (*_ANY, Fault.FLIPPED),
 }
+#: What the store takes or answers otherwise than it should, in a schedule of one partition.
+SPOILED = frozenset({Fault.FLIPPED, Fault.REPEATED})
 #: Faults that end the process.
 DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 # The request never reached the store, or the store refused it.
@@ -74,6 +78,11 @@ _ANSWER_LOST = frozenset({Fault.LOST_ANSWER, Fault.TRUNCATED})
 def faults_of(call: Call) -> tuple[Fault, ...]:
     """What can happen to this request."""
     return _BY_CALL.get(call.name, _ANY)
+
+
+def _repeated(listed: Callable[[], Sequence[SourceObject]]) -> Sequence[SourceObject]:
+    page = listed()
+    return [*page, *page[-1:]]
 
 
 class Guard(StrEnum):
@@ -122,7 +131,7 @@ class Client:
                 break
             if fault in _NOT_DONE:
                 continue
-            answer = spoiled() if spoiled and fault is Fault.FLIPPED else operation()
+            answer = spoiled() if spoiled and fault in SPOILED else operation()
             if fault is Fault.CRASH_AFTER:
                 self._die(fault, call)
             if fault is Fault.TIME_OUT:
@@ -148,9 +157,8 @@ class Client:
     ) -> Iterator[Sequence[SourceObject]]:
         after = start_after
         while True:
-            page = self._request(
-                "list_objects", bucket, prefix, partial(self._page, bucket, prefix, after)
-            )
+            listed = partial(self._page, bucket, prefix, after)
+            page = self._request("list_objects", bucket, prefix, listed, partial(_repeated, listed))
             if until and page and page[-1].key > until:
                 yield [one for one in page if one.key <= until]
                 return
@@ -210,6 +218,12 @@ class Client:
         there = self._s3.head(source.bucket, source.key)
         return source if there is None else replace(source, etag=there.etag)
 
+    def sees_tags(self, source: SourceObject) -> bool:
+        return self._s3.sees_tags(source)
+
+    def may_have_tags(self, source: SourceObject) -> bool:
+        return self._s3.may_have_tags(source)
+
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         return self._request(
             "read_source",
@@ -235,12 +249,19 @@ class Client:
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
         self._request("put", bucket, key, lambda: self._s3.put(bucket, key, body))
 
-    def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
+    def create(self, bucket: str, key: str, body: bytes, **_: object) -> None:
         write = self._s3.put if Guard.CREATE_IF_ABSENT in self._without else self._s3.create
         self._request("create", bucket, key, lambda: write(bucket, key, body))
 
     def replace(
-        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        etag: str,
+        content_type: str = "",
+        attributes: Attributes | None = None,
     ) -> None:
         def write() -> None:
             self._s3.replace(bucket, key, body, etag=etag)
@@ -254,6 +275,7 @@ class Client:
         *,
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
     ) -> str:
         def begin() -> str:
             return self._s3.create_upload(bucket, key, metadata=metadata)

@@ -115,13 +115,40 @@ def _forget_that_time_passes() -> Iterator[None]:
 
 
 @contextmanager
+def _know_no_table() -> Iterator[None]:
+    with patch("compactor.planning.plan.owner_of", lambda *_: None):
+        yield
+
+
+@contextmanager
+def _look_no_further_than_the_window() -> Iterator[None]:
+    with patch("compactor.planning.surroundings.Surroundings.around", lambda *_, **__: {}):
+        yield
+
+
+@contextmanager
 def _leave_a_record_unseen() -> Iterator[None]:
     with patch("compactor.runs.resting.RestNotes._decision", _nothing_to_do):
         yield
 
 
+@contextmanager
+def _take_any_listing() -> Iterator[None]:
+    with (
+        patch("compactor.planning.listing.require_order", lambda *_: None),
+        patch("compactor.log.log.require_each_once", lambda *_: None),
+    ):
+        yield
+
+
 def _nothing_to_do(self: RestNotes, *_: object) -> CompactionPlan:
     return CompactionPlan(self._run.partition, ())
+
+
+@contextmanager
+def _believe_each_source() -> Iterator[None]:
+    with patch("compactor.formats.first_record._contradiction", lambda *_, **__: ""):
+        yield
 
 
 MUTATIONS: Mapping[str, Mutation] = {
@@ -138,24 +165,34 @@ MUTATIONS: Mapping[str, Mutation] = {
     "what was listed of a partition at rest": Mutation(applied=_compare_numbers_alone),
     "age of what is left in a partition at rest": Mutation(applied=_forget_that_time_passes),
     "one more plan before a partition is at rest": Mutation(applied=_leave_a_record_unseen),
+    "the pinned dialect of CSV": Mutation(applied=_believe_each_source),
+    "the repeated key": Mutation(applied=_take_any_listing),
+    "the marker of a table": Mutation(applied=_know_no_table),
+    "look for a table's marker beyond the window": Mutation(
+        applied=_look_no_further_than_the_window
+    ),
 }
 
 NOTICED: Mapping[str, int] = {
     "If-Match on read": 3,
-    "create-if-absent on commit": 6,
-    "ETag on delete": 140,
-    "checksum on publish": 194,
+    "create-if-absent on commit": 0,
+    "ETag on delete": 47,
+    "checksum on publish": 29,
     "commit before publish": 2,
-    "HEAD before delete": 21,
+    "HEAD before delete": 39,
     "comparison with the log on commit": 2,
-    "comparison of the log with the outputs that are there": 328,
-    "S3's clock for retention": 101,
+    "comparison of the log with the outputs that are there": 289,
+    "S3's clock for retention": 15,
     "comparison with what was compacted of a key": 11,
-    "comparison with what others compacted meanwhile": 2,
+    "comparison with what others compacted meanwhile": 141,
     "look at what came back": 0,
     "record of what was cleaned up": 0,
     "what was listed of a partition at rest": 4,
-    "age of what is left in a partition at rest": 19,
-    "one more plan before a partition is at rest": 19,
+    "the pinned dialect of CSV": 9,
+    "the repeated key": 127,
+    "age of what is left in a partition at rest": 18,
+    "one more plan before a partition is at rest": 18,
+    "the marker of a table": 0,
+    "look for a table's marker beyond the window": 9,
 }
 """Seeds of schedules that noticed; one that is no longer right costs time, no more."""

@@ -20,12 +20,13 @@ from compactor.outputs.verify import check_commit
 from compactor.runs.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
-from tests.simulation.faults import Fault, Guard
-from tests.simulation.ledger import DATA, LAKE, Violation
+from tests.simulation.faults import SPOILED, Fault, Guard
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation
 from tests.simulation.processes import Process
 from tests.simulation.turns import Outcome, Schedule, played
 from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
 from tests.support.examples import PARTITION
+from tests.support.memory_store import Call
 
 # How far clocks jump, in seconds.
 JUMP = 400 * DAY
@@ -80,8 +81,11 @@ class _Schedule(Schedule):
         return f"day {day:.0f} {seconds:>6.0f} s  "
 
     def _begin(self) -> None:
-        for name in NAMES[: 3 + self._choices.below(len(NAMES) - 2)]:
+        names = NAMES[: 3 + self._choices.below(len(NAMES) - 2)]
+        for name in names:
             self.tell(self.world.arrive(name))
+        if names == NAMES:
+            self.tell(self.world.make_table())
         self._start_worker()
 
     def _more(self) -> bool:
@@ -95,8 +99,13 @@ class _Schedule(Schedule):
 
     def _fault_for(self, process: Process) -> Fault:
         fault = super()._fault_for(process)
-        self.world.spoiled |= fault is Fault.FLIPPED
+        self.world.spoiled |= fault in SPOILED
         return fault
+
+    def _faults_of(self, call: Call) -> Sequence[Fault]:
+        found = super()._faults_of(call)
+        of_sources = call.name == "list_objects" and call.bucket == SOURCE
+        return (*found, Fault.REPEATED) if of_sources else found
 
     def _look(self) -> None:
         self.world.ledger.look()

@@ -433,7 +433,7 @@ TABLE_NOTICED: Mapping[str, int] = {
     "look at the table's number before each commit": 21,
     "create-if-absent of entries": 55,
     "look at what others named": 93,
-    "look at the table before an output is built again": 120,
+    "look at the table before an output is built again": 398,
     "look at the table before sources are deleted": 0,
     "look at the output before it is named": 54,
 }

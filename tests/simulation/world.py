@@ -21,10 +21,12 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
+from compactor.formats.csv_evidence import CsvDialect
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
 from compactor.log.seen import SeenState
 from compactor.model import PASSING_REASONS
+from compactor.planning.dialects import Dialects
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -64,8 +66,13 @@ LARGE: Mapping[str, int] = {
 STATE = "_compactor/compacted/"
 NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
-    *("g.csv", "h.dat"),
+    *("g.csv", "h.dat", "bare.csv"),
 )
+# Of the same data set, and of a partition that no run takes.
+_DAY_BEFORE = PARTITION.prefix.replace("/02/", "/01/")
+#: A table in the partition. Its marker lies amid its files, so that windows part it from them.
+TABLE = "table/"
+TABLE_FILES = ("0.json", "_spark_metadata/0.json", "z.json")
 _ENTRY = re.compile(r"/commits/\d{20}\.json\.gz$")
 _SMALL = contents("syslog in files")
 REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
@@ -120,6 +127,14 @@ class World:
             limits = replace(limits, **LARGE)
         self.settings = replace(chosen, limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
+        body = self._kinds[".csv"].unnumbered
+        for number in range(3):
+            # The header of CSV was decided by these.
+            self.s3.seed(SOURCE, f"{_DAY_BEFORE}{number}.csv", body)
+        header = body.partition(b"\n")[0]
+        decided = Dialects(self.settings, self.s3)(_DAY_BEFORE, b",", header.count(b",") + 1)
+        assert isinstance(decided, CsvDialect)
+        assert decided.header == header
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
@@ -149,6 +164,15 @@ class World:
         self.s3.seed(SOURCE, key, body)
         self.ledger.producer_acted()
         return f"a producer puts {name}: records {list(records_in(body))}"
+
+    def make_table(self) -> str:
+        """A table is made, whose files nobody but its owner may touch."""
+        for name in TABLE_FILES:
+            body, _ = self._content(name)
+            self.ledger.written(body, joined=False)
+            self.s3.seed(SOURCE, PARTITION.prefix + TABLE + name, body)
+        self.ledger.producer_acted()
+        return f"somebody makes a table in {TABLE}"
 
     def repeat(self, name: str) -> str:
         """An object is put once more with the same content."""
@@ -203,6 +227,9 @@ class World:
         kind = _SMALL if broken else self._kinds[name[name.rindex(".") :]]
         body = kind.numbered(self._next_record)
         self._next_record += kind.records
+        if name.startswith("bare"):
+            # It contradicts its data set.
+            return body.partition(b"\n")[2], False
         if name.endswith(".gz"):
             body = self._packed(body)
         return body[:-3] if broken else body, kind.joined
@@ -215,8 +242,11 @@ class World:
 
     @property
     def names(self) -> list[str]:
-        """Names of the sources that are there."""
-        return [key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE)]
+        """Names of the sources that are there, but for a table's."""
+        names = (
+            key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE, PARTITION.prefix)
+        )
+        return [name for name in names if not name.startswith(TABLE)]
 
     @property
     def outputs(self) -> list[str]:

@@ -9,7 +9,10 @@ import pytest
 from pyspark import Accumulator
 
 from compactor.errors import UnreadableSource
+from compactor.formats.csv_evidence import CsvDialect
+from compactor.formats.first_record import undecided
 from compactor.model import QuarantineReason
+from compactor.outputs.detection import detector
 from compactor.ports import SourceBody
 from compactor_spark.columnar import records as reading
 from compactor_spark.columnar.records import Block, RecordReader, blocks_of
@@ -18,8 +21,13 @@ from tests.support.examples import settings, source
 from tests.support.memory_store import MemoryStore
 
 
+def blocks_of_body(body: SourceBody, **given: object) -> list[Block]:
+    made = settings(**given)
+    return [*blocks_of(0, body, made, detector(made, undecided))]
+
+
 def blocks(name: str, content: bytes, **given: object) -> list[Block]:
-    return [*blocks_of(0, SourceBody(source(name), content), settings(**given))]
+    return blocks_of_body(SourceBody(source(name), content), **given)
 
 
 def records(name: str, content: bytes, **given: object) -> list[bytes]:
@@ -57,7 +65,7 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b"h,\n1,2\n", "a nameless column"),
         ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on behind the line"),
         ("a.log", b"2026-01-02T03:04:05Z started\n", "text has no named fields"),
-        ("a.log", b"plain text\n", "its first line is not known as a line of a log"),
+        ("a.log", b"<a>\n</a>\n", "it looks like XML"),
         ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*set encoding: "single_byte"'),
     ],
 )
@@ -75,8 +83,10 @@ def test_bytes_that_are_no_utf_8_name_no_column(given: dict[str, str]) -> None:
 def names(
     name: str, content: bytes, columns: tuple[str, ...] | None = None, **given: object
 ) -> Any:
-    given_ = settings(**given)
-    return next(blocks_of(0, SourceBody(source(name), content), given_, columns)).header
+    made = settings(**given)
+    detect = detector(made, lambda *_: CsvDialect(b";", 3, b"", ("",) * 3))
+    body = SourceBody(source(name), content)
+    return next(blocks_of(0, body, made, detect, columns)).header
 
 
 def test_rows_without_names_are_named_by_the_schema_or_as_spark_does() -> None:
@@ -107,15 +117,6 @@ def test_what_may_be_a_row_names_no_columns(content: bytes) -> None:
     assert caught.value.reason == QuarantineReason.AMBIGUOUS_HEADER
 
 
-def test_a_block_tells_what_speaks_for_its_header() -> None:
-    (block,) = blocks("a.csv", b"id,name\n1,a\n")
-    assert (block.header, block.evidence, block.again) == (["id", "name"], 1, False)
-    (block,) = blocks("a.csv", b"id,name\n1,a\nid,name\r\n2,b\n")
-    assert (block.evidence, block.again) == (1, True)
-    (block,) = blocks("a.csv", b"id,name\n1,a\n", csv_header="present")
-    assert block.evidence is None
-
-
 def test_a_long_source_is_given_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BLOCK_BYTES", 100)
     lines = [b'{"n":%d}' % number for number in range(100)]
@@ -134,9 +135,9 @@ def test_a_line_longer_than_a_document_may_be_is_refused() -> None:
     chunks = [body[at : at + longest] for at in range(0, len(body), longest)]
     given = SourceBody(source("a.json", len(body)), chunks=lambda: iter(chunks))
     with pytest.raises(UnreadableSource, match=r"exceeds max_document_bytes \(1048576\)"):
-        [*blocks_of(0, given, settings(format="json_lines", max_document_bytes=longest))]
+        blocks_of_body(given, format="json_lines", max_document_bytes=longest)
     with pytest.raises(UnreadableSource, match=r"no line of it ends within .*set format"):
-        [*blocks_of(0, given, settings(max_document_bytes=longest))]
+        blocks_of_body(given, max_document_bytes=longest)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import inspect as msgspec_inspect
 from msgspec.inspect import Field
 
+from compactor.attributes import Attributes
 from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt, Undeleted
 from compactor.cleaning.records import CleanUpRecord
 from compactor.cleaning.report import CleanUpReport
@@ -52,8 +53,10 @@ from compactor.model import (
     Skipped,
     SkipReason,
     StoredPart,
+    TableDialect,
 )
 from compactor.outputs.manifest_table import Through
+from compactor.planning.dialects import PinnedDialect
 from compactor.probe.records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
 from compactor.readers.outcome import Outcomes as ReadersOutcomes
@@ -79,10 +82,12 @@ from compactor.whole.rounds import Round
 OBJECTS: dict[str, Any] = {
     "Entry": encoding._Entry,
     "Output": Output,
+    "TableDialect": TableDialect,
     "StoredPart": StoredPart,
     "Columnar": Columnar,
     "Rejects": Rejects,
     "Columns": Columns,
+    "Attributes": Attributes,
     "Skipped": Skipped,
     "Witness": Witness,
     "Checkpoint": encoding._Checkpoint,
@@ -90,6 +95,7 @@ OBJECTS: dict[str, Any] = {
     "SizeCounts": SizeCounts,
     "QuarantineLine": QuarantineLine,
     "LeftAlone": LeftAlone,
+    "PinnedDialect": PinnedDialect,
     "CleanUpRecord": CleanUpRecord,
     "PassedRecord": PassedRecord,
     "RestRecord": RestRecord,

@@ -74,6 +74,8 @@ class MemoryBase:
         # Objects that this role may not read, or not now, by bucket and key.
         self.unreadable: dict[tuple[str, str], QuarantineReason] = {}
         self._min_part_bytes = min_part_bytes
+        #: Whether the role has the right to tags.
+        self.may_see_tags = True
         self._max_part_bytes = max_part_bytes
         self.page_size = page_size
         self._whole_bytes = whole_bytes

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from compactor.attributes import Attributes, pairs_of
 from compactor.errors import ObjectMissing, SourceChanged
 from compactor.model import SourceObject
 from compactor.ports import KeyPage, ObjectHead, OpenUpload
@@ -30,6 +31,20 @@ class Stored:
     metadata: Mapping[str, str] = field(default_factory=dict)
     restored_until: float = 0.0
     tags: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = ""
+
+    @property
+    def attributes(self) -> Attributes | None:
+        """What S3 keeps of it beside its bytes."""
+        found = Attributes(self.encoding, pairs_of(self.metadata), pairs_of(self.tags))
+        return None if found == Attributes() else found
+
+    def with_attributes(self, given: Attributes | None) -> Stored:
+        """The same, as it was written with these."""
+        if given is None:
+            return self
+        tags = dict(given.tags or ())
+        return replace(self, metadata=dict(given.metadata), tags=tags, encoding=given.encoding)
 
     def head(self, now: float) -> ObjectHead:
         return ObjectHead(

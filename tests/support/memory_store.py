@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from compactor.attributes import Attributes
 from compactor.conditions import Condition
 from compactor.errors import (
     AlreadyExists,
@@ -100,13 +101,28 @@ class MemoryStore(MemoryBase):
                 continue
             if source.size > self._whole_bytes:
                 chunks = _Chunks(partial(self._read, source), self._chunk_bytes)
-                yield SourceBody(source, chunks=chunks.start)
+                yield SourceBody(source, chunks=chunks.start, attributes=self._attributes(source))
                 chunks.passed = True
                 continue
             try:
-                yield SourceBody(source, content=self._read(source))
+                content = self._read(source)
+                yield SourceBody(source, content, attributes=self._attributes(source))
             except (SourceChanged, UnreadableSource) as error:
                 yield SourceBody(source, error=error)
+
+    def _attributes(self, source: SourceObject) -> Attributes | None:
+        one = self._buckets[source.bucket].objects.get(source.key)
+        if one is None or one.etag != source.etag:
+            return None
+        # To whom may not see tags S3 does not say that there are any.
+        return (one if self.may_see_tags else replace(one, tags={})).attributes
+
+    def sees_tags(self, source: SourceObject) -> bool:
+        return self.may_see_tags
+
+    def may_have_tags(self, source: SourceObject) -> bool:
+        one = self._buckets[source.bucket].objects.get(source.key)
+        return one is not None and (not self.may_see_tags or bool(one.tags))
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         with self._request("read_source", source.bucket, source.key):
@@ -142,21 +158,38 @@ class MemoryStore(MemoryBase):
             arrived = self._arrived("put", bucket, key, body)
             there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
 
-    def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
+    def create(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        content_type: str = "",
+        attributes: Attributes | None = None,
+    ) -> None:
         with self._request("create", bucket, key) as there:
             if key in there.objects and Condition.CREATE not in self.ignores:
                 raise AlreadyExists(f"s3://{bucket}/{key}")
             arrived = self._arrived("create", bucket, key, body)
-            there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
+            one = stored(arrived, self.clock.now(), content_type=content_type)
+            there.set(key, one.with_attributes(attributes))
 
     def replace(
-        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        etag: str,
+        content_type: str = "",
+        attributes: Attributes | None = None,
     ) -> None:
         with self._request("replace", bucket, key) as there:
             if there.existing(key).etag != etag:
                 raise AlreadyExists(f"s3://{bucket}/{key}")
             arrived = self._arrived("replace", bucket, key, body)
-            there.set(key, stored(arrived, self.clock.now(), content_type=content_type))
+            one = stored(arrived, self.clock.now(), content_type=content_type)
+            there.set(key, one.with_attributes(attributes))
 
     def create_upload(
         self,
@@ -165,12 +198,13 @@ class MemoryStore(MemoryBase):
         *,
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
     ) -> str:
         with self._request("create_upload", bucket, key) as there:
             upload_id = f"upload-{next(self._started)}"
             began = self.clock.now()
             there.uploads[upload_id] = Upload(
-                key, content_type, began, self._max_part_bytes, dict(metadata or {})
+                key, content_type, began, self._max_part_bytes, dict(metadata or {}), attributes
             )
             return upload_id
 
@@ -250,9 +284,10 @@ class MemoryStore(MemoryBase):
         if upload.copied and Condition.COPIED_CHECKSUM in self.ignores:
             found ^= 1
         # S3 dates an object from the start of its upload.
-        return Stored(
+        one = Stored(
             body, etag, upload.began, "STANDARD", found, upload.content_type, upload.metadata
         )
+        return one.with_attributes(upload.attributes)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         with self._request("abort_upload", bucket, key) as there:
@@ -268,17 +303,19 @@ class MemoryStore(MemoryBase):
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
         refused = []
         markers = 0
+        absent = set[str]()
         for source in sources:
             # DeleteObjects is not atomic: a crash may fall between any two keys.
             with self._request("delete_source", source.bucket, source.key) as there:
                 one = there.objects.get(source.key)
                 if one is None:
+                    absent.add(source.key)
                     continue
                 if one.etag != source.etag and self._compares_on_delete():
                     refused.append(Refused(source.key, "PreconditionFailed", final=True))
                 else:
                     markers += there.remove(source.key)
-        return Deletion(tuple(refused), markers)
+        return Deletion(tuple(refused), markers, frozenset(absent))
 
     def tags(self, bucket: str, key: str) -> Mapping[str, str]:
         with self._request("tags", bucket, key) as there:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from compactor.attributes import Attributes
 from compactor.model import StoredPart
 
 MAX_PARTS = 10_000
@@ -35,6 +36,7 @@ class Upload:
     began: float
     max_part_bytes: int = MAX_PART_BYTES
     metadata: Mapping[str, str] = field(default_factory=dict)
+    attributes: Attributes | None = None
     copied: bool = False
     parts: dict[int, _Part] = field(default_factory=dict)
 

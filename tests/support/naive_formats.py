@@ -17,6 +17,7 @@ from compactor.formats.detect import Detected
 from compactor.formats.framing import Framed
 from compactor.model import Format, Signature, TableDialect
 from compactor.outputs import compact, open_output, twice
+from compactor.outputs.neighbours import Neighbours
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = re.compile(rb"[+-]?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:[T ].*)?")
@@ -86,6 +87,7 @@ def without_rules(*, headed: bool = False) -> Iterator[None]:
     stand_ins = (
         (compact, "detector", lambda *_: lambda head, key, _: naive_detect(head, key)),
         (compact, "framer_for", naive_framer),
+        (compact, "Neighbours", lambda **_: Neighbours(judges=False)),
         (twice, "table_of", table_of),
         (open_output, "table_of", table_of),
     )

@@ -207,7 +207,7 @@ def _undelimited(draw: st.DrawFn) -> tuple[str, bytes, Records]:
 _no_records: Records = Counter()
 _nothing = st.sampled_from([b"", BOM]).map(lambda plain: (".log", plain, _no_records))
 _uncertain = st.tuples(
-    st.sampled_from([".log", ".json", ".dat"]), st.sampled_from(_UNCERTAIN), st.just(_no_records)
+    st.sampled_from([".json", ".dat"]), st.sampled_from(_UNCERTAIN), st.just(_no_records)
 )
 _contents = st.one_of(_json_lines(), _text(), _csv(), _cloudtrail(), _undelimited(), _nothing)
 

@@ -95,6 +95,20 @@ def test_a_log_of_several_runs_is_built_anew_from_outputs_and_sources(given: Any
     world.must_be_finished()
 
 
+def test_outputs_of_another_stem_are_proven_too() -> None:
+    world = grown()
+    before, outputs = named(world), world.store.contents("lake", "compacted/")
+    lose(world, "_compactor/")
+    world.settings = replace(world.settings, output_stem="other")
+    with pytest.raises(IntegrityError, match="does not name"):
+        world.run()
+    done = adopted(world)
+    assert (done.left, done.older, done.error) == ([], [], "")
+    assert sorted(done.proven) == [*outputs]
+    assert named(world) == before
+    world.must_be_finished()
+
+
 def test_a_dry_run_proves_the_same_and_writes_nothing() -> None:
     world = grown()
     lose(world, "_compactor/")

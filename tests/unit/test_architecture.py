@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("functions", "scripts", "spark", "cdk")
 # One subject takes 100 lines or 400; none is cut in two for a number.
-MODULE_LINES = 400
+# Of one subject: no module is cut in two for a number.
+MODULE_LINES = 450
 # One entry for each field of a run: a table, in which nobody reads all lines.
 TABLES = frozenset({"functions/compactor/settings/fields.py"})
 

@@ -445,6 +445,7 @@ def times_at_rest(chance: random.Random) -> int:
         "settle_seconds": chance.choice([0, 900]),
         "open_partition_seconds": chance.choice([0, 3_600]),
         "exclude": chance.choice([[], ["*.tmp"]]),
+        # Sources that wait for more of their data set would let nothing rest.
         "csv_header": "present",
     }
     here = World(depth=3, limits=limits, **given)

@@ -9,11 +9,13 @@ import pytest
 
 from compactor.cleaning.partition import record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.work import find_due
 from compactor.log.encoding import encode_commit
 from compactor.model import Format, SourceObject
 from compactor.ports import Deletion, ObjectHead
 from tests.support.cleaning import (
     DAY,
+    LINE,
     commits,
     compact_more,
     left,
@@ -26,7 +28,7 @@ from tests.support.cleaning import (
 )
 from tests.support.examples import PARTITION
 from tests.support.examples import settings as settings_of
-from tests.support.memory_store import ManualClock
+from tests.support.memory_store import Call, Crashed, ManualClock
 from tests.support.world import World
 
 # What is deleted.
@@ -51,6 +53,27 @@ def test_the_sources_of_a_commit_past_retention_are_deleted_and_recorded_once() 
         "head",
         "list_uploads",
     }
+
+
+@pytest.mark.parametrize("amid", range(5))
+def test_of_two_clean_ups_at_once_each_counts_what_it_deleted(amid: int) -> None:
+    world = old_world("abcd")
+    stored = sum(map(len, world.store.contents("source").values()))
+    other: list[CleanUpReceipt] = []
+
+    def clean_up_beside(call: Call) -> None:
+        deletes = sum(one.name == "delete_source" for one in world.store.calls)
+        if deletes > amid or (deletes and call.name == "create"):
+            world.store.hooks.clear()
+            other.append(world.clean_up())
+
+    world.store.hooks.before.append(clean_up_beside)
+    first = world.clean_up().counts
+    (second,) = (one.counts for one in other)
+    assert (first.deleted + second.deleted, first.commits + second.commits) == (4, 1)
+    assert first.deleted_bytes + second.deleted_bytes == stored
+    assert second.deleted == 4 - first.deleted
+    assert records(world)[1]["deleted"] == 4
 
 
 @pytest.mark.parametrize(("seconds", "deleted"), [(7 * DAY - 1, 0), (7 * DAY, 2)])
@@ -130,6 +153,27 @@ def test_an_output_that_was_published_late_keeps_its_sources_from_then_on() -> N
     assert (receipt.counts.deleted, receipt.unsafe) == (0, [])
     world.clock.advance(DAY)
     assert world.clean_up().counts.deleted == 2
+
+
+def test_what_a_later_run_published_keeps_its_sources_from_then_on() -> None:
+    """S3 gives an output the time at which its upload began."""
+    world = World(clean_up="delete", retention_days=7)
+    world.add("a.json", LINE)
+    for days in (0, 10):
+        # The second run writes down that it is about to publish, and dies as well.
+        world.clock.advance(days * DAY)
+        world.store.hooks.crash("before", "complete_upload")
+        with pytest.raises(Crashed):
+            world.run()
+        world.store.hooks.clear()
+    world.clock.advance(10 * DAY)
+    assert world.run().counts.repaired == 1
+    world.clock.advance(6 * DAY)
+    assert not find_due(world.settings, world.store, world.clock.now())
+    assert world.clean_up().counts.deleted == 0
+    world.clock.advance(DAY)
+    assert find_due(world.settings, world.store, world.clock.now())
+    assert world.clean_up().counts.deleted == 1
 
 
 def test_sources_without_content_go_by_the_time_of_their_entry() -> None:

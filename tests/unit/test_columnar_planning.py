@@ -33,16 +33,11 @@ def test_every_partition_of_a_run_that_writes_rows_goes_to_spark(given: dict[str
 
 @pytest.mark.parametrize("given", COLUMNAR)
 def test_what_query_engines_pass_over_is_left_alone(given: dict[str, Any]) -> None:
-    names = ("_delta_log/0001.checkpoint.parquet", ".hidden.parquet", "k/_SUCCESS", "k/a_b.c")
+    names = ("_temporary/0001.parquet", ".hidden.parquet", "k/_SUCCESS", "k/a_b.c")
     decision = plan(listing(*map(source, names)), settings(**given), Knowledge(), NOW)
     assert decision.skipped[SkipReason.HIDDEN].objects == 3
     ((left,),) = [group.sources for group in decision.groups]
     assert left.key.endswith("k/a_b.c")
-
-
-def test_hidden_names_are_compacted_as_ever_where_bytes_are_joined() -> None:
-    decision = plan(listing(source("_a.json")), settings(), Knowledge(), NOW)
-    assert len(decision.groups) == 1
 
 
 def test_small_parquet_objects_share_outputs_of_the_target_and_large_ones_are_copied() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,12 @@ from compactor import layout
 from compactor.errors import AlreadyExists, IntegrityError, TransientStoreError, UploadLost
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.model import SourceObject
 from compactor.outputs import group
 from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
+from tests.support.memory_bucket import Bucket
 from tests.support.memory_store import Call, Crashed
 from tests.support.world import LOG_LINE, World
 
@@ -290,3 +293,35 @@ def test_two_checkpoints_of_the_same_entries_are_the_same() -> None:
     log.checkpoint(state)
     log.checkpoint(state)
     assert world.store.contents("lake")[key] == body
+
+
+# A key that is named twice.
+
+
+def test_an_entry_that_names_a_key_twice_is_not_written() -> None:
+    world = world_of()
+    commit = waiting(world)
+    first, second = commit.rows
+    other = second._replace(source=replace(second.source, key=first.source.key))
+    log = log_of(world)
+    state = log.load()
+    before = world.store.contents("lake")
+    with pytest.raises(IntegrityError, match=r"0\.json twice: nothing is written"):
+        log.append(state, replace(commit, rows=(first, other)))
+    assert world.store.contents("lake") == before
+
+
+def test_a_store_that_lists_a_source_twice_doubles_no_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = world_of()
+    page = Bucket.page
+
+    def repeats(self: Bucket, *place: Any) -> tuple[list[SourceObject], bool]:
+        listed, more = page(self, *place)
+        return [one for one in listed for _ in range(1 + (self.name == "source"))], more
+
+    monkeypatch.setattr(Bucket, "page", repeats)
+    with pytest.raises(IntegrityError, match="does not list keys in order, each once"):
+        world.run()
+    assert not [key for key in world.store.contents("lake") if "/runs/" not in key]

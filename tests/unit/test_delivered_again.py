@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.errors import IntegrityError
+from compactor.clock import NoDeadline
+from compactor.errors import IntegrityError, InvalidInput
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import (
     decode_checkpoint,
@@ -22,12 +23,13 @@ from compactor.log.stored import one_log
 from compactor.model import PASSING_REASONS, QuarantineReason
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor_cli.source_check import Sources
 from tests.support.cleaning import DAY, rewrite
-from tests.support.examples import PARTITION
-from tests.support.memory_store import Call
+from tests.support.examples import PARTITION, settings
+from tests.support.memory_store import Call, Crashed
 from tests.support.world import World
 
 RETENTION = 7 * DAY
@@ -475,3 +477,66 @@ def test_settings_play_no_part_in_what_came_again() -> None:
     deliver(made, 1, etag=ETAG)
     assert made.run().counts.delivered_again == 1
     made.must_be_finished()
+
+
+# A bucket that was copied.
+
+
+def copied(made: World, **given: object) -> Receipt:
+    """What becomes of the same keys in another bucket."""
+    ages = {"settle_seconds": 0, "open_partition_seconds": 0}
+    wanted = settings(s3_source_uri="s3://copy/logs/", **ages, **given)
+    partition = replace(PARTITION, bucket="copy")
+    run = PartitionRun(partition, wanted, made.store, made.clock, NoDeadline(), "of-the-copy")
+    return record_partition(run, Counts())
+
+
+def copy_of(made: World, **changed: bytes) -> None:
+    made.store.add_bucket("copy")
+    for name, body in made.store.contents("source").items():
+        made.store.seed("copy", name, changed.get(name.rpartition("/")[2][0], body))
+
+
+def test_objects_of_a_copied_bucket_are_refused_by_a_line_that_names_the_setting() -> None:
+    made = world()
+    copy_of(made, **{"0": b'{"id": "record-77"}'})
+    before = made.store.contents("lake", "compacted/")
+    said = r"2 of 3 sources, such as s3://copy/logs/.*1.json, .* from s3://source/.* bucket_copies"
+    with pytest.raises(InvalidInput, match=said):
+        copied(made)
+    assert made.store.contents("lake", "compacted/") == before
+    assert made.destination().total() == 9
+
+
+def test_they_are_compacted_where_both_are_meant() -> None:
+    made = world()
+    copy_of(made)
+    assert copied(made, bucket_copies="compact").counts.objects_in == 3
+    assert set(made.destination().values()) == {2}
+
+
+def test_other_contents_and_empty_objects_of_the_same_keys_are_no_copy() -> None:
+    made = world()
+    made.put("empty.json", b"")
+    made.run()
+    copy_of(
+        made, **{str(number): f'{{"id": "record-{70 + number}"}}'.encode() for number in range(3)}
+    )
+    assert copied(made).status == "done"
+    assert made.destination().total() == 12
+
+
+def test_a_copy_is_known_before_there_is_a_checkpoint() -> None:
+    made = World()
+    made.add("0.json", '{{"id": "{}"}}')
+    made.store.hooks.crash(
+        "before",
+        "create",
+        prefix="_compactor/compacted/partitions/2026/01/02/commits/00000000000000000001.checkpoint",
+    )
+    with pytest.raises(Crashed):
+        made.run()
+    made.store.hooks.clear()
+    copy_of(made)
+    with pytest.raises(InvalidInput, match="bucket_copies"):
+        copied(made)

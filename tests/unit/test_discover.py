@@ -228,7 +228,8 @@ def test_a_thousand_partitions_cost_one_listing_each() -> None:
     assert paths(discovery) == [f"{n:04d}/" for n in range(1_000)]
     assert {item.objects for item in discovery.items} == {2}
     assert store.count("list_objects", bucket=SOURCE) == 1_000
-    assert store.count("list_level", bucket=SOURCE) <= 3
+    # Source and search; the bucket's root and logs/, for what may own the partitions.
+    assert store.count("list_level", bucket=SOURCE) <= 5
 
 
 def test_discovery_writes_nothing() -> None:

@@ -22,11 +22,11 @@ from tests.support.memory_store import Call, Crashed
 from tests.support.world import World
 
 STATE = "_compactor/compacted/"
-_READS = frozenset({"list_objects", "read_source", "get", "head"})
+_READS = frozenset({"list_level", "list_objects", "read_source", "get", "head"})
 _MOST_ORDERS = 2_000
 # One in so many moments at which a worker may die is tried.
 _NTH = 23
-_OUTPUTS, _IDENTITY = "list_objects compacted/", "(create|get) .*/identity.json"
+_OUTPUTS, _IDENTITY = "list_level compacted/", "(create|get) .*/identity.json"
 _UPLOAD, _PART, _PUBLISHED = "create_upload", "upload_part", "complete_upload"
 _COMMIT, _WITNESS = r"create .*/\d+.json.gz", r"create .*/\d+.witness.json"
 _CHECKPOINT, _SCHEME = "create .*checkpoint.json.gz", "create .*/schemes/"

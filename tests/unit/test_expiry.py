@@ -97,6 +97,8 @@ KINDS = {
     # Small, one a switch; clean-up counts its grace from them.
     "readers/switches/<partition id>/<random>.json": False,
     "readers/table.json": False,
+    "csv-dialects/<data set id>/<delimiter>-<columns>.json": False,
+    "partitions/<path>commits/<number>.published.json": False,
     "probes/<digest>.json": False,
     "probes/<random>/<rest>": False,
     "runs/<run id>/<rest>": False,

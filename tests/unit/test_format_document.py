@@ -58,6 +58,7 @@ PREFIXES = {
     "schemes",
     "scheme-copies",
     "parquet-schemas",
+    "csv-dialects",
     "partitions",
     "manifest",
     "table",

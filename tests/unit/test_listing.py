@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compactor.errors import TransientStoreError
+from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import Listing, SourceObject
 from compactor.planning.listing import Onward, take_listing
@@ -93,6 +93,37 @@ def test_a_listing_that_broke_off_is_no_listing_that_ended() -> None:
         take_listing(lists, PARTITION, set(), first.last_key, limits=EIGHT)
     again = take_listing(lists, PARTITION, set(), first.last_key, limits=EIGHT)
     assert (names(again), again.complete) == (NAMES[8:16], False)
+
+
+class Pages:
+    """Whatever lists these names, a page after the other."""
+
+    def __init__(self, *pages: Sequence[str]) -> None:
+        self._pages = pages
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        for page in self._pages:
+            yield [SourceObject(bucket, prefix + name, "e", 1, 0.0) for name in page]
+
+
+@pytest.mark.parametrize(
+    ("pages", "after"),
+    [
+        ((["a", "a"],), ""),
+        ((["b", "a"],), ""),
+        ((["a"], ["a"]), ""),
+        ((["a", "b"], [], ["a"]), ""),
+        ((["a"],), "a"),
+    ],
+)
+def test_no_listing_of_whatever_kind_names_a_key_twice(
+    pages: tuple[list[str], ...], after: str
+) -> None:
+    start_after = PARTITION.prefix + after if after else ""
+    with pytest.raises(IntegrityError, match="does not list keys in order, each once"):
+        take_listing(Pages(*pages), PARTITION, set(), start_after)
 
 
 def test_what_commits_name_takes_no_room_in_a_listing() -> None:

@@ -23,6 +23,7 @@ from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.log.stored import all_logs, one_log
 from compactor.model import Partition
+from compactor.past.adopt import find_outputs
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
@@ -212,14 +213,57 @@ def test_another_state_for_the_same_destination_is_refused() -> None:
     must_stop(world, "another s3_state_uri has them")
 
 
-def test_outputs_of_another_stem_are_not_ours() -> None:
-    world = compacted("a")
-    take_away(world, "_compactor/")
+@pytest.mark.parametrize("state", ["", "s3://lake/state/"])
+def test_outputs_of_another_stem_are_known_by_their_metadata(state: str) -> None:
+    world = compacted()
+    if not state:
+        take_away(world, "_compactor/")
+    other: dict[str, Any] = {"output_stem": "other"}
+    if state:
+        other["s3_state_uri"] = state
+    with pytest.raises(IntegrityError, match="does not name s3://lake/compacted/"):
+        discovered(world, **other)
+    world.settings = replace(world.settings, **other)
+    must_stop(world, "does not name s3://lake/compacted/")
+
+
+def test_outputs_of_another_stem_that_the_log_names_take_no_look() -> None:
+    world = compacted()
     world.settings = replace(world.settings, output_stem="other")
-    for key in world.store.contents("source"):
-        world.store.remove("source", key)
     world.add("z.json", LINE)
+    assert world.run().counts.objects_in == 1
+    assert world.store.count("head", prefix="compacted/") == 0
+    world.must_be_finished()
+    world.clean_up()
+
+
+def test_adopt_finds_outputs_beside_an_object_of_another_writer_with_their_stem() -> None:
+    world = compacted("a")
+    ours = [*world.store.contents("lake", "compacted/")]
+    take_away(world, "_compactor/")
+    world.store.seed("lake", f"compacted/2026/01/02/compacted-{'0' * 32}.json", b"{}\n")
+    found = find_outputs(replace(world.settings, output_stem="other"), world.store)
+    assert [one.key for ones in found.values() for one in ones] == ours
+
+
+def test_objects_of_others_that_are_named_like_outputs_stop_nothing_and_cost_two_looks() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    for number in range(2_000):
+        world.store.seed("lake", f"compacted/2026/01/02/x-{number:032x}.json", b"{}\n")
+    discovered(world)
+    before = world.store.count("head", prefix="compacted/2026/01/02/x-")
     assert world.run().status == "done"
+    assert world.store.count("head", prefix="compacted/2026/01/02/x-") - before == 2
+
+
+def test_too_many_stems_of_others_are_refused_by_a_line_that_names_the_setting() -> None:
+    world = World()
+    world.add("a.json", LINE)
+    for number in range(200):
+        world.store.seed("lake", f"compacted/2026/01/02/{number}-{'0' * 32}.json", b"{}\n")
+    with pytest.raises(InvalidInput, match=r"s3_destination_uri: .*more than 100 stems"):
+        world.run()
 
 
 def test_names_that_only_resemble_outputs_stop_nothing() -> None:
@@ -301,7 +345,7 @@ def test_an_output_that_another_worker_commits_meanwhile_stops_nobody() -> None:
     world.add("c.log", "2026-01-02T03:04:05Z {}")
 
     def other_run(call: Any) -> None:
-        if call.name == "list_objects" and call.key.endswith("compacted-"):
+        if call.name == "list_level" and call.bucket == "lake":
             world.store.hooks.clear()
             world.settings = replace(world.settings, include=("*.log",))
             world.run()

@@ -231,22 +231,31 @@ def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, comman
 
 def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, command):
     code, _, err = command("verify", "s3://source/lgos/*/", DEST)
-    assert code == 1
-    assert err.endswith(
-        "IntegrityError: 1 finding; no commit is of s3://source/lgos/*/: is this the source of"
-        " these outputs?\n"
-    )
+    assert code == 2
+    assert "s3_source_uri: 's3://source/lgos/*/' is not accepted; expected the source of" in err
+    assert "1 commit of other sources not judged, such as that of s3://source/logs/" in err
     assert command("verify", SOURCE, DEST)[0] == 0
 
 
-def test_verify_of_one_source_of_several_does_not_ask_that(world, command):
+def test_verify_of_a_shared_destination_judges_one_source_and_names_the_others(world, command):
     other = replace(world.settings, s3_source_uri="s3://source/other/")
     world.store.seed("source", "other/2026/01/02/c.json", LINE, last_modified=LONG_AGO)
     partition = Partition("source", "other/2026/01/02/", "2026/01/03/")
     run = PartitionRun(partition, other, world.store, world.clock, NoDeadline(), "other")
     assert record_partition(run, Counts()).status == "done"
-    code, _, err = command("verify", SOURCE, DEST)
-    assert (code, "does not lie below" in err, "is this the source" in err) == (1, True, False)
+    code, out, err = command("verify", SOURCE, DEST, "--sources", "--deep")
+    assert (code, err) == (0, "")
+    assert out == (
+        "sound: 1 commit, 1 output, 2 sources, 3 records\n"
+        "1 commit of other sources not judged, such as that of"
+        " s3://source/other/2026/01/02/c.json\n"
+        "sources now: 2 equal, 0 changed, 0 deleted by clean-up, 0 missing\n"
+    )
+    (output,) = world.store.contents("lake", "compacted/2026/01/03/")
+    world.store.remove("lake", output)
+    assert command("verify", SOURCE, DEST)[0] == 0
+    code, _, err = command("verify", "s3://source/other/", DEST)
+    assert (code, "1 finding" in err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -220,11 +220,12 @@ def test_answers_of_another_kind_change_no_content(name: str) -> None:
         (EDGES["another's before"], "SourceChanged"),
         (EDGES["another's instead"], "SourceChanged"),
         (EDGES["100 before"], None),
-        (EDGES["broken off"], "TransientStoreError"),
+        # Of obstore's error nobody knows whether it ended early or broke off.
+        (EDGES["broken off"], "InvalidInput or TransientStoreError"),
         (EDGES["nothing"], "TransientStoreError"),
-        (LENGTHS["shorter"], "SourceChanged"),
+        (LENGTHS["shorter"], "InvalidInput"),
         (LENGTHS["longer"], "SourceChanged"),
-        (LENGTHS["a part"], "SourceChanged"),
+        (LENGTHS["a part"], "InvalidInput"),
         (LENGTHS["a range that is all"], None),
         (LENGTHS["stored with an encoding"], None),
         (REFUSALS["an error with status 200"], "SourceChanged"),
@@ -232,7 +233,6 @@ def test_answers_of_another_kind_change_no_content(name: str) -> None:
         (REFUSALS["404 without a word"], "SourceChanged"),
         (REFUSALS["503"], "TransientStoreError"),
         (OTHER_KINDS["no ETag"], None),
-        (REFUSALS["301"], "InvalidInput"),
         (lambda b, e: [refused("404 Not Found", "NoSuchKey")], "SourceChanged"),
         (lambda b, e: [refused("404 Not Found", "NoSuchBucket")], "SourceChanged"),
         (lambda b, e: [refused("412 Precondition Failed", "x")], "SourceChanged"),
@@ -249,6 +249,8 @@ def test_what_is_answered_each_time_means_the_same_in_both_ways(
     wanted = [source(number) for number in range(12)]
     with raw_s3(answers({7: odd}, times=float("inf"))) as s3:
         found = outcomes(store_on(s3, direct=direct), wanted)
+    if told and " or " in told:
+        told = told.split(" or ")[0 if direct else 1]
     if told in {"TransientStoreError", "InvalidInput"}:
         assert found == [told]
     else:

@@ -10,14 +10,11 @@ from unittest.mock import patch
 import pytest
 
 from compactor import layout
-from compactor.errors import IntegrityError, RecordsDiffer
 from compactor.limits import WorkerLimits
-from compactor.model import ObjectGroup, Skipped
-from compactor.outputs import group
-from compactor.runs import progress as progress_module
+from compactor.model import Skipped
 from compactor.runs import receipts
 from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.place import BEGIN, Own
+from compactor.runs.place import Own
 from compactor.runs.receipts import Counts, Receipt
 from tests.support.examples import PARTITION
 from tests.support.world import World
@@ -124,25 +121,6 @@ def test_a_partition_that_took_several_calls_is_not_said_to_be_at_rest() -> None
     # By the next run it is, which lists all of it.
     call(world, Counts(), None, "calls-2")
     assert place[1] in world.store.contents("lake")
-
-
-def test_a_group_that_is_withheld_is_met_by_every_call_and_told_by_the_last() -> None:
-    world = many(60)
-    store_group = group.store_group
-    bad = f"{PARTITION.prefix}0001.json"
-
-    def differs(of: ObjectGroup, *given: Any, **more: Any) -> Any:
-        if any(one.key == bad for one in of.sources):
-            raise RecordsDiffer(bad)
-        return store_group(of, *given, **more)
-
-    made = Receipt("", "", "more")
-    with patch.object(progress_module, "store_group", differs):
-        for _ in range(2):
-            made = call(world, carried(made.counts), 12, "calls-1")
-            assert made.place == BEGIN
-        with pytest.raises(IntegrityError, match="0001"):
-            call(world, carried(made.counts), None, "calls-1")
 
 
 def test_another_run_begins_at_the_first_key() -> None:

@@ -55,7 +55,7 @@ def test_a_partition_that_went_quiet_gives_up_everything():
 
 @pytest.mark.parametrize("key", ["_compactor/other/identity.json", "_compactor/x/runs/1/a.json"])
 def test_where_logs_lie_nothing_is_a_source_whoever_wrote_it(key):
-    kept = replace(source("a"), key="logs/_compactor/kept.json")
+    kept = replace(source("a"), key="logs/compactor/kept.json")
     decision = decide(replace(source("a"), key=key), kept, s3_source_uri="s3://source/")
     assert names(decision) == [["kept.json"]]
     assert decision.skipped[SkipReason.OWN_STATE].examples == (key,)

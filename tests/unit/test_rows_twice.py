@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import pytest
 
-from compactor.errors import RecordsDiffer, SourceChanged
+from compactor.errors import SourceChanged
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
@@ -35,11 +36,11 @@ def pending(sources: list[tuple[SourceObject, int]]) -> PendingOutput:
     return PendingOutput(ObjectGroup("g", tuple(one for one, _ in sources)), output, manifest)
 
 
-def check(bodies: dict[str, tuple[bytes, int]], **given: object) -> None:
+def check(bodies: dict[str, tuple[bytes, int]], **given: object) -> str:
     store = MemoryStore()
     sources = [(store.seed("source", name, body), count) for name, (body, count) in bodies.items()]
     given = {"output_format": "parquet", **given}
-    read_rows_again(pending(sources), settings(**given), store)
+    return read_rows_again(pending(sources), settings(**given), store)
 
 
 SOUND: dict[str, tuple[bytes, int]] = {
@@ -60,7 +61,7 @@ SOUND: dict[str, tuple[bytes, int]] = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_what_another_reader_counts_alike_is_committed(name: str) -> None:
-    check({name: SOUND[name]})
+    assert not check({name: SOUND[name]})
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -69,48 +70,32 @@ def test_a_row_too_few_or_too_many_withholds_the_group(name: str, wrong: int) ->
     body, count = SOUND[name]
     # A line of blanks is a row to some readers.
     count += wrong + (name == "blank.csv" and wrong > 0)
-    with pytest.raises(RecordsDiffer, match=f"{name}.*{count} rows and rejects"):
-        check({name: (body, count)})
+    assert re.search(f"{name}.*{count} rows and rejects", check({name: (body, count)}))
 
 
 def test_several_values_on_a_line_are_one_reject_or_a_record_each() -> None:
     body = b'{"id": 1}\n{"id": 2} {"id": 3}\n'
-    for count in (2, 3):
-        check({"a.json": (body, count)})
-    for count in (1, 4):
-        with pytest.raises(RecordsDiffer):
-            check({"a.json": (body, count)})
+    withheld = [bool(check({"a.json": (body, count)})) for count in (1, 2, 3, 4)]
+    assert withheld == [True, False, False, True]
 
 
 def test_a_first_row_that_became_the_names_of_columns_is_missed_as_declared() -> None:
     body = b"1,one\n2,two\n"
-    check({"a.csv": (body, 2)}, csv_header="absent")
-    with pytest.raises(RecordsDiffer):
-        check({"a.csv": (body, 1)}, csv_header="absent")
-    with pytest.raises(RecordsDiffer):
-        check({"a.csv": (body, 1)})
-    check({"a.csv": (body, 1)}, csv_header="present")
+    assert not check({"a.csv": (body, 2)}, csv_header="absent")
+    assert check({"a.csv": (body, 1)}, csv_header="absent")
+    assert check({"a.csv": (body, 1)})
+    assert not check({"a.csv": (body, 1)}, csv_header="present")
 
 
 def test_a_sample_is_the_first_the_last_and_one_other_source() -> None:
     bodies = {f"{n}.json": (b'{"id": 1}\n', 1) for n in range(9)}
     for name in ("0.json", "8.json"):
-        with pytest.raises(RecordsDiffer, match=name):
-            check({**bodies, name: (b'{"id": 1}\n', 2)})
-    missed = [name for name in bodies if not _withheld({**bodies, name: (b'{"id": 1}\n', 2)})]
+        assert name in check({**bodies, name: (b'{"id": 1}\n', 2)})
+    missed = [name for name in bodies if not check({**bodies, name: (b'{"id": 1}\n', 2)})]
     assert len(missed) == 6
     for name in bodies:
-        with pytest.raises(RecordsDiffer, match=name):
-            check({**bodies, name: (b'{"id": 1}\n', 2)}, second_reading="all")
-        check({**bodies, name: (b'{"id": 1}\n', 2)}, second_reading="none")
-
-
-def _withheld(bodies: dict[str, tuple[bytes, int]]) -> bool:
-    try:
-        check(bodies)
-    except RecordsDiffer:
-        return True
-    return False
+        assert name in check({**bodies, name: (b'{"id": 1}\n', 2)}, second_reading="all")
+        assert not check({**bodies, name: (b'{"id": 1}\n', 2)}, second_reading="none")
 
 
 def test_a_source_that_changed_meanwhile_is_planned_again() -> None:

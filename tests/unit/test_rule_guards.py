@@ -28,8 +28,11 @@ from compactor.formats import (
     log_lines,
     vpc_flow,
 )
+from compactor.formats import text as plain_text
 from compactor.formats.first_record import Begin
 from compactor.formats.registry import spec_of
+from compactor.outputs.neighbours import Neighbours
+from compactor.outputs.shared_lines import SharedLines
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
@@ -116,6 +119,17 @@ def named(body: bytes) -> list[Any]:
     return [tuple(row.items()) for row in csv.DictReader(lines, delimiter=by)]
 
 
+def named_by_blanks(body: bytes) -> list[Any]:
+    """Rows below their names, with blanks between."""
+    names, *lines = body.decode().splitlines()
+    return [tuple(zip(names.split(), line.split(), strict=True)) for line in lines]
+
+
+def before_the_mark(body: bytes) -> list[Any]:
+    """Lines to the end that DOS marks."""
+    return body.partition(b"\x1a")[0].splitlines()
+
+
 def below_names(body: bytes) -> list[Any]:
     """Rows of CSV, but for the names of columns above them."""
     found = rows(body)
@@ -142,13 +156,8 @@ def _no_quote_is_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(columns, "ends_within_quotes", lambda *_: False)
 
 
-def _any_text_is_a_log(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_lines, "form_of", lambda _: len(log_lines._STRUCTURED))
-    patch.setattr(log_lines, "refuse_other_lines", lambda *_, **__: None)
-
-
-def _any_other_line_is_a_logs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_lines, "refuse_other_lines", lambda *_, **__: None)
+def _no_line_is_shared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharedLines, "left_alone", lambda _: iter(()))
 
 
 def _any_json_is_lines(patch: pytest.MonkeyPatch) -> None:
@@ -158,6 +167,14 @@ def _any_json_is_lines(patch: pytest.MonkeyPatch) -> None:
 
 def _no_json_is_a_document(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(json_lines, "document_in", lambda _: "")
+
+
+def _no_action_is_deltas(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(json_lines, "is_delta_action", lambda _: False)
+
+
+def _no_neighbour_is_looked_at(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Neighbours, "_see", lambda *_: None)
 
 
 def _fields_may_change(patch: pytest.MonkeyPatch) -> None:
@@ -195,106 +212,35 @@ _TAR = (b"name.txt".ljust(257, b"0") + b"ustar").ljust(512, b"0") + b"content\n"
 
 GUARDS = (
     Guard(
-        "what is the same in all sources is a header only where it names columns",
-        _removed(csv_evidence, "_header_fault", lambda *_: ""),
-        {
-            "a.csv": b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n",
-            "b.csv": b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n",
-            "c.csv": b"10.0.0.1,GET,/health\n10.0.0.3,GET,/c\n",
-        },
-        rows,
-    ),
-    Guard(
-        "what reads as a value is no name",
-        _removed(csv_evidence, "_is_name", lambda _: True),
-        {f"{n}.csv": b"web-1,OK,10\nweb-2,BAD,2%d\nweb-3,BAD,3\n" % n for n in range(3)},
-        rows,
-    ),
-    Guard(
-        "a record that begins a transmission is no header",
-        _removed(csv_evidence, "_TAGS", frozenset()),
-        {f"{n}.csv": b"HDR,ACME,EUR\nTRX,1001,10.%d\n" % n for n in range(3)},
-        rows,
-    ),
-    Guard(
-        "text over text is no header",
-        _removed(csv_evidence, "_type", lambda _: "number"),
-        {f"{n}.csv": b"alice,red\nbob,blue %d\n" % n for n in range(3)},
-        rows,
-    ),
-    Guard(
-        "what several sources begin with, and no other record has, may be a name",
-        _removed(csv_evidence, "_shared", lambda *_: ""),
-        {f"{n}.csv": b"country,202%d\nrome,%d\noslo,2\n" % (n, n) for n in range(3)},
-        named,
-    ),
-    Guard(
-        "first records are rows only where each reads as one",
-        _removed(csv_evidence.CsvDialect, "row_fault", lambda *_: ""),
-        {
-            "a.csv": b"name,age\nbob,4\n",
-            "b.csv": b"user,years\ncarol,5\n",
-            "c.csv": b"who,old\ndan,6\n",
-        },
-        named,
-    ),
-    Guard(
-        "a decision takes three sources",
-        _removed(csv_evidence, "FEWEST_SOURCES", 2),
-        {"a.csv": b"web,up\n1,a\n2,b\n3,c\n", "b.csv": b"web,up\n4,d\n5,e\n6,f\n"},
-        rows,
-    ),
-    Guard(
-        "a source is held against the rows of its data set",
-        _removed(first_record, "_contradiction", lambda *_, **__: ""),
-        {
-            **{f"{n:02}.csv": b"%d,web\n7,web\n%d,db\n" % (n, n) for n in range(40)},
-            "20.csv": b"id,host\n20,web\n",
-        },
-        below_names,
-    ),
-    Guard(
-        "a source is held against the header of its data set",
-        _removed(first_record, "_contradiction", lambda *_, **__: ""),
-        {
-            **{f"{n:02}.csv": b"id,host\n%d,web\n" % n for n in range(40)},
-            "20.csv": b"7,db\n20,web\n",
-            "22.csv": b"7,db\n22,web\n",
-        },
-        below_names,
-    ),
-    Guard(
-        "sources with other line ends share no output",
-        _line_ends_are_one,
-        {
-            f"{n}.csv": (b"id,host\n%d,web\n%d,db\n" % (n, n)).replace(b"\n", end)
-            for n, end in enumerate([b"\n", b"\r\n"] * 3)
-        },
-        by_first_line_end,
-    ),
-    Guard(
         "a source that ends within quotes is not joined",
         _no_quote_is_open,
-        {
-            "a.csv": b'10.0.0.1,5" disk\n10.0.0.2,"cut off',
-            **{f"b{n}.csv": b"10.0.1.%d,ok\n10.0.2.2,ok\n" % n for n in range(3)},
-        },
+        {"a.csv": b'10.0.0.1,5" disk\n10.0.0.2,"cut off', "b.csv": b"10.0.0.3,ok\n"},
         rows,
+        _ROWS,
     ),
     Guard(
-        "text is joined only when it is a log's",
-        _any_text_is_a_log,
-        {"a.log": b"<a>\n <b/>\n</a>\n", "b.log": b"<a/>\n"},
+        "text that looks like a document is not joined",
+        _removed(plain_text, "document_in", lambda *_, **__: ""),
+        {"a.log": b"<a>\n <b/>\n</a>\n", "b.log": b"<a n='2'>\n</a>\n"},
         whole,
     ),
     Guard(
-        "every line looked at is a log's",
-        _any_other_line_is_a_logs,
-        {
-            "a.log": b"2026-01-31 12:00:00 \nDear diary\nI wrote.\n",
-            "b.log": b"2026-02-01 12:00:00 \nDear diary\n",
-        },
+        "text whose name says something else is not joined",
+        _removed(plain_text, "_extension", lambda _: ""),
+        {"a.plt": b"plot sin(x) with 3\n", "b.plt": b"plot cos(x) with 4\n"},
         whole,
+    ),
+    Guard(
+        "text with control characters is not joined",
+        _removed(plain_text, "_controls", lambda _: ""),
+        {"a.log": b"job 1 done\n" * 9 + b"end\x1a\n", "b.log": b"job 2 done\n" * 9 + b"end\x1a\n"},
+        before_the_mark,
+    ),
+    Guard(
+        "sources of text that begin with the same line are not joined",
+        _no_line_is_shared,
+        {"a.log": b"host load\nweb-1 5\nweb-2 7\n", "b.log": b"host load\nweb-1 6\nweb-2 8\n"},
+        named_by_blanks,
     ),
     Guard(
         "every line of JSON lines is an object",
@@ -309,6 +255,21 @@ GUARDS = (
             "a.json": b'{"type":"FeatureCollection","features":[]}',
             "b.json": b'{"type":"FeatureCollection","features":[1]}',
         },
+        document,
+    ),
+    Guard(
+        "lines of a Delta commit belong together",
+        _no_action_is_deltas,
+        {
+            "0.json": b'{"commitInfo":{"operation":"WRITE"}}\n{"x":1}\n',
+            "1.json": b'{"commitInfo":{"operation":"DELETE"}}\n{"x":2}\n',
+        },
+        whole,
+    ),
+    Guard(
+        "an object that shares no member with its neighbours is no line",
+        _no_neighbour_is_looked_at,
+        {"a.json": b'{"colour":"red"}', "b.json": b'{"limits":{"cpu":1}}'},
         document,
     ),
     Guard(
@@ -388,15 +349,6 @@ GUARDS = (
         rows,
     ),
     Guard(
-        "one line of a log makes no log of what goes on from it",
-        _removed(log_lines, "_LEAST_SHARE", 0),
-        {
-            "a.log": b"2026-01-31 12:00:00 Report\n" + b"  of one thing\n" * 150,
-            "b.log": b"2026-02-28 12:00:00 Report\n" + b"  of another\n" * 150,
-        },
-        whole,
-    ),
-    Guard(
         "only the names of flow logs are a flow log's header",
         _removed(vpc_flow, "_is_flow_header", lambda *_: True),
         {
@@ -418,6 +370,88 @@ GUARDS = (
         {"a.csv": b"a,b\r1,2\n", "b.csv": b"a,b\r1,2\n"},
         named,
         _NAMES,
+    ),
+    Guard(
+        "two sources that begin alike decide nothing",
+        _removed(csv_evidence, "FEWEST_SOURCES", 2),
+        {"a.csv": b"offline,x\n1,a\n2,b\n", "b.csv": b"offline,x\n3,c\n4,d\n"},
+        rows,
+    ),
+    Guard(
+        "text over text is no header",
+        _removed(csv_evidence, "_header_fault", lambda *_: ""),
+        {
+            "a.csv": b"alice,red\nbob,blue\n",
+            "b.csv": b"alice,red\ncarl,green\n",
+            "c.csv": b"alice,red\ndora,pink\n",
+        },
+        rows,
+    ),
+    Guard(
+        "what does not look like a name is no header",
+        _removed(csv_evidence, "_is_name", lambda _: True),
+        {
+            "a.csv": b"web-1,up\n1,a\n2,b\n",
+            "b.csv": b"web-1,up\n3,c\n4,d\n",
+            "c.csv": b"web-1,up\n5,e\n6,f\n",
+        },
+        rows,
+    ),
+    Guard(
+        "first records that differ and may be names are no rows",
+        _removed(csv_evidence.CsvDialect, "row_fault", lambda *_: ""),
+        {
+            "a.csv": b"units,total\n1,2\n3,4\n",
+            "b.csv": b"count,price\n5,6\n7,8\n",
+            "c.csv": b"pieces,weight\n9,1\n2,3\n",
+        },
+        named,
+    ),
+    Guard(
+        "a record that begins a transmission is no header",
+        _removed(csv_evidence, "_TAGS", frozenset()),
+        {f"{n}.csv": b"HDR,ACME,EUR\nTRX,1001,10.%d\n" % n for n in range(3)},
+        rows,
+    ),
+    Guard(
+        "a header stands over values of a type",
+        _removed(csv_evidence, "_type", lambda _: "number"),
+        {f"{n}.csv": b"alice,red\nbob,blue %d\n" % n for n in range(3)},
+        rows,
+    ),
+    Guard(
+        "what several sources begin with, and no other record has, may be a name",
+        _removed(csv_evidence, "_shared", lambda *_: ""),
+        {f"{n}.csv": b"country,202%d\nrome,%d\noslo,2\n" % (n, n) for n in range(3)},
+        named,
+    ),
+    Guard(
+        "a source is held against the rows of its data set",
+        _removed(first_record, "_contradiction", lambda *_, **__: ""),
+        {
+            **{f"{n:02}.csv": b"%d,web\n7,web\n%d,db\n" % (n, n) for n in range(40)},
+            "20.csv": b"id,host\n20,web\n",
+        },
+        below_names,
+    ),
+    Guard(
+        "a source is held against the header of its data set",
+        _removed(first_record, "_contradiction", lambda *_, **__: ""),
+        {
+            **{f"{n:02}.csv": b"id,host\n%d,web\n" % n for n in range(40)},
+            "20.csv": b"7,db\n20,web\n",
+            "22.csv": b"7,db\n22,web\n",
+        },
+        below_names,
+    ),
+    Guard(
+        "sources with other line ends share no output",
+        _line_ends_are_one,
+        {
+            f"{n}.csv": (b"id,host\n%d,web\n%d,db\n" % (n, n)).replace(b"\n", end)
+            for n, end in enumerate([b"\n", b"\r\n"] * 3)
+        },
+        by_first_line_end,
     ),
 )
 

@@ -44,7 +44,8 @@ def test_head_tells_a_source_that_changed_from_one_that_is_gone(
 
 def test_a_source_gone_needs_no_head_where_s3_says_so(s3: ScriptedS3, store: S3Store) -> None:
     s3.answer = partial(deletes, a="NoSuchKey", b="AccessDenied")
-    assert store.delete_sources(sources("a", "b")).refused == (Refused("b", "AccessDenied: m"),)
+    found = store.delete_sources(sources("a", "b"))
+    assert found == Deletion((Refused("b", "AccessDenied: m"),), absent=frozenset({"a"}))
     assert [asked.method for asked in s3.asked] == ["POST"]
 
 
@@ -72,7 +73,8 @@ def test_a_source_deleted_alone_is_judged_alike(
     expected: tuple[Refused, ...],
 ) -> None:
     s3.answer = with_heads(lambda asked: deleted, {} if head is None else {"1": head})
-    assert store.delete_sources([ODD]) == Deletion(expected)
+    absent = frozenset() if expected else frozenset({ODD.key})
+    assert store.delete_sources([ODD]) == Deletion(expected, absent=absent)
 
 
 @pytest.mark.parametrize("source", [SOURCE, ODD])

@@ -24,7 +24,7 @@ from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
 from tests.support.every_request import HEADERS, REQUESTS, read
 from tests.support.s3_requests import ETAG, SOURCE, NoTime, complete, only
-from tests.support.scripted_s3 import Answer, ScriptedS3, refusal, scripted_s3
+from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,14 @@ def test_after_trouble_on_the_way_the_same_is_asked_again(
     store = store_on(s3.url, fast=fast)
     expected, asked = ask(store), len(s3.asked)
     s3.asked.clear()
-    s3.answer = lambda request: TROUBLE[trouble] if len(s3.asked) <= 2 else sound(request)
+
+    def troubled(request: Asked) -> Answer:
+        # The HEAD before the ranges has a case of its own, without a body.
+        heads = name == "ranges" and sum(one.method == "HEAD" for one in s3.asked)
+        is_first = len(s3.asked) - heads <= 2 and not (heads and request.method == "HEAD")
+        return TROUBLE[trouble] if is_first else sound(request)
+
+    s3.answer = troubled
     assert of_no_time(ask(store)) == of_no_time(expected)
     assert len(s3.asked) == asked + 2
     if asked == 1:

@@ -9,6 +9,7 @@ import pytest
 
 from compactor.model import SourceObject
 from compactor.money import Shape
+from compactor.ports import KeyPage
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.scan import Rest, Seen, scan
 from compactor.scanning.worth import shapes_of, work_of
@@ -30,6 +31,11 @@ class Listed:
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         yield self.sources
+
+    def list_level(
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
+    ) -> Iterator[KeyPage]:
+        yield KeyPage((), ())
 
 
 def found(objects: Iterable[tuple[str, int, str]]) -> tuple[Seen, Choice]:

@@ -44,6 +44,8 @@ def test_every_range_of_a_large_source_is_compared(s3: ScriptedS3) -> None:
     size = 17 * MIB
 
     def answer(asked: Asked) -> Answer:
+        if asked.method == "HEAD":
+            return Answer(200, b"", {"ETag": f'"{ETAG}"', **DATE})
         first, last = map(int, asked.headers["range"].removeprefix("bytes=").split("-"))
         etag = ETAG if first < 8 * MIB else "another"
         told = {"ETag": f'"{etag}"', "Content-Range": f"bytes {first}-{last}/{size}", **DATE}

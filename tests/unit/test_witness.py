@@ -13,6 +13,7 @@ from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
 from compactor.log.stored import one_log
+from compactor.outputs.publish import publish
 from compactor.past.adopt import Adoption, adopt
 from compactor.runs.given import PartitionRun
 from tests.support.examples import PARTITION
@@ -222,4 +223,81 @@ def test_an_output_that_can_be_read_is_what_its_number_stands_for() -> None:
         world.run()
     assert adopted(world).error == ""
     assert world.run().status == "done"
+    world.must_be_finished()
+
+
+def test_nothing_is_published_beside_an_output_that_no_entry_names() -> None:
+    """Two objects of the log are deleted while a worker sleeps between witness and publication."""
+    world = world_of("a.json", "b.json")
+    die(world, "complete_upload")
+    (asleep,) = log_of(world).every_commit()
+    for key in (entry_of(world, 1), witness_of(world, 1)):
+        world.store.remove("lake", key)
+    world.add("c.json", LINE)
+    die(world, "complete_upload")
+    publish(asleep, world.store)
+    world.store.hooks.after.append(world.check)
+    with pytest.raises(IntegrityError, match="ends with entry 1, and does not name s3://lake/"):
+        world.run()
+    assert len(world.destination()) == 6
+    output = asleep.output
+    assert output is not None
+    world.store.remove("lake", output.key)
+    world.run()
+    world.must_be_finished()
+
+
+# A checkpoint.
+
+
+def overtaken(world: World) -> None:
+    """A run begins to write entry 1; another does, and sums it up; somebody deletes that entry."""
+
+    def another(call: object) -> None:
+        if getattr(call, "key", "") == entry_of(world, 1):
+            world.store.hooks.before.remove(another)
+            world.settings = replace(world.settings, include=("*c.json",))
+            world.add("c.json", LINE)
+            world.run()
+            world.settings = replace(world.settings, include=())
+            for key in (entry_of(world, 1), witness_of(world, 1)):
+                world.store.remove("lake", key)
+
+    world.store.hooks.before.append(another)
+
+
+def test_a_run_whose_entry_another_one_is_summed_up_for_is_told() -> None:
+    world = world_of("a.json", "b.json")
+    overtaken(world)
+    with pytest.raises(IntegrityError, match=r"checkpoint.json.gz sums up commit \w+ as entry 1"):
+        world.run()
+    world.check()
+
+
+def test_a_checkpoint_of_another_entry_stops_its_partition_before_anything_is_stored() -> None:
+    world = world_of("a.json", "b.json")
+    overtaken(world)
+    world.store.hooks.crash("before", "complete_upload", nth=2)
+    with pytest.raises(Crashed):
+        world.run()
+    world.store.hooks.clear()
+    before = world.store.contents("lake", "compacted/")
+    with pytest.raises(IntegrityError, match=r"sums up commit \w+ as entry 1"):
+        world.run()
+    assert world.store.contents("lake", "compacted/") == before
+    assert len(one_log(world.settings.state, PARTITION.path, world.store).entries) == 1
+
+
+def test_without_that_checkpoint_the_log_is_built_anew() -> None:
+    world = world_of("a.json", "b.json")
+    overtaken(world)
+    with pytest.raises(IntegrityError, match="sums up commit"):
+        world.run()
+    world.store.remove("lake", layout.checkpoint_key(world.settings, PARTITION, 1)[1])
+    with pytest.raises(IntegrityError, match="does not name"):
+        world.run()
+    world.settings = replace(world.settings, include=("*c.json",))
+    done = adopted(world)
+    assert (len(done.proven), done.left) == (1, [])
+    world.settings = replace(world.settings, include=())
     world.must_be_finished()

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Records: TypeAlias = Counter[tuple[object, ...]]
 Reader: TypeAlias = Callable[[bytes], Records]
@@ -129,6 +129,18 @@ def json_sequence(body: bytes) -> Records:
 # Tables.
 
 
+class Dialect(NamedTuple):
+    """How a table is written: what other readers of it must be told."""
+
+    delimiter: str
+    header: bool
+    quotes: bool
+
+
+#: Of each reader that :func:`table` made.
+TABLES: dict[Reader, Dialect] = {}
+
+
 def table(delimiter: str = ",", *, header: bool = True, quotes: bool = True) -> Reader:
     """Rows as the csv module reads them; with a header, each row under it.
 
@@ -146,6 +158,7 @@ def _table(delimiter: str, header: bool, quotes: bool) -> Reader:
         return Counter(("row", first, one) for one in rows)
 
     read.__name__ = f"table({delimiter!r}, header={header}, quotes={quotes})"
+    TABLES[read] = Dialect(delimiter, header, quotes)
     return read
 
 

@@ -17,8 +17,9 @@ from compactor.log.log import CommitLog
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 from tests.zoo.encodings import ENCODINGS, decoded
+from tests.zoo.engines import difference
 from tests.zoo.kinds import Kind, Verdict
-from tests.zoo.readers import BOM, Reader, Records, json_lines, json_stream
+from tests.zoo.readers import BOM, Reader, Records, json_lines, json_stream, lines
 
 _A_DAY = 86_400
 _SHOWN_RECORDS = 3
@@ -205,8 +206,8 @@ def _wrong_output(body: bytes | None, members: Sequence[Source], outcome: Outcom
         outcome.joined.update(one.name for one in members)
     readers = _readers(members)
     wrong = [_difference(plain, members, reader) for reader in readers]
-    if readers == [json_stream] and len(members) > 1:
-        wrong += _not_on_lines(plain)
+    if len(members) > 1 and len(readers) == 1:
+        wrong += _of_several(plain, members, readers[0])
     return [text for text in wrong if text]
 
 
@@ -215,6 +216,21 @@ def _not_on_lines(plain: bytes) -> Iterator[str]:
     glued = [one for one in json_lines(plain) if one[0] == "raw"]
     if glued:
         yield f"a line of joined JSON is not one value: {glued[0]!r:.120}"
+
+
+def _of_several(plain: bytes, members: Sequence[Source], reader: Reader) -> Iterator[str]:
+    """What the reader alone does not see in an output of several sources of its kind."""
+    if reader is lines and not _in_order(plain, members):
+        yield "the lines of its sources stand in another order"
+    if reader is json_stream:
+        yield from _not_on_lines(plain)
+    yield difference(plain, [one.plain for one in members], reader)
+
+
+def _in_order(plain: bytes, members: Sequence[Source]) -> bool:
+    """Its lines are those of one source after the other."""
+    sources = [one.plain.removeprefix(BOM).splitlines() for one in members]
+    return plain.removeprefix(BOM).splitlines() == [line for some in sources for line in some]
 
 
 def _readers(members: Sequence[Source]) -> list[Reader]:

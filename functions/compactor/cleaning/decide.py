@@ -33,14 +33,15 @@ class Entry:
     Attributes:
         valid: no later entry replaces it.
         upload_id: of its output; empty without one.
-        written: when, by the store's clock; UNIX seconds.
+        kept_since: when it was written, or a later run published it, by the store's clock; UNIX
+            seconds.
     """
 
     sequence: int
     commit_id: str
     valid: bool
     upload_id: str
-    written: float
+    kept_since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,19 @@ class Deleted:
         gone: those that are there no more.
         left: those that the store did not delete, and that may be tried again.
         changed: those at whose key another object stands.
+        absent: keys of those that are gone, and were before.
     """
 
     gone: tuple[SourceObject, ...] = ()
     left: tuple[Refused, ...] = ()
     changed: tuple[Refused, ...] = ()
     markers: int = 0
+    absent: frozenset[str] = frozenset()
+
+    @property
+    def ours(self) -> tuple[SourceObject, ...]:
+        """Those that were deleted now, and not by another clean-up before."""
+        return tuple(source for source in self.gone if source.key not in self.absent)
 
     @property
     def bytes(self) -> int:
@@ -118,14 +126,14 @@ def outputs_of(commits: Iterable[Commit]) -> frozenset[bytes]:
 
 def _entry(commit: Commit, log: StoredLog, *, valid: bool) -> Entry:
     upload_id = commit.output.upload_id if commit.output is not None else ""
-    written = log.entries[commit.sequence]
-    return Entry(commit.sequence, commit.commit_id, valid, upload_id, written)
+    kept_since = log.kept_since(commit.sequence)
+    return Entry(commit.sequence, commit.commit_id, valid, upload_id, kept_since)
 
 
 def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
     """True when clean-up is on and, by our own clock, retention has passed."""
     wanted = settings.clean_up is CleanUpMode.DELETE
-    return wanted and has_passed(entry.written, settings, now)
+    return wanted and has_passed(entry.kept_since, settings, now)
 
 
 def earlier_clock(head: ObjectHead, now: float) -> float:
@@ -139,11 +147,11 @@ def earlier_clock(head: ObjectHead, now: float) -> float:
 
 
 def committed_at(commit: Commit, entry: Entry, at: float) -> float:
-    """When an entry was written, by the store's clock and by its writer's; UNIX seconds.
+    """When an entry was written or published, by the store's clock or its writer's; UNIX seconds.
 
     A writer that names a time which, at ``at``, is still to come had a clock that was ahead.
     """
-    return max(entry.written, commit.created_at if commit.created_at <= at else 0.0)
+    return max(entry.kept_since, commit.created_at if commit.created_at <= at else 0.0)
 
 
 def has_passed(since: float, settings: Settings, at: float) -> bool:
@@ -186,6 +194,7 @@ def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
         left=tuple(one for one in deletion.refused if not one.final),
         changed=tuple(one for one in deletion.refused if one.final),
         markers=deletion.markers,
+        absent=deletion.absent,
     )
 
 

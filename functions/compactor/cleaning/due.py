@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from compactor import layout
@@ -28,7 +28,7 @@ from compactor.log.stored import (
     read_checkpoint,
     read_entry,
 )
-from compactor.log.whole import not_whole, outputs_there
+from compactor.log.whole import not_whole, unnamed_outputs
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.readers.gate import ReaderGate
@@ -101,13 +101,20 @@ class CleanUpRun:
 
     def _require_whole(self, log: StoredLog, found: Survey) -> None:
         """One LIST of the outputs, and nothing more where the entries that were read name all."""
-        there = outputs_there(self.store, self.destination)
-        unnamed = _not_named(there, found.outputs)
-        if unnamed and log.checkpoints:
-            newest = max(log.checkpoints)
-            key = log.checkpoint_key_of(newest)
-            state = read_checkpoint(self.store, log.state.bucket, key, self.path)
-            unnamed = _not_named(unnamed, state.outputs)
+
+        @cache
+        def summed_up() -> Container[bytes]:
+            if not log.checkpoints:
+                return ()
+            key = log.checkpoint_key_of(max(log.checkpoints))
+            return read_checkpoint(self.store, log.state.bucket, key, self.path).outputs
+
+        def is_named(one: SourceObject) -> bool:
+            digest = output_digest(one.bucket, one.key)
+            return digest in found.outputs or digest in summed_up()
+
+        unnamed: Sequence[SourceObject]
+        unnamed = unnamed_outputs(self.store, self.destination, is_named)
         if unnamed:
             # Whoever published them meanwhile has committed them before; and checkpoints of older
             # versions do not tell.
@@ -265,12 +272,28 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
             if output is not None:
                 _prove(look, found.commit, output, head)
             _prove_origins(look, found.commit)
+            _require_tags(look, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
     # Last, so that an output that was overwritten just now is told.
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
     return replace(found, etag="" if head is None else head.etag)
+
+
+def _require_tags(look: _Look, found: Examined) -> None:
+    """Do nothing where the tags of all sources are kept, or they have none.
+
+    Raises:
+        IntegrityError: nobody knows, or some have tags that are not kept.
+    """
+    rows, store = found.commit.rows, look.run.store
+    unseen = {r.source.identity for r in rows if r.attributes and r.attributes.tags is None}
+    if any(one.identity in unseen and store.may_have_tags(one) for one in found.sources):
+        raise IntegrityError(
+            "its sources may have tags that are not kept, for the role that compacted them had"
+            " no s3:GetObjectTagging; with it clean-up deletes those without tags"
+        )
 
 
 def _is_held(run: CleanUpRun, commit: Commit) -> bool:

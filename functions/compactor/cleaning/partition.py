@@ -211,14 +211,15 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
     all_ours = len(found.sources) == len(commit.sources) or not found.sources
     if all_ours and not deleted.left:
         record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
-        write_record(run.store, log.state.bucket, log.record_key_of(commit.sequence), record)
-        receipt.counts.commits += bool(found.sources)
+        key = log.record_key_of(commit.sequence)
+        is_first = write_record(run.store, log.state.bucket, key, record)
+        receipt.counts.commits += bool(found.sources) and is_first
 
 
 def _count(receipt: CleanUpReceipt, deleted: Deleted) -> None:
     counts = receipt.counts
-    counts.deleted += len(deleted.gone)
-    counts.deleted_bytes += deleted.bytes
+    counts.deleted += len(deleted.ours)
+    counts.deleted_bytes += sum(source.size for source in deleted.ours)
     counts.changed += len(deleted.changed)
     counts.markers += deleted.markers
     receipt.refuse(deleted.left)

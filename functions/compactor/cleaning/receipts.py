@@ -30,7 +30,8 @@ class CleanUpSums:
 
     Attributes:
         commits: commits of which no source is left to delete.
-        deleted, deleted_bytes: sources that are gone, those that were gone before included.
+        deleted, deleted_bytes: sources that were deleted, but for those that the store says were
+            gone before: another clean-up has counted them.
         changed: sources that stay, because another object stands at their key.
         refused: sources that the store did not delete; the next run tries them again.
         markers: deletes that only put a delete marker.

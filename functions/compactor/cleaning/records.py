@@ -35,14 +35,19 @@ class CleanUpRecord(msgspec.Struct, frozen=True, kw_only=True):
 _decode = decoder(CleanUpRecord)
 
 
-def write_record(store: ObjectStore, bucket: str, key: str, record: CleanUpRecord) -> None:
+def write_record(store: ObjectStore, bucket: str, key: str, record: CleanUpRecord) -> bool:
     """Write a record, once; the first one stands.
+
+    Returns:
+        True when it is this one.
 
     Raises:
         IntegrityError: there is one already, about another commit.
     """
-    if not leave_first(store, (bucket, key), record, RECORD_VERSION):
+    is_first = leave_first(store, (bucket, key), record, RECORD_VERSION)
+    if not is_first:
         check_record(store, bucket, key, record.commit_id)
+    return is_first
 
 
 def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> None:

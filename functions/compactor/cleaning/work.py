@@ -124,4 +124,4 @@ def read_due(body: bytes) -> tuple[DueWork, ...]:
 
 def _past(log: StoredLog, settings: Settings, now: float) -> list[int]:
     kept = retention_seconds(settings)
-    return [sequence for sequence in log.uncleaned if now - log.entries[sequence] >= kept]
+    return [sequence for sequence in log.uncleaned if now - log.kept_since(sequence) >= kept]

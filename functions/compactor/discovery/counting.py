@@ -24,6 +24,7 @@ from compactor.errors import TransientStoreError
 from compactor.fingerprint import Fingerprint
 from compactor.log.at_rest import NOBODY, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
+from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore, SummedPage
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
@@ -140,6 +141,7 @@ class Count:
         self.rests = rests
         self.leaves = leaves
         self._longest_path = layout.longest_path(settings)
+        self._above = Surroundings(store, settings.source.root.bucket).above
 
     def __call__(self, asked: tuple[Partition, Tally | None]) -> tuple[Partition, Tally]:
         """Count a partition, or go on with it."""
@@ -170,8 +172,10 @@ class Count:
 
     def _rule_against(self, partition: Partition) -> SkipReason | None:
         """Why nothing of a partition may be taken; None where some of it may."""
-        if not self.settings.policies:
-            return None
+        # With events the worker looks, which notes what becomes of what is pending.
+        owner = None if self.settings.listing == "events" else self._above(partition.prefix)
+        if owner is not None or not self.settings.policies:
+            return owner
         one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
         if one is None:
             return None

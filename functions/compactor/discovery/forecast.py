@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Self
 
+import msgspec
+
 from compactor.discovery.worth import Worth
 from compactor.log.identity import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
 from compactor.planning.listing import Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
+from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -83,6 +86,7 @@ class Forecast:
         groups: list[ObjectGroup] = []
         self._skipped, self.waiting = {}, None
         start_after, lists = "", Onward(self._store)
+        surroundings = Surroundings(self._store, partition.bucket)
         # Ends: each window begins behind the one before.
         while True:
             listing = take_listing(
@@ -97,14 +101,17 @@ class Forecast:
                 keys = tuple(one.key for one in listing.returned[:1])
                 size = sum(one.size for one in listing.returned)
                 self._skip(SkipReason.AGAIN, Skipped(len(listing.returned), size, keys))
-            groups += self._window(listing, now)
+            partial = self._settings.listing == "events"
+            roots = surroundings.around(listing, start_after, partial=partial)
+            known = msgspec.structs.replace(self._known, roots=roots)
+            groups += self._window(listing, known, now)
             if listing.complete:
                 return CompactionPlan(partition, tuple(groups), self._skipped)
             start_after = listing.last_key
 
-    def _window(self, listing: Listing, now: float) -> tuple[ObjectGroup, ...]:
+    def _window(self, listing: Listing, known: Knowledge, now: float) -> tuple[ObjectGroup, ...]:
         while True:
-            decision = plan(listing, self._settings, self._known, now)
+            decision = plan(listing, self._settings, known, now)
             found = {
                 one.identity: one
                 for group in decision.groups

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -15,7 +14,7 @@ from compactor.log.at_rest import Rests
 from compactor.log.identity import check_new_state, read_identity, refuse_outputs_as_sources
 from compactor.log.schemes import check_scheme
 from compactor.log.stored import some_entries
-from compactor.log.whole import not_whole
+from compactor.log.whole import not_whole, outputs_among
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -70,14 +69,13 @@ def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
     Only the first pages are looked at: each partition is, before its first commit.
     """
     place = settings.destination
-    name = re.compile(
-        rf"(?:.*/)?{re.escape(settings.output_stem)}-[0-9a-f]{{32}}(?:\.[^/]*)?", re.S
-    )
+
+    def listed() -> Iterator[SourceObject]:
+        pages = store.list_objects(place.bucket, place.prefix)
+        return (one for page in islice(pages, _PAGES_LOOKED_AT) for one in page)
+
     with blaming("s3_destination_uri", settings):
-        pages = islice(store.list_objects(place.bucket, place.prefix), _PAGES_LOOKED_AT)
-        there = [
-            one for page in pages for one in page if name.fullmatch(one.key, len(place.prefix))
-        ]
+        there = outputs_among(listed, settings.output_stem, store)
     # Another first run may have published them meanwhile: then its log is there, too.
     if there and not _has_log(settings, store):
         raise not_whole(settings.s3_state_uri, 0, there)

@@ -5,7 +5,7 @@ No single file says whether its first record names columns or is a row. Several 
 | First records of the sampled sources of one shape | Decision |
 |---|---|
 | identical; different fields that look like names, none of which occurs as a value of its column; at least one column whose values are of a type, which no name is | a header |
-| different, and each reads as a row: of the type of every typed column, and a value of its own columns | rows |
+| different; those that several sources share occur below, too; and each reads as a row: of the type of every typed column, or with a value of its own columns | rows |
 | anything else, or fewer than three sources | undecided: such sources are left alone |
 
 A shape is a delimiter and a number of fields, two or more.
@@ -48,6 +48,7 @@ class CsvDialect(NamedTuple):
         columns: fields of each record.
         header: the first record of every source without its line end; empty where it is a row.
         types: of the values of each column, see :mod:`compactor.formats.column_types`.
+        line_end: of most sources, for those that show none.
         words: digests of values that occur more than once in each text column; only where no
             column has a type.
     """
@@ -56,6 +57,7 @@ class CsvDialect(NamedTuple):
     columns: int
     header: bytes
     types: tuple[str, ...]
+    line_end: bytes = b"\n"
     words: tuple[frozenset[str], ...] = ()
 
     def row_fault(self, fields: Sequence[str], below: Iterable[Sequence[str]] = ()) -> str:
@@ -92,6 +94,7 @@ class SampledSource(NamedTuple):
     """The beginning of one source: its first record, and records behind it."""
 
     first: bytes
+    line_end: bytes
     fields: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -115,7 +118,7 @@ def sampled(head: bytes, delimiter: bytes, columns: int, *, complete: bool) -> S
     if len(fields) != columns:
         return None
     rows = rows_of(head[found.end :], delimiter, complete=complete)
-    return SampledSource(found.record, tuple(fields), rows)
+    return SampledSource(found.record, found.line_end, tuple(fields), rows)
 
 
 def rows_of(text: bytes, delimiter: bytes, *, complete: bool) -> tuple[tuple[str, ...], ...]:
@@ -165,20 +168,37 @@ def decide(sources: Sequence[SampledSource], delimiter: bytes, columns: int) -> 
     values = [row for row in rows if len(row) == columns and times[row] < 2]
     below = list(zip(*values, strict=True)) or [()] * columns
     types = tuple(_type(column) for column in below)
+    ends = Counter(one.line_end for one in sources if one.line_end).most_common(1)
+    line_end = ends[0][0] if ends else b"\n"
     if len({one.first for one in sources}) == 1:
         fault = _header_fault(sources[0].fields, rows, types)
-        header = CsvDialect(delimiter, columns, sources[0].first, types)
+        header = CsvDialect(delimiter, columns, sources[0].first, types, line_end)
         return Undecided(f"all sources begin alike, and {fault}") if fault else header
-    dialect = CsvDialect(delimiter, columns, b"", types)
-    shared = _shared(sources, below, types)
-    if shared:
-        return Undecided(f"several sources begin with {shared[:40]!r}, which may be a name")
-    for one in sources:
-        fault = dialect.row_fault(one.fields, values)
-        if fault:
-            return Undecided(f"first records differ between sources, and {fault}")
+    dialect = CsvDialect(delimiter, columns, b"", types, line_end)
+    fault = _rows_fault(dialect, sources, rows, values)
+    if fault:
+        return Undecided(fault)
     words = () if any(types) else tuple(_words(column) for column in below)
     return dialect._replace(words=words)
+
+
+def _rows_fault(
+    dialect: CsvDialect,
+    sources: Sequence[SampledSource],
+    rows: Sequence[Sequence[str]],
+    values: Sequence[Sequence[str]],
+) -> str:
+    """Why first records that differ are not certain to be rows; empty where they are."""
+    times = Counter(one.fields for one in sources)
+    if any(many > 1 and first not in rows for first, many in times.items()):
+        return "several sources, but not all, begin with a record that none has below"
+    below = list(zip(*values, strict=True)) or [()] * dialect.columns
+    shared = _shared(sources, below, dialect.types)
+    if shared:
+        return f"several sources begin with {shared[:40]!r}, which may be a name"
+    faults = (dialect.row_fault(one.fields, values) for one in sources)
+    found = next(filter(None, faults), "")
+    return found and f"first records differ between sources, and {found}"
 
 
 def _type(column: Sequence[str]) -> str:

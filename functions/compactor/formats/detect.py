@@ -18,9 +18,10 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 9 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
 | 10 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
 | 11 | a first record that the data set (``csv_evidence``) or ``csv_header`` decides to be a header or a row; others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record, or none |
-| 12 | lines of a log (``log_lines``) | any | TEXT | |
-| 13 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
-| 14 | anything else | any | refused: UNKNOWN_FORMAT | |
+| 12 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
+| 13 | a first line with the structure of an access log, or a date and time at its start (``log_lines``) | any | TEXT | |
+| 14 | UTF-8 without control characters but colours, that looks like no document and no table (``documents``), and has no line with a date first below one without | ends in .log, .txt, .out, .err, or in none of letters; perhaps with a rotation or compression behind | TEXT, if other sources of its group begin otherwise (``compactor.outputs.shared_lines``) | |
+| 15 | anything else | any | refused: UNKNOWN_FORMAT, BINARY or ENCODING | |
 
 Rule 5 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
 refused as ENCODING, but for access logs (their structure tells, and clients send such bytes) and
@@ -130,8 +131,5 @@ def _certain(look: Look) -> Detected:
         found = recognise(look)
         if found is not None:
             return found
-    if first == _BRACE:
-        raise json_lines.no_lines(head, complete=look.complete)
-    json_lines.refuse_other_json(characters.ascii_of(head, keep_nuls=look.reading.keep_nuls))
-    seen = "its first line is not known as a line of a log"
-    raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head)
+    # Only of what begins with a brace it is not asked whether it is text.
+    raise json_lines.no_lines(head, complete=look.complete)

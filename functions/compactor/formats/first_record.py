@@ -94,19 +94,23 @@ def begin_of(
         _refuse_lone_returns(line.removesuffix(b"\n").removesuffix(b"\r"), head)
         usual = _USUAL[format]
         first = first_record_of(head, usual)
-        return _with_ends(Begin(b"", usual, 0, _line_end(first)), head, complete=complete)
+        line_end = first.line_end if first is not None else b""
+        return _with_ends(Begin(b"", usual, 0, line_end or b"\n"), head, complete=complete)
     records = {one: _record(head, one, complete=complete) for one in delimiters_of(line, format)}
     if csv_header == "auto":
         delimiter, dialect = _decided(head, key, records, decide, complete=complete)
         columns, is_header = dialect.columns, bool(dialect.header)
+        line_end = dialect.line_end
     else:
         if len({one.record for one in records.values()}) > 1:
             raise ambiguous("where its first record ends depends on the delimiter", head)
         delimiter = max(records, key=line.count)
-        columns, is_header = 0, True
+        columns, is_header, line_end = 0, True, b"\n"
     first = records[delimiter]
     header = first.record if is_header else b""
-    return _with_ends(Begin(header, delimiter, columns, _line_end(first)), head, complete=complete)
+    return _with_ends(
+        Begin(header, delimiter, columns, first.line_end or line_end), head, complete=complete
+    )
 
 
 def _decided(
@@ -158,10 +162,6 @@ def _with_ends(begin: Begin, head: bytes, *, complete: bool) -> Begin:
     if complete:
         counter.finish()
     return begin._replace(mixed=bool(counter.lf and counter.crlf))
-
-
-def _line_end(first: FirstRecord | None) -> bytes:
-    return (first.line_end if first is not None else b"") or b"\n"
 
 
 def _refuse_unusual(line: bytes, head: bytes, *, declared: bool) -> None:

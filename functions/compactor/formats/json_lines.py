@@ -6,7 +6,7 @@ import re
 
 from compactor.errors import UnreadableSource
 from compactor.formats.characters import Reading, ascii_of
-from compactor.formats.json_documents import document_in
+from compactor.formats.json_documents import document_in, is_delta_action
 from compactor.formats.json_text import (
     PassingJsonLines,
     PassingLastLine,
@@ -25,7 +25,9 @@ from compactor.shown import shown_bytes
 _BLANKS = b" \t\r\n"
 _RECORD_SEPARATOR = 0x1E
 _ARRAY = re.compile(
-    rb'\[[ \t\r\n]*(?:[\[{"\]]|-?\d+(?:\.\d+)?[ \t\r\n]*[,\]]|(?:true|false|null)\b|\Z)'
+    # A number in brackets with a message behind it is a line of a log.
+    rb'\[[ \t\r\n]*(?:[\[{"\]]|-?\d+(?:\.\d+)?[ \t\r\n]*(?:,|\][ \t\r]*(?:\n|\Z))'
+    rb"|(?:true|false|null)\b|\Z)"
 )
 _LINES = Detected(Format.JSON_LINES)
 _ODD_LINE = "a line of it is no whole JSON object"
@@ -47,11 +49,15 @@ def _recognise(look: Look) -> Detected | None:
 
 
 def _refuse_document(lines: bytes) -> None:
-    """Raise UnreadableSource (UNKNOWN_FORMAT) for one line that is a document of a known kind."""
-    if lines.find(b"\n", 0, len(lines) - 1) < 0:
-        found = document_in(lines)
-        if found:
-            raise refused(QuarantineReason.UNKNOWN_FORMAT, f"it is {found}", lines)
+    """Raise UnreadableSource (UNKNOWN_FORMAT) for lines that are a document of a known kind."""
+    end = lines.find(b"\n", 0, len(lines) - 1)
+    if is_delta_action(lines if end < 0 else lines[:end]):
+        seen = "it is a commit of a Delta table"
+    elif end < 0 and (found := document_in(lines)):
+        seen = f"it is {found}"
+    else:
+        return
+    raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, lines)
 
 
 def _refuse_lone_cr(lines: bytes) -> None:

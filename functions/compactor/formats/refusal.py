@@ -7,7 +7,7 @@ from compactor.model import QuarantineReason
 from compactor.shown import shown_bytes
 
 _REMEDIES = {
-    QuarantineReason.UNKNOWN_FORMAT: "set format",
+    QuarantineReason.UNKNOWN_FORMAT: 'set format: "text" to join such sources line by line',
     QuarantineReason.BINARY: "",
     QuarantineReason.ENCODING: 'set encoding: "single_byte"',
     QuarantineReason.OPEN_END: "",

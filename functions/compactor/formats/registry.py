@@ -30,8 +30,9 @@ SPECS: tuple[FormatSpec, ...] = (
     vpc_flow.SPEC,
     columns.CSV,
     columns.TSV,
-    text.SPEC,
     json_arrays.SPEC,
+    # Last of those that are asked: what nothing else is may be lines.
+    text.SPEC,
     parquet.SPEC,
 )
 _OF: Mapping[Format, FormatSpec] = MappingProxyType({spec.format: spec for spec in SPECS})

@@ -8,7 +8,7 @@ sources. ``registry`` has all of them, in the order in which they are tried.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -31,11 +31,13 @@ class Detected:
 
     Attributes:
         dialect: of CSV and TSV, see :class:`compactor.formats.first_record.Begin`.
+        compared: its first line is held against those of other sources (``outputs.shared_lines``).
     """
 
     format: Format
     header: bytes = b""
     dialect: bytes = b""
+    compared: bool = field(default=False, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
         """What must be equal for two sources to share an output."""

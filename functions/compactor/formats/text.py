@@ -1,14 +1,34 @@
-"""Lines of logs: text that begins, and goes on, as lines of a known kind of log do."""
+"""Lines of text: what is no document and no table, or begins as lines of logs do."""
 
 from __future__ import annotations
 
-from compactor.formats import characters, log_lines
-from compactor.formats.characters import Reading
-from compactor.formats.lines import LineFramer
-from compactor.formats.spec import Detected, FormatSpec, Look
-from compactor.model import Format
+import re
 
-_TEXT = Detected(Format.TEXT)
+from compactor.formats import characters, json_lines, log_lines
+from compactor.formats.characters import Reading
+from compactor.formats.documents import document_in
+from compactor.formats.lines import LineFramer
+from compactor.formats.log_lines import Form
+from compactor.formats.refusal import refused
+from compactor.formats.spec import Detected, FormatSpec, Look
+from compactor.model import Format, QuarantineReason
+
+_CERTAIN = Detected(Format.TEXT)
+_LINES = Detected(Format.TEXT, compared=True)
+# Colours play no part in what a line is.
+_COLOUR = re.compile(rb"\x1b\[[\d;]*m")
+_CONTROLS = bytes({*range(9), 11, 12, *range(14, 32), 127})
+_LOOKED_AT_BYTES = 64 << 10
+# What is behind a name: of a compression, of a rotation.
+_BEHIND = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dtz.\-_:]*$)")
+_EXTENSION = re.compile(r"\.([a-z][a-z0-9]*)$")
+_DOCUMENT_NAME = re.compile(
+    r"(?:^|[^a-z])(\w+_config|(?:docker|make|gem|proc|jenkins|vagrant|rake)file|licen[sc]e|copying"
+    r"|readme|authors|notice|codeowners|hosts|crontab|fstab|passwd|authorized_keys|known_hosts|words"
+    r"|(?:requirements|robots)\.txt)$"
+)
+_LOG_NAMES = frozenset(("log", "out", "err", "logs", "stdout", "stderr"))
+_NEUTRAL_NAMES = _LOG_NAMES | {"", "txt"}
 
 
 def _recognise(look: Look) -> Detected | None:
@@ -18,25 +38,57 @@ def _recognise(look: Look) -> Detected | None:
     text = head if plain else characters.ascii_of(head, keep_nuls=reading.keep_nuls)
     form = log_lines.form_of(text)
     if form is None:
-        return None
-    log_lines.refuse_other_lines(text, b"", form, complete=complete)
-    structured = log_lines.is_structured(form)
+        _refuse_others(text, look)
     if complete and b'"' in text:
-        log_lines.refuse_open_quote(text, structured=structured)
-    if not ascii and not structured:
+        log_lines.refuse_open_quote(text, structured=form is Form.STRUCTURED)
+    if not ascii and form is Form.DATED:
         # Access logs are known by their structure, and clients send any bytes.
         look.require_characters()
-    return _TEXT
+    return _LINES if form is None else _CERTAIN
+
+
+def _refuse_others(text: bytes, look: Look) -> None:
+    """Raise UnreadableSource for what may be more than lines."""
+    json_lines.refuse_other_json(text)
+    look.require_characters()
+    extension = _extension(look.key)
+    seen = _controls(text[:_LOOKED_AT_BYTES])
+    if not seen:
+        named_log = extension in _LOG_NAMES
+        kind = document_in(text, complete=look.complete, named_log=named_log)
+        seen = f"it looks like {kind}" if kind else ""
+    if not seen and log_lines.begins_within_entry(text):
+        seen = "it begins within an entry, or with a line that has no date above others that do"
+    if not seen and extension not in _NEUTRAL_NAMES:
+        seen = f"its name ends in {extension!r}, and its first line shows no log"
+    if seen:
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, look.head)
+
+
+def _extension(key: str) -> str:
+    """What a name says of its content; empty where it says nothing."""
+    name, behind = key.rpartition("/")[2].lower(), None
+    while behind != name:
+        behind, name = name, _BEHIND.sub("", name)
+    found = _DOCUMENT_NAME.search(name) or _EXTENSION.search(name)
+    return found[1] if found else ""
+
+
+def _controls(text: bytes) -> str:
+    if not text.strip():
+        return "it holds nothing but blanks"
+    plain = _COLOUR.sub(b"", text) if b"\x1b" in text else text
+    controls = len(plain) - len(plain.translate(None, _CONTROLS))
+    return f"{controls:,} of its first bytes are control characters" if controls else ""
 
 
 class TextWatch:
-    """Looks at the last lines of a log that began as its first bytes show."""
+    """Looks at the last lines of text."""
 
     def __init__(self, head: bytes, reading: Reading) -> None:
         self._keep_nuls = reading.keep_nuls
-        self._head = characters.ascii_of(head, keep_nuls=reading.keep_nuls)
-        self._form = log_lines.form_of(self._head) or 0
-        self.any_encoding = log_lines.is_structured(self._form)
+        text = characters.ascii_of(head, keep_nuls=reading.keep_nuls)
+        self.any_encoding = log_lines.form_of(text) is Form.STRUCTURED
 
     def feed(self, chunk: bytes, before: bytes) -> None:
         """Lines in the middle go on as they like."""
@@ -45,10 +97,9 @@ class TextWatch:
         """Look at the last lines.
 
         Raises:
-            UnreadableSource: OPEN_QUOTE, or UNKNOWN_FORMAT.
+            UnreadableSource: OPEN_QUOTE.
         """
         text = characters.ascii_of(tail, keep_nuls=self._keep_nuls)
-        log_lines.refuse_other_lines(self._head, text, self._form, complete=False)
         log_lines.refuse_open_quote(text[text.find(b"\n") + 1 :], structured=True)
 
 
@@ -66,5 +117,5 @@ SPEC = FormatSpec(
     watch=_watch,
     copied=True,
     hint="text",
-    named=r"_elasticloadbalancing_[^/]*$|\.(?:log|txt)$",
+    named=r"_elasticloadbalancing_[^/]*$|\.(?:log|txt|out|err)$",
 )

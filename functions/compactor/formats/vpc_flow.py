@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from compactor.formats.headed import FIRST_LINE, HeadedFramer, ended
+from compactor.formats.refusal import refused
 from compactor.formats.spec import Detected, FormatSpec, Look
-from compactor.model import Format
+from compactor.model import Format, QuarantineReason
 
 _LOOKED_AT_FOR_ROWS = 8 << 10
 _SAMPLED_ROWS = 20
@@ -31,6 +32,7 @@ _FLOW_FIELDS = frozenset(
 )
 _FLOW_KEY = "_vpcflowlogs_"
 _FEWEST_FLOW_FIELDS = 3
+_FEWEST_DOUBTFUL = 2
 # Of a header under a key of flow logs: AWS adds fields.
 _LEAST_KNOWN = 1 / 2
 
@@ -40,11 +42,23 @@ def _recognise(look: Look) -> Detected | None:
     if _FLOW_KEY not in look.key and not _LOWER_WORDS.match(head):
         return None
     line = FIRST_LINE.match(head)
-    if line is None or not _is_flow_header(line, look.key, head):
+    if line is None:
+        return None
+    if not _is_flow_header(line, look.key, head):
+        _refuse_names(line[1].removesuffix(b"\r"), look)
         return None
     header = ended(line, complete=look.complete)
     look.require_characters()
     return Detected(Format.VPC_FLOW, header)
+
+
+def _refuse_names(line: bytes, look: Look) -> None:
+    """Raise UnreadableSource (UNKNOWN_FORMAT) for a line that some take for names of fields."""
+    names = line.split()
+    some = _FLOW_KEY in look.key or len(_FLOW_FIELDS.intersection(names)) >= _FEWEST_DOUBTFUL
+    if some and _FIELD_NAMES.match(b" ".join(names)):
+        seen = "its first line may be the names of fields of flow logs"
+        raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, look.head)
 
 
 def _declared(look: Look) -> Detected:

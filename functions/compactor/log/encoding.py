@@ -67,8 +67,11 @@ class _Checkpoint(msgspec.Struct):
     # None in checkpoints that were written before logs had an identity.
     path: str | None = None
     outputs: bytes | None = None
+    # Of the last entry.
+    commit_id: str = ""
     undecided: dict[str, bytes] = {}
     contents: bytes = b""
+    buckets: list[str] = []
 
 
 _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
@@ -135,9 +138,11 @@ def encode_checkpoint(state: LogState) -> bytes:
     document = {
         "version": LOG_VERSION,
         "through": state.last,
+        "commit_id": state.commit_ids.get(state.last, ""),
         "committed": state.committed.to_bytes(),
         "quarantined": b"".join(sorted(state.quarantined)),
         "contents": state.contents.to_bytes(),
+        "buckets": sorted(state.buckets),
         "passing": b"".join(sorted(state.passing)),
         "undecided": {
             name: b"".join(sorted(found))
@@ -158,11 +163,13 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
     return LogState(
         last=document.through,
         checkpoint=document.through,
+        commit_ids={document.through: document.commit_id} if document.commit_id else {},
         committed=Digests.from_bytes(document.committed),
         quarantined=set(split_digests(document.quarantined)),
         passing=set(split_digests(document.passing)),
         undecided={name: set(split_digests(found)) for name, found in document.undecided.items()},
         contents=Contents.from_bytes(document.contents),
+        buckets=set(document.buckets),
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
@@ -169,6 +170,19 @@ class Commit:
             freed_contents=contents.to_bytes(),
             why=why,
         )
+
+
+def require_each_once(draft: Commit) -> None:
+    """Make sure that an entry names each key once.
+
+    Raises:
+        IntegrityError: it names one twice, whose records would be readable twice.
+    """
+    sources = (*draft.sources, *(one.source for one in draft.quarantined))
+    named = Counter((one.bucket, one.key) for one in sources)
+    if len(named) < len(sources):
+        bucket, key = max(named, key=named.__getitem__)
+        raise IntegrityError(f"a commit would name s3://{bucket}/{key} twice: nothing is written")
 
 
 def output_digest(bucket: str, key: str) -> bytes:

@@ -19,7 +19,7 @@ from itertools import islice
 import msgspec
 
 from compactor.decoding import require_version
-from compactor.destination import LOG_METADATA, like_output
+from compactor.destination import LOG_METADATA, output_name
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
 from compactor.layout import FIRST_SCHEME_NAME, IDENTITY_NAME, PARTITIONS, identity_key
 from compactor.log.stored import some_entries
@@ -243,7 +243,7 @@ def outputs_among(
         store: where they are.
         no_outputs: identities of such first ones that are none; added to.
     """
-    named = [one for one in sources if like_output(one.key)]
+    named = [one for one in sources if output_name(one.key)]
     if not named or named[0].identity in no_outputs:
         return []
     if not is_output_of_a_run(store, named[0]):

@@ -18,16 +18,18 @@ BY_SETTINGS = frozenset(
         QuarantineReason.OPEN_QUOTE,
         QuarantineReason.AMBIGUOUS_HEADER,
         QuarantineReason.MALFORMED,
+        QuarantineReason.RECORDS_DIFFER,
     }
 )
 #: What a person sets to have such sources joined; nothing where no setting can.
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
-        QuarantineReason.UNKNOWN_FORMAT: "format",
+        QuarantineReason.UNKNOWN_FORMAT: 'format: "text", if its lines are records',
         QuarantineReason.BINARY: 'nul_bytes: "keep", if it is text',
         QuarantineReason.ENCODING: 'encoding: "single_byte", or convert it to UTF-8',
         QuarantineReason.AMBIGUOUS_HEADER: "csv_header",
         QuarantineReason.MALFORMED: "format",
+        QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
         QuarantineReason.BOMB: "max_expansion",
         QuarantineReason.TOO_LARGE: "max_document_bytes",
     }

@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from math import inf
-
-import msgspec
+from functools import partial
 
 from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
-from compactor.fingerprint import Fingerprint
 from compactor.log.encoding import encode_checkpoint, encode_commit
-from compactor.log.entries import Commit, output_digest
+from compactor.log.entries import Commit, output_digest, require_each_once
 from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
+from compactor.log.log_objects import LogObjects, Outline
 from compactor.log.manifest import identities
 from compactor.log.schemes import number_of_scheme, remember_scheme
 from compactor.log.seen import SeenState
 from compactor.log.state import LogState
 from compactor.log.stored import every_entry, read_checkpoint, read_entry
-from compactor.log.whole import not_whole, outputs_there, require_unbroken
+from compactor.log.whole import not_whole, require_unbroken, unnamed_outputs
 from compactor.log.witness import Witness, leave_witness, read_witness, require_witness
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-
-_NAME = re.compile(r"/(\d{20})\.(?:(json\.gz)|(checkpoint\.json\.gz)|witness\.json)$")
-
-
-class _Listed(msgspec.Struct):
-    """A log as listed: keys of entries and checkpoints by sequence, and who has a witness.
-
-    ``written_at`` is when the newest entry was written, by the store's clock; UNIX seconds.
-    ``objects`` are all of these.
-    """
-
-    commits: dict[int, str] = msgspec.field(default_factory=dict)
-    checkpoints: dict[int, str] = msgspec.field(default_factory=dict)
-    witnesses: set[int] = msgspec.field(default_factory=set)
-    written_at: float = inf
-    objects: list[SourceObject] = msgspec.field(default_factory=list)
-
-
-class Outline(msgspec.Struct, frozen=True):
-    """A log as listed, summed up by a checkpoint.
-
-    Attributes:
-        last: sequence of its newest entry; 0 for an empty log.
-        written_at: when that was written, by the store's clock; UNIX seconds, infinite for none.
-        digest: of the names, times and ETags of all entries, all witnesses and the newest
-            checkpoint.
-    """
-
-    last: int
-    written_at: float
-    digest: str
 
 
 class CommitLog:
@@ -139,12 +105,18 @@ class CommitLog:
     def require_whole(self, state: LogState) -> None:
         """Make sure that the log names every output that is there: otherwise entries are gone.
 
-        A record of theirs would be compacted again. One LIST of the outputs, and nothing more
-        where all of them are named.
+        A record of theirs would be compacted again. One GET where there is a checkpoint, one LIST
+        of the outputs, and nothing more where all of them are named.
 
         Raises:
-            IntegrityError: an output is there that no entry names.
+            IntegrityError: an output is there that no entry names, or the checkpoint sums up
+                another last entry than there is.
         """
+        if state.checkpoint in state.commit_ids:
+            bucket, key = layout.witness_key(self._settings, self._partition, state.checkpoint)
+            witness = read_witness(self._store, bucket, key)
+            if witness is not None:
+                self._require_checkpoint(state, witness.commit_id)
         unnamed = self.unnamed(state)
         if not unnamed:
             return
@@ -166,7 +138,7 @@ class CommitLog:
         """The outputs that are there, and that no entry names as far as ``state`` tells."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
         place = Destination(bucket, prefix, self._settings.output_stem)
-        return [one for one in outputs_there(self._store, place) if not _names_output(state, one)]
+        return unnamed_outputs(self._store, place, partial(_names_output, state))
 
     def refresh(self, state: LogState) -> None:
         """Take the entries that were written since ``state`` was loaded.
@@ -215,10 +187,12 @@ class CommitLog:
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
                 the commit it wants to replace or undo. The log state is up to date then.
-            IntegrityError: the log is not what it was.
+            IntegrityError: the draft names a key twice, or the log is not what it was; nothing is
+                written.
             InvalidInput: the destination was made of other partitions.
             TransientStoreError: others were first a thousand times.
         """
+        require_each_once(draft)
         log_id = self.prepare(state)
         most_races = self._settings.limits.races
         for _ in range(most_races):
@@ -245,29 +219,38 @@ class CommitLog:
     def outline(self) -> Outline | None:
         """What one LIST tells of the log; None where it is not summed up, or not whole."""
         listed = self._list("")
-        last = max(listed.commits, default=0)
-        if max(listed.checkpoints, default=0) != last:
-            return None
         try:
             self._require_unbroken(listed)
         except IntegrityError:
             return None
-        seen = Fingerprint()
-        newest = listed.checkpoints.get(last)
-        # Older checkpoints expire.
-        seen.add([one for one in listed.objects if not _is_checkpoint(one) or one.key == newest])
-        return Outline(last, listed.written_at, seen.seen.digest)
+        return listed.outline
 
     def checkpoint(self, state: LogState) -> None:
-        """Sum up the log once every commit in it is published; otherwise do nothing."""
+        """Sum up the log once every commit in it is published; otherwise do nothing.
+
+        Raises:
+            IntegrityError: it is summed up with another commit as its last entry.
+        """
         if state.last == state.checkpoint or state.unpublished or state.unwitnessed:
             return
         bucket, key = layout.checkpoint_key(self._settings, self._partition, state.last)
         try:
             self._store.create(bucket, key, encode_checkpoint(state))
         except AlreadyExists:
-            # Another run summed up the same entries: same content.
-            return
+            # Another run summed up the same entries, or an entry was deleted since.
+            found = read_checkpoint(self._store, bucket, key, self._partition.path)
+            self._require_checkpoint(found, state.commit_ids[state.last])
+
+    def _require_checkpoint(self, state: LogState, commit_id: str) -> None:
+        """Make sure that a checkpoint's last entry is this commit."""
+        summed_up = state.commit_ids.get(state.checkpoint, commit_id)
+        if summed_up != commit_id:
+            bucket, key = layout.checkpoint_key(self._settings, self._partition, state.checkpoint)
+            raise IntegrityError(
+                f"s3://{bucket}/{key} sums up commit {summed_up} as entry {state.checkpoint}, which"
+                f" is {commit_id}: an entry was deleted, and its number given to another one."
+                f" Delete this checkpoint, which the log does without; {WAY_OUT}"
+            )
 
     def every_commit(self, through: int = 0, *, valid_only: bool = True) -> Iterator[Commit]:
         """All valid entries, checkpoints aside, newest first.
@@ -284,7 +267,7 @@ class CommitLog:
         self._require_unbroken(listed, through)
         return self._every(listed, valid_only=valid_only)
 
-    def _every(self, listed: _Listed, *, valid_only: bool) -> Iterator[Commit]:
+    def _every(self, listed: LogObjects, *, valid_only: bool) -> Iterator[Commit]:
         for commit, valid in every_entry(self._store, self._bucket, listed.commits):
             if valid and commit.sequence in listed.witnesses:
                 self._require_witness(commit)
@@ -301,6 +284,12 @@ class CommitLog:
         """
         for sequence in sorted(state.unwitnessed):
             self._leave_witness(state, sequence)
+
+    def note_publication(self, commit: Commit) -> None:
+        """Leave, right before it is published, when a later run publishes a commit."""
+        bucket, key = layout.publication_key(self._settings, self._partition, commit.sequence)
+        witness = Witness(commit_id=commit.commit_id, log_id=commit.log_id)
+        leave_witness(self._store, bucket, key, witness, again=True)
 
     def is_disputed(self, state: LogState, sequence: int) -> bool:
         """True when an entry that was read is not the one that had its number first."""
@@ -319,31 +308,15 @@ class CommitLog:
         bucket, key = layout.witness_key(self._settings, self._partition, commit.sequence)
         require_witness(self._store, bucket, key, commit.commit_id)
 
-    def _list(self, start_after: str) -> _Listed:
-        listed = _Listed()
-        written: dict[int, float] = {}
-        for page in self._store.list_objects(self._bucket, self._prefix, start_after=start_after):
-            for one in page:
-                match = _NAME.match(one.key, len(self._prefix) - 1)
-                if match is None:
-                    continue
-                listed.objects.append(one)
-                sequence = int(match[1])
-                if match[2]:
-                    listed.commits[sequence] = one.key
-                    written[sequence] = one.last_modified
-                elif match[3]:
-                    listed.checkpoints[sequence] = one.key
-                else:
-                    listed.witnesses.add(sequence)
-        listed.written_at = max(written.values(), default=inf)
-        return listed
+    def _list(self, start_after: str) -> LogObjects:
+        pages = self._store.list_objects(self._bucket, self._prefix, start_after=start_after)
+        return LogObjects.of(pages, self._prefix)
 
-    def _require_unbroken(self, listed: _Listed, through: int = 0) -> None:
+    def _require_unbroken(self, listed: LogObjects, through: int = 0) -> None:
         told = {*listed.checkpoints, *listed.witnesses, through}
         require_unbroken(f"s3://{self._bucket}/{self._prefix}", listed.commits, told)
 
-    def _take(self, state: LogState, listed: _Listed) -> None:
+    def _take(self, state: LogState, listed: LogObjects) -> None:
         """Take the entries that are new to ``state``."""
         commits = {n: key for n, key in listed.commits.items() if n > state.last}
         for sequence in sorted({*commits, *(n for n in listed.witnesses if n > state.last)}):
@@ -386,10 +359,6 @@ class CommitLog:
         # The same content may have come under two ETags, one for either run.
         if draft.replaces is None and state.foreign.has_key_of(draft.rows):
             raise CommitConflict("other content of the same keys was committed meanwhile")
-
-
-def _is_checkpoint(one: SourceObject) -> bool:
-    return one.key.endswith(".checkpoint.json.gz")
 
 
 def _names_output(state: LogState, one: SourceObject) -> bool:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from compactor.attributes import Attributes
 from compactor.log.slices import Edit, SliceFacts
 from compactor.model import SourceObject
 
@@ -31,6 +32,7 @@ class ManifestRow(NamedTuple):
         facts: how to undo the framing; None for a copied output, which is the source itself.
         stored_at: where the source itself, a gzip member or zstd frame, begins in the output as
             stored; None where it was encoded anew.
+        attributes: what S3 kept beside its bytes; None for nothing.
     """
 
     source: SourceObject
@@ -40,6 +42,7 @@ class ManifestRow(NamedTuple):
     crc32: int | None
     facts: SliceFacts | None
     stored_at: int | None = None
+    attributes: Attributes | None = None
 
 
 class _Table:
@@ -84,7 +87,18 @@ def to_json(rows: Sequence[ManifestRow]) -> Json:
     document["bytes"] = table.to_json()
     if any(row.stored_at is not None for row in rows):
         document["stored_at"] = [row.stored_at for row in rows]
+    if any(row.attributes is not None for row in rows):
+        document |= _attributes_json(rows)
     return document
+
+
+def _attributes_json(rows: Sequence[ManifestRow]) -> Json:
+    """Each set once; and for every source which is its own."""
+    sets: dict[Attributes, int] = {}
+    refs = [
+        None if (a := row.attributes) is None else sets.setdefault(a, len(sets)) for row in rows
+    ]
+    return {"attributes": refs, "attribute_sets": msgspec.to_builtins(list(sets))}
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -109,6 +123,9 @@ class Columns(msgspec.Struct):
     table: list[bytes] = msgspec.field(name="bytes")
     # Only where sources are in their output as they were stored.
     stored_at: list[_Count | None] | None = None
+    # Only where there are any.
+    attributes: list[_Count | None] | None = None
+    attribute_sets: list[Attributes] = []
 
 
 _OF_EACH = Columns.__struct_fields__[: Columns.__struct_fields__.index("edits")]
@@ -122,7 +139,8 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
     """
     lengths = {len(getattr(columns, name)) for name in _OF_EACH}
     stored_at = columns.stored_at or [None] * len(columns.key)
-    if len({*lengths, len(stored_at)}) > 1:
+    sets, refs = columns.attribute_sets, columns.attributes or [None] * len(columns.key)
+    if len({*lengths, len(stored_at), len(refs)}) > 1:
         raise ValueError("the columns of the manifest differ in length")
     return tuple(
         ManifestRow(
@@ -133,6 +151,7 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
             columns.crc32[n],
             _facts(columns, n),
             stored_at[n],
+            None if (ref := refs[n]) is None else sets[ref],
         )
         for n, key in enumerate(columns.key)
     )

@@ -116,9 +116,10 @@ class LogState(msgspec.Struct):
         written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
             arrived later, and is committed, was put again after its commit. Infinite where there
             is no entry, or it is not known.
+        buckets: from which entries name compacted sources.
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
-        commit_ids: of the entries after the checkpoint, by sequence.
+        commit_ids: of the checkpoint's last entry and of those after it, by sequence.
         path: of its partition; None where a checkpoint does not tell.
         log_id: the identity that its entries name; empty before the first that does.
         outputs: digests of the outputs that entries name, void ones too.
@@ -143,6 +144,7 @@ class LogState(msgspec.Struct):
     contents: Contents = msgspec.field(default_factory=Contents)
     foreign: Contents = msgspec.field(default_factory=Contents)
     written_at: float = inf
+    buckets: set[str] = msgspec.field(default_factory=set)
     unpublished: dict[int, Commit] = msgspec.field(default_factory=dict)
     commit_ids: dict[int, str] = msgspec.field(default_factory=dict)
     runs: dict[str, RunTotals] = msgspec.field(default_factory=dict)
@@ -180,6 +182,7 @@ class LogState(msgspec.Struct):
         self.runs[commit.run_id] = totals
         compacted = manifest.identities(commit.rows)
         self.contents.add(commit.rows)
+        self.buckets |= {commit.source_bucket} if commit.rows else set()
         compacted |= {one.source.identity for one in commit.again}
         self.committed.update(compacted)
         self.passing -= compacted

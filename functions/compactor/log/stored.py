@@ -21,7 +21,7 @@ from compactor.settings.uris import S3Uri
 # The rest of a key below "partitions/", as layout.entry_name and layout.record_name make it. The
 # last segments decide: what stands before them is the path, whatever a partition is called.
 _NAME = re.compile(
-    r"((?:.*/)?)(?:commits/(\d{20})\.(?:(checkpoint)\.json\.gz|(witness)\.json|json\.gz)"
+    r"((?:.*/)?)(?:commits/(\d{20})\.(?:(checkpoint)\.json\.gz|(witness|published)\.json|json\.gz)"
     r"|cleaned/(\d{20})\.json)",
     re.DOTALL,
 )
@@ -52,6 +52,7 @@ class StoredLog(msgspec.Struct):
         cleaned: sequences of the entries that clean-up is done with.
         checkpoints: sequences up to which a checkpoint sums the log up.
         witnesses: sequences of the entries that a witness tells of.
+        published: when a later run published entries, by sequence; as in ``entries``.
     """
 
     path: str
@@ -60,6 +61,7 @@ class StoredLog(msgspec.Struct):
     cleaned: set[int] = msgspec.field(default_factory=set)
     checkpoints: set[int] = msgspec.field(default_factory=set)
     witnesses: set[int] = msgspec.field(default_factory=set)
+    published: dict[int, float] = msgspec.field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -81,6 +83,10 @@ class StoredLog(msgspec.Struct):
     def uncleaned(self) -> list[int]:
         """Sequences of the entries that clean-up is not done with, in order."""
         return sorted(set(self.entries) - self.cleaned)
+
+    def kept_since(self, sequence: int) -> float:
+        """When the retention of an entry's sources began, by the store's clock; UNIX seconds."""
+        return max(self.entries[sequence], self.published.get(sequence, 0.0))
 
     def key_of(self, sequence: int) -> str:
         """Key of one entry."""
@@ -208,6 +214,7 @@ def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
             log.cleaned |= found.cleaned
             log.checkpoints |= found.checkpoints
             log.witnesses |= found.witnesses
+            log.published |= found.published
     return log
 
 
@@ -314,8 +321,10 @@ def _take(one: SourceObject, state: S3Uri, logs: dict[str, StoredLog]) -> None:
     log = logs.setdefault(match[1], StoredLog(match[1], state))
     if match[3]:
         log.checkpoints.add(int(match[2]))
-    elif match[4]:
+    elif match[4] == "witness":
         log.witnesses.add(int(match[2]))
+    elif match[4]:
+        log.published[int(match[2])] = one.last_modified
     elif match[2]:
         log.entries[int(match[2])] = one.last_modified
     else:

@@ -7,13 +7,17 @@ which is published only after its entry was written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 
-from compactor.destination import Destination
-from compactor.errors import IntegrityError
-from compactor.log.identity import WAY_OUT
+from compactor.destination import Destination, output_name
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.log.identity import WAY_OUT, is_output_of_a_run
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
+
+# Of a destination that others write to as well, each stem of theirs takes two HEADs.
+_MOST_STEMS = 100
 
 
 def require_unbroken(where: str, entries: Collection[int], told: Collection[int]) -> None:
@@ -37,10 +41,65 @@ def require_unbroken(where: str, entries: Collection[int], told: Collection[int]
         )
 
 
-def outputs_there(store: ObjectStore, destination: Destination) -> list[SourceObject]:
-    """The outputs of a partition that can be read, by their names; one LIST for a thousand."""
-    pages = store.list_objects(destination.bucket, destination.stem_prefix)
-    return [one for page in pages for one in page if destination.is_output(one.key)]
+def unnamed_outputs(
+    store: ObjectStore, destination: Destination, is_named: Callable[[SourceObject], bool]
+) -> list[SourceObject]:
+    """The outputs of a partition that can be read, and that its log does not name.
+
+    One LIST for a thousand objects of its level, and what :func:`outputs_among` asks.
+
+    Raises:
+        InvalidInput: as there.
+    """
+
+    def listed() -> Iterator[SourceObject]:
+        for page in store.list_level(destination.bucket, destination.prefix):
+            yield from (o for o in page.objects if output_name(o.key) and not is_named(o))
+
+    return outputs_among(listed, destination.stem, store)
+
+
+def outputs_among(
+    listed: Callable[[], Iterable[SourceObject]], stem: str, store: ObjectStore
+) -> list[SourceObject]:
+    """Those objects that are outputs of a run: by their names those of this stem.
+
+    Others are outputs by their metadata. Of each other stem the first and the last are looked at,
+    and the rest only where one of these is an output.
+
+    Args:
+        listed: gives the objects, a second time where some of another stem are outputs.
+        stem: of the run's own outputs.
+        store: where they are.
+
+    Raises:
+        InvalidInput: too many stems for a look at each.
+    """
+    own: list[SourceObject] = []
+    ends: dict[str, tuple[SourceObject, SourceObject]] = {}
+    for one, found in _stems(listed()):
+        if found == stem:
+            own.append(one)
+            continue
+        ends[found] = (ends[found][0] if found in ends else one, one)
+        if len(ends) > _MOST_STEMS:
+            accepted = (
+                f"a prefix with fewer objects of others that are named as outputs are, such as"
+                f" s3://{one.bucket}/{one.key}: more than {_MOST_STEMS} stems are not looked at"
+            )
+            raise InvalidInput("s3_destination_uri", f"s3://{one.bucket}", accepted)
+    is_output = partial(is_output_of_a_run, store)
+    others = {name for name, pair in ends.items() if any(map(is_output, dict.fromkeys(pair)))}
+    if others:
+        own += [one for one, name in _stems(listed()) if name in others and is_output(one)]
+    return own
+
+
+def _stems(listed: Iterable[SourceObject]) -> Iterator[tuple[SourceObject, str]]:
+    for one in listed:
+        name = output_name(one.key)
+        if name is not None:
+            yield one, name.stem
 
 
 def not_whole(where: str, entries: int, unnamed: Sequence[SourceObject]) -> IntegrityError:

@@ -44,7 +44,7 @@ def leave_witness(
         bucket: in which bucket.
         key: and under which key.
         witness: of that entry.
-        again: write over one of an entry that is gone.
+        again: write over what is there, such as that of an entry that is gone.
 
     Raises:
         IntegrityError: there is one already, of another commit.

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from compactor.attributes import Attributes
 from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
@@ -25,14 +26,17 @@ from compactor.model import (
 )
 from compactor.outputs import plain
 from compactor.outputs.again import compared, compared_whole
+from compactor.outputs.beside_bytes import KeptAttributes, require_not_encrypted, without_tags
 from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
 from compactor.outputs.inflating import Plain, inflated
 from compactor.outputs.large_members import LargeMembers
+from compactor.outputs.neighbours import Found, Neighbours, Settled
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
+from compactor.outputs.shared_lines import SharedLines
 from compactor.outputs.twice import sample_for
 from compactor.planning.dialects import Dialects
 from compactor.planning.packing import (
@@ -58,8 +62,8 @@ def compact(
     """Store the output of a group as multipart parts.
 
     The bytes depend on the sources in it and the settings alone. A source whose content cannot
-    be read is left out and reported; one whose damage shows only after some of its bytes went
-    into the output makes the group start again without it.
+    be read is left out and reported; one of which it shows only after some of its bytes went into
+    the output makes the group start again without it.
 
     Args:
         group: what to read.
@@ -81,7 +85,7 @@ def compact(
     copies = group.copies
     known = Dialects(settings, store) if dialects is None else dialects
     given = _Given(group, settings, store, destination, time, known)
-    # Ends: each turn leaves out one source more, but for one that gives up copying.
+    # Ends: each turn leaves out a source more, but for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
         try:
@@ -90,9 +94,9 @@ def compact(
             # What may be read may be refused to a copy, by the rights to either bucket.
             attempt.abort()
             copies = False
-        except _DamagedMidway as damaged:
+        except _WrittenInVain as written:
             attempt.abort()
-            left_out[damaged.quarantined.source.identity] = damaged.quarantined
+            left_out.update((one.source.identity, one) for one in written.quarantined)
         except BaseException:
             attempt.abort()
             raise
@@ -103,7 +107,12 @@ def _copy(
 ) -> PendingOutput:
     """The one source of a group as it is, unless it holds what was compacted before."""
     (source,) = group.sources
+    # The body is left where it is; what is asked of a large source is its headers.
+    (body,) = store.read_sources(group.sources)
     try:
+        if body.error is not None:
+            raise body.error
+        require_not_encrypted(body.attributes)
         again = compared_whole(group, settings, store)
     except UnreadableSource as error:
         # It may hold that, and nobody can tell: it is not copied either.
@@ -111,11 +120,16 @@ def _copy(
         return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
         return PendingOutput(group=group, output=None, rows=(), again=(again,))
-    return copy_whole(group, settings.limits, store, destination)
+    pending = copy_whole(group, settings.limits, store, destination)
+    found = body.attributes if store.sees_tags(source) else without_tags(body.attributes)
+    rows = tuple(row._replace(attributes=found) for row in pending.rows)
+    return replace(pending, rows=rows)
 
 
-class _DamagedMidway(Exception):
-    def __init__(self, quarantined: Quarantined) -> None:
+class _WrittenInVain(Exception):
+    """Sources that are to be left alone are in the output: it is written again without them."""
+
+    def __init__(self, *quarantined: Quarantined) -> None:
         super().__init__(quarantined)
         self.quarantined = quarantined
 
@@ -157,18 +171,23 @@ class _Pass:
         self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
+        self._shared = SharedLines()
+        self._neighbours = Neighbours(judges=given.settings.format == "auto")
         self._detect = detector(given.settings, given.dialects)
         # What the last source in the output was found to be: those behind it are mostly the same.
         self._last_found: Detected | None = None
         # What the time did not suffice for.
         self._later: list[SourceObject] = []
+        self._attributes = KeptAttributes(given.settings.limits.kept_bytes)
         # From the first source with content on.
         self._output: OpenOutput | None = None
 
     def run(self) -> PendingOutput:
         self._read_sources()
+        self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
+        self._rows[:] = self._attributes.told(self._rows, self._given.store)
         return PendingOutput(
             group=self._given.group,
             output=stored,
@@ -198,13 +217,19 @@ class _Pass:
                     denials.read()
             except UnreadableSource as error:
                 denials.count(error)
-                left = Quarantined(body.source, QuarantineReason(error.reason), error.detail)
-                if self._output is not None and self._output.is_midway:
-                    raise _DamagedMidway(left) from error
-                quarantined[body.source.identity] = left
+                self._leave_unreadable(body.source, error)
             except ManifestFull:
-                self._leave_rest(sources[sources.index(body.source) :])
-                break
+                held = self._neighbours.held
+                self._leave_rest(sources[sources.index(held[0] if held else body.source) :])
+                return
+        self._write_held()
+
+    def _write_held(self) -> None:
+        """Write what no other source is awaited for."""
+        try:
+            self._write_settled(self._neighbours.rest())
+        except ManifestFull:
+            self._leave_rest(self._neighbours.held)
 
     def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[tuple[SourceBody, Plain]]:
         """Bodies of the sources while there is time, but of one at least that has any bytes."""
@@ -232,6 +257,8 @@ class _Pass:
         if body.error is not None:
             raise body.error
         source = body.source
+        if body.attributes is not None:
+            self._keep_attributes(source, body.attributes)
         group, settings, store = self._given[:3]
         if source.size >= self._copied_bytes and self._copy_slice(source):
             return
@@ -243,9 +270,44 @@ class _Pass:
                 return
         self._put(source, content, body.content)
 
+    def _keep_attributes(self, source: SourceObject, attributes: Attributes) -> None:
+        """Remember what S3 keeps beside the bytes of a source.
+
+        Raises:
+            ManifestFull: it begins another output.
+            UnreadableSource: they were encrypted before they came to S3.
+        """
+        require_not_encrypted(attributes)
+        if self._output is not None and not self._attributes.has_room(attributes):
+            raise ManifestFull
+        self._attributes.take(source, attributes)
+
     def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Write a source to the output, or leave it to another one."""
         found = self._detect(content.head, source.key, content.complete)
+        self._write_settled(self._neighbours.add(Found(source, content, raw, found)))
+
+    def _write_settled(self, settled: Iterator[Settled]) -> None:
+        for one, alone in settled:
+            if alone is not None and self._is_cut_short():
+                # It may have neighbours among those that were not read.
+                self._later.append(one.source)
+                continue
+            try:
+                if alone is not None:
+                    raise alone
+                self._write(one)
+            except UnreadableSource as error:
+                self._leave_unreadable(one.source, error)
+
+    def _leave_unreadable(self, source: SourceObject, error: UnreadableSource) -> None:
+        left = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        if self._output is not None and self._output.is_midway:
+            raise _WrittenInVain(left) from error
+        self._left.quarantined[source.identity] = left
+
+    def _write(self, one: Found) -> None:
+        source, content, raw, found = one
         if found is None:
             self._place_empty(source, content)
             return
@@ -258,6 +320,8 @@ class _Pass:
             self._pass_over(source, content, found)
             return
         output.place(source, content, raw)
+        if found.compared:
+            self._shared.see(source, content.head)
 
     def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
         """The output, opened for the first source; None where such a source belongs in another."""
@@ -289,7 +353,9 @@ class _Pass:
         found = copied_signature(source, settings, store, self._given.dialects)
         if found is None:
             return False
-        signature, ended = found
+        signature, ended, head = found
+        self._neighbours.see(head)
+        self._write_settled(self._neighbours.rest())
         output = self._output or self._open(signature)
         if signature != output.signature:
             return False
@@ -332,3 +398,25 @@ class _Pass:
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))
         self._left.misfits.update((source.identity, learned) for source in sources)
+
+    def _leave_alike(self) -> None:
+        """Leave the sources alone whose first line may be a header of theirs."""
+        left = {one.source.identity: one for one in self._shared.left_alone()}
+        if not left:
+            return
+        if any(row.length and row.source.identity not in left for row in self._rows):
+            raise _WrittenInVain(*left.values())
+        if self._is_cut_short():
+            # A few sources less decide nothing for good: others may have the line elsewhere.
+            self._later += [one.source for one in left.values()]
+        else:
+            self._left.quarantined.update(left)
+        self.abort()
+        # What is not written is not read a second time.
+        self._output = None
+        self._rows[:] = [row for row in self._rows if row.source.identity not in left]
+
+    def _is_cut_short(self) -> bool:
+        """Whether sources were left for want of time, after little of it."""
+        time = self._given.time
+        return bool(self._later) and time is not None and not time.long()

@@ -41,8 +41,8 @@ _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 def copied_signature(
     source: SourceObject, settings: Settings, store: ObjectStore, decide: Decide
-) -> tuple[Signature, bool] | None:
-    """What a source is, and whether it ends with a newline; None when it must be read.
+) -> tuple[Signature, bool, bytes] | None:
+    """What a source is, whether it ends with a newline, and its head; None when it must be read.
 
     S3 copies it into an output among others then. It must be large, plain lines before and after,
     and without a byte order mark. Its first and its last bytes are read to tell, even when the
@@ -71,7 +71,7 @@ def _proven_signature(
     detect: Detector,
     settings: Settings,
     store: ObjectStore,
-) -> tuple[Signature, bool] | None:
+) -> tuple[Signature, bool, bytes] | None:
     found = detect(head, source.key, False)
     if found is None or found.format not in COPIED_FORMATS:
         return None
@@ -85,7 +85,7 @@ def _proven_signature(
     check.feed(head[: head.rfind(b"\n") + 1])
     check.feed(last_lines)
     check.finish()
-    return signature, tail.endswith(b"\n")
+    return signature, tail.endswith(b"\n"), head
 
 
 class _Target(NamedTuple):

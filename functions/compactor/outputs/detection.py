@@ -68,9 +68,19 @@ def _reading(encoding: str, nul_bytes: str) -> Reading:
 
 
 def deciding_settings(settings: Settings) -> tuple[str, ...]:
-    """The values of the settings that decide what a source is."""
-    declared = (settings.format, settings.csv_header, settings.encoding, settings.nul_bytes)
-    return *declared, *settings.csv_rules
+    """The values of the settings that decide what a source is, and how it is read and joined."""
+    return (
+        settings.format,
+        settings.csv_header,
+        settings.encoding,
+        settings.nul_bytes,
+        settings.cloudtrail_output,
+        settings.undelimited_output,
+        settings.json_array_output,
+        settings.output_format,
+        settings.second_reading,
+        *settings.csv_rules,
+    )
 
 
 def decided_by(settings: Settings, dialects: str | None = None) -> str:

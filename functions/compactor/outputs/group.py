@@ -30,12 +30,14 @@ def store_group(
 ) -> PendingOutput:
     """Steps 1 to 3 of the write order: read, store and verify one group, or what of it fits a time.
 
+    An output in which a second reader sees other records than in its sources is dropped, and
+    these are quarantined.
+
     Raises:
         SourceChanged: a source is not what was listed; nothing is left behind.
         CommitConflict: somebody dropped the upload, which nobody does before another run has
             published this very output.
         IntegrityError: what was stored is not what was read; it is dropped.
-        RecordsDiffer: a second reader sees other records in it than in its sources; likewise.
         TransientStoreError: nobody answers; likewise, if that was possible.
     """
     try:
@@ -44,8 +46,16 @@ def store_group(
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     with dropping(pending.output, store):
         check_pending(pending)
-        read_again(pending)
-    return pending
+        differences = read_again(pending)
+    return withhold(pending, differences, store)
+
+
+def withhold(pending: PendingOutput, differences: str, store: ObjectStore) -> PendingOutput:
+    """What is to be committed of a group, of which a second reader saw these differences."""
+    if not differences:
+        return pending
+    drop(pending.output, store)
+    return pending.withheld(differences)
 
 
 def draft_of(

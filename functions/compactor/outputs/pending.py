@@ -6,7 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isal import isal_zlib
 
@@ -17,7 +17,15 @@ from compactor.limits import USUAL, WorkerLimits
 from compactor.log.contents import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.model import Again, ObjectGroup, Quarantined, Signature, SourceObject, StoredPart
+from compactor.model import (
+    Again,
+    ObjectGroup,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    SourceObject,
+    StoredPart,
+)
 from compactor.outputs.large_members import LargeMember
 from compactor.outputs.parts import Parts, copy_ranges
 from compactor.outputs.segments import Begin, Encoded, Member, Piece, encoding
@@ -86,6 +94,17 @@ class PendingOutput:
             again=self.again,
             overwritten=overwritten(self.group, self.rows),
         )
+
+    def withheld(self, differences: str) -> PendingOutput:
+        """The same without its output: the sources in it are left alone.
+
+        Args:
+            differences: what a second reader saw, in one line.
+        """
+        detail = f"its group {self.group.id} is withheld: {differences}"
+        left = (Quarantined(r.source, QuarantineReason.RECORDS_DIFFER, detail) for r in self.rows)
+        quarantined = (*self.quarantined, *left)
+        return replace(self, output=None, rows=(), quarantined=quarantined, sample=None)
 
 
 class OutputWriter:

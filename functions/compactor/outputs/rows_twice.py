@@ -10,43 +10,41 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from compactor.errors import RecordsDiffer, SourceChanged
+from compactor.errors import SourceChanged
 from compactor.log.columnar import Columnar
 from compactor.log.manifest import ManifestRow
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.twice import declared_by
+from compactor.outputs.twice import declared_by, shown
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
 from compactor.settings.settings import Settings
 
-_SHOWN = 3
 # Kinds with named fields; whatever is none of these became rows as a table.
 _JSON = frozenset({Kind.JSON_LINES, Kind.JSON_STREAM, Kind.JSON_DOCUMENT, Kind.TRAIL})
 # No record, or one of a blank cell: readers of tables differ.
 _BLANK = re.compile(rb"^[ \t\r\f\v]+$", re.MULTILINE)
 
 
-def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectStore) -> None:
+def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectStore) -> str:
     """Count the records of some sources of a Parquet output with another reader.
 
     Of the sample these are the first source, the last one and one by its hash; with
     ``second_reading`` "all" every source. Larger ones than a sample keeps are left out.
 
+    Returns:
+        The sources whose records are not as many as their rows and rejects in the manifest, in
+        one line; empty where there are none.
+
     Raises:
-        RecordsDiffer: they are not as many as the rows and rejects that its manifest has of them.
         SourceChanged: a source is not what was listed any more.
     """
     if settings.second_reading == "none" or pending.output is None:
-        return
+        return ""
     columnar = pending.output.columnar
     if columnar is None:
-        return
+        return ""
     chosen = _chosen(pending.rows, settings)
-    found = list(_differences(chosen, columnar, declared_by(settings), store))
-    if found:
-        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        lines = "; ".join(found[:_SHOWN])
-        raise RecordsDiffer(f"group {pending.group.id} is withheld: {lines}{more}")
+    return shown(list(_differences(chosen, columnar, declared_by(settings), store)))
 
 
 def _chosen(rows: Sequence[ManifestRow], settings: Settings) -> list[ManifestRow]:

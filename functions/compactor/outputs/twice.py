@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from compactor.errors import RecordsDiffer
 from compactor.formats.first_record import Begin
 from compactor.model import Format, Signature, TableDialect
 from compactor.outputs.pending import PendingOutput
@@ -47,18 +47,19 @@ def sample_for(frame: Frame, settings: Settings, signature: Signature) -> Sample
     return Sample(frame, declared, everything=everything, limits=settings.limits)
 
 
-def read_again(pending: PendingOutput) -> None:
-    """Wait until what was kept of a group was compared, by another reader, with what became of it.
+def read_again(pending: PendingOutput) -> str:
+    """Compare what was kept of a group, by another reader, with its output; waits for the result.
 
-    Raises:
-        RecordsDiffer: names the group, the sources and both counts.
+    Returns:
+        The sources that differ and both counts, in one line; empty where nothing differs.
     """
     if pending.sample is None or pending.output is None:
-        return
-    found = pending.sample.differences()
-    if not found:
-        return
-    lines = "; ".join(one.line for one in found[:_SHOWN])
-    more = len(found) - _SHOWN
+        return ""
+    return shown([one.line for one in pending.sample.differences()])
+
+
+def shown(differences: Sequence[str]) -> str:
+    """The first differences in one line, and the number of the others."""
+    more = len(differences) - _SHOWN
     more_text = f"; and {more} more" if more > 0 else ""
-    raise RecordsDiffer(f"group {pending.group.id} is withheld: {lines}{more_text}")
+    return "; ".join(differences[:_SHOWN]) + more_text

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from compactor.cleaning import proof
-from compactor.destination import Destination
+from compactor.destination import OutputName, output_name
 from compactor.errors import (
     CommitConflict,
     IntegrityError,
@@ -35,6 +35,7 @@ from compactor.log.log import CommitLog
 from compactor.log.schemes import remember_scheme
 from compactor.log.state import LogState
 from compactor.log.stored import all_logs
+from compactor.log.whole import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, SourceObject
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
@@ -102,9 +103,10 @@ class _Partition:
         self._adoption = adoption
         self._state: LogState = self._log.load(lost=True)
         self._signatures: dict[bytes, Signature] = {}
+        # What is proven is not written: later runs pin what they decide.
+        self._dialects = Dialects(run.settings, run.store, creates=False)
         self._faults: dict[str, str] = {}
         self._open: dict[str, SourceObject] = {}
-        self._dialects = Dialects(run.settings, run.store, creates=False)
 
     def adopt(self) -> None:
         adoption = self._adoption
@@ -149,9 +151,9 @@ class _Partition:
             while more and output.key in self._open:
                 more = False
                 for group in self._plans(moment):
-                    if group.id not in tried and self._wanted(group):
-                        tried.add(group.id)
-                        more |= self._prove(group)
+                    names = () if group.id in tried else self._named(group)
+                    tried.add(group.id)
+                    more |= any(self._prove(group, name.stem) for name in names)
             if output.key not in self._open:
                 return
 
@@ -189,17 +191,18 @@ class _Partition:
         for window in self._windows(at):
             yield from window.objects
 
-    def _wanted(self, group: ObjectGroup) -> bool:
-        prefix = f"{self._run.destination.stem_prefix}{group.id}"
-        return any(key.startswith(prefix) for key in self._open)
+    def _named(self, group: ObjectGroup) -> list[OutputName]:
+        """Stem and group of outputs that have a group's id."""
+        names = (output_name(key) for key in self._open)
+        return [name for name in names if name is not None and name.group_id == group.id]
 
-    def _prove(self, group: ObjectGroup) -> bool:
-        """Put a group together once more; True when the output is the same."""
-        run = self._run
+    def _prove(self, group: ObjectGroup, stem: str) -> bool:
+        """Put a group together once more; True when the output of this stem is the same."""
+        run, destination = self._run, replace(self._run.destination, stem=stem)
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
             pending = store_group(
-                group, run.settings, rehearsal, run.destination, dialects=self._dialects
+                group, run.settings, rehearsal, destination, dialects=self._dialects
             )
             self._signatures.update(pending.misfits)
             draft = draft_of(pending, run.run_id, run.clock.now())
@@ -252,9 +255,10 @@ class _Partition:
 
 
 def _without_manifest(run: PartitionRun, output: SourceObject, head: ObjectHead) -> Commit:
-    nothing = ObjectGroup("", (SourceObject(run.partition.bucket, "", "", 0, 0.0),))
+    name = output_name(output.key)
+    group_id = "" if name is None else name.group_id
     pending = PendingOutput(
-        group=replace(nothing, id=output.key.removeprefix(run.destination.stem_prefix)[:32]),
+        group=ObjectGroup(group_id, (SourceObject(run.partition.bucket, "", "", 0, 0.0),)),
         output=Output(
             bucket=output.bucket,
             key=output.key,
@@ -273,15 +277,20 @@ def _without_manifest(run: PartitionRun, output: SourceObject, head: ObjectHead)
 
 
 def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[SourceObject]]:
-    """Everything in a destination that is called like an output, by the path it lies in."""
+    """Every output in a destination, of whatever stem, by the path it lies in.
+
+    Raises:
+        InvalidInput: as :func:`compactor.log.whole.outputs_among`.
+    """
     place = settings.destination
+
+    def listed() -> Iterator[SourceObject]:
+        return (one for page in store.list_objects(place.bucket, place.prefix) for one in page)
+
     found: dict[str, list[SourceObject]] = {}
-    for page in store.list_objects(place.bucket, place.prefix):
-        for one in page:
-            path = one.key[len(place.prefix) : one.key.rfind("/") + 1]
-            here = Destination(place.bucket, place.prefix + path, settings.output_stem)
-            if here.is_output(one.key):
-                found.setdefault(path, []).append(one)
+    for one in outputs_among(listed, settings.output_stem, store):
+        path = one.key[len(place.prefix) : one.key.rfind("/") + 1]
+        found.setdefault(path, []).append(one)
     return found
 
 

@@ -9,16 +9,17 @@ worker and run takes it. Where they do not, nothing is pinned, and the sources w
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TypeVar
 
+import msgspec
+
 from compactor import layout
 from compactor.codecs.codecs import beginning
-from compactor.decoding import require_version
+from compactor.decoding import decoder, require_version
 from compactor.errors import AlreadyExists, IntegrityError, SourceChanged, UnreadableSource
 from compactor.formats.csv_evidence import (
     CsvDialect,
@@ -49,6 +50,51 @@ _DATE = re.compile(r"(?:[A-Za-z_]\w*=)?\d[\dT:_-]*")
 _NAMED = re.compile(r"\.[ct]sv(?:\.gz|\.gzip|\.zst|\.zstd)?\Z", re.IGNORECASE)
 
 
+class PinnedDialect(msgspec.Struct):
+    """A decision as it is stored: :class:`CsvDialect`, and the path of its data set."""
+
+    data_set: str
+    delimiter: str
+    columns: int
+    header: bytes
+    types: list[str]
+    line_end: str
+    words: list[list[str]]
+    version: int = _VERSION
+
+    def __post_init__(self) -> None:
+        if len(self.types) != self.columns or len(self.words) not in (0, self.columns):
+            raise ValueError("it has not one type for each column")
+
+    @classmethod
+    def of(cls, found: CsvDialect, data_set: str) -> PinnedDialect:
+        """To be stored."""
+        return cls(
+            data_set,
+            found.delimiter.decode(),
+            found.columns,
+            found.header,
+            list(found.types),
+            found.line_end.decode(),
+            [sorted(one) for one in found.words],
+        )
+
+    @property
+    def dialect(self) -> CsvDialect:
+        """The decision."""
+        return CsvDialect(
+            self.delimiter.encode(),
+            self.columns,
+            self.header,
+            tuple(self.types),
+            self.line_end.encode(),
+            tuple(map(frozenset, self.words)),
+        )
+
+
+_decode = decoder(PinnedDialect)
+
+
 class Dialects:
     """The decisions of every data set that a run meets; called as :data:`Decide` says.
 
@@ -56,7 +102,7 @@ class Dialects:
         settings: of the run.
         store: where sources and state are.
         pins: keep decisions in the state; otherwise they last as long as this object.
-        creates: pin those that are not; otherwise the state is only read.
+        creates: pin what is not pinned yet.
         samples: look at sources where nothing is pinned; otherwise that is undecided.
 
     Attributes:
@@ -138,14 +184,14 @@ class Dialects:
         body = self._store.get(bucket, key)
         require_version(f"s3://{bucket}/{key}", body, _VERSION)
         try:
-            return _decoded(json.loads(body))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error!r}") from error
+            return _decode(body).dialect
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
 
     def _pin(self, data_set: str, name: str, found: CsvDialect) -> CsvDialect:
         bucket, prefix = layout.csv_dialects_prefix(self._settings, data_set)
         key = prefix + name
-        body = json.dumps(_encoded(found, data_set), indent=1).encode()
+        body = msgspec.json.encode(PinnedDialect.of(found, data_set))
         try:
             self._store.create(bucket, key, body, content_type="application/json")
             self.created += 1
@@ -249,40 +295,3 @@ def _spread(found: Sequence[_T], most: int) -> list[_T]:
     if len(found) <= most:
         return list(found)
     return [found[n * (len(found) - 1) // (most - 1)] for n in range(most)]
-
-
-def _encoded(found: CsvDialect, data_set: str) -> dict[str, object]:
-    return {
-        "version": _VERSION,
-        "data_set": data_set,
-        "delimiter": found.delimiter.decode(),
-        "columns": found.columns,
-        "header": found.header.decode("utf-8", "surrogateescape"),
-        "types": list(found.types),
-        "words": [sorted(one) for one in found.words],
-    }
-
-
-def _decoded(document: dict[str, object]) -> CsvDialect:
-    def strings(one: object) -> tuple[str, ...]:
-        if not isinstance(one, list) or not all(isinstance(text, str) for text in one):
-            raise TypeError(one)
-        return tuple(one)
-
-    words = document["words"]
-    dialect = CsvDialect(
-        delimiter=str(document["delimiter"]).encode(),
-        columns=int(str(document["columns"])),
-        header=str(document["header"]).encode("utf-8", "surrogateescape"),
-        types=strings(document["types"]),
-        words=tuple(frozenset(strings(one)) for one in _list(words)),
-    )
-    if len(dialect.types) != dialect.columns or len(dialect.words) not in (0, dialect.columns):
-        raise ValueError("as many types as columns")
-    return dialect
-
-
-def _list(found: object) -> Iterable[object]:
-    if not isinstance(found, list):
-        raise TypeError(found)
-    return found

@@ -5,22 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import translate
+from types import MappingProxyType
 
 from compactor.model import Partition, SkipReason, SourceObject
+from compactor.planning.markers import Roots, owner_of
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import STATE_ROOT, Settings
 
-# What query engines pass over, such as _delta_log/ with the checkpoints of a table in it: the rows
-# there are not rows of the data around it.
+# What query engines pass over, and writers therefore use for what is no data (yet).
 _HIDDEN = re.compile(r"(?:^|/)[_.]")
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
 class KeyRules:
-    """Tells of sources of a partition why no run takes them."""
+    """Tells of sources of a partition why no run takes them.
 
-    def __init__(self, settings: Settings, partition: Partition) -> None:
+    Args:
+        settings: of the run.
+        partition: of the sources.
+        roots: prefixes that a table or registry owns.
+    """
+
+    def __init__(
+        self, settings: Settings, partition: Partition, roots: Roots = MappingProxyType({})
+    ) -> None:
         self._root_length = len(settings.source.root.prefix)
+        # Looked up for each key: more may become known.
+        self._roots = roots
+        self._spelled = _spelled_levels(settings)
+        self._hidden_included = [
+            (len(_HIDDEN.findall(pattern)), glob)
+            for pattern, glob in zip(settings.include, _globs(settings.include), strict=True)
+        ]
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
         self._policies = (
@@ -28,11 +44,14 @@ class KeyRules:
             if settings.policies
             else None
         )
-        self._rows = settings.columnar
         self._own = (settings.destination, settings.state)
 
     def __call__(self, source: SourceObject) -> SkipReason | None:
         """Why; None where a run may take it."""
+        owner = owner_of(source.key, self._roots) if self._roots else None
+        return owner or self._by_name(source)
+
+    def _by_name(self, source: SourceObject) -> SkipReason | None:
         relative = source.key[self._root_length :]
         # A log of another destination, perhaps; clean-up would delete what was compacted of it.
         if source.key.startswith(STATE_ROOT):
@@ -52,7 +71,25 @@ class KeyRules:
             return SkipReason.NOT_INCLUDED
         if any(g.match(relative) for g in self._exclude):
             return SkipReason.EXCLUDED
-        return SkipReason.HIDDEN if self._rows and _HIDDEN.search(relative) else None
+        return SkipReason.HIDDEN if self._is_hidden(relative) else None
+
+    def _is_hidden(self, relative: str) -> bool:
+        if _HIDDEN.search(relative) is None:
+            return False
+        hidden = sum(
+            name.startswith(("_", "."))
+            and not (level < len(self._spelled) and self._spelled[level].startswith(("_", ".")))
+            for level, name in enumerate(relative.split("/"))
+        )
+        # A pattern that names other levels alone does not mean those that are hidden.
+        return hidden > 0 and not any(
+            named >= hidden and glob.match(relative) for named, glob in self._hidden_included
+        )
+
+
+def _spelled_levels(settings: Settings) -> tuple[str, ...]:
+    """The first levels below the source, as its wildcards and dates have them."""
+    return (*settings.source.pattern, *(settings.date_format or "").split("/"))
 
 
 def _globs(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:

@@ -14,7 +14,7 @@ from compactor.errors import CompactorError
 from compactor.fingerprint import Fingerprint, columns_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
-from compactor.ports import ObjectStore
+from compactor.ports import ObjectStore, require_order
 
 
 class Lists(Protocol):
@@ -247,10 +247,17 @@ def take_listing(
 def _objects(
     store: Lists, partition: Partition, start_after: str, seen: Fingerprint | None
 ) -> Generator[SourceObject, None, None]:
-    """What is listed; whatever the caller took before it asked for the next is ``seen``."""
+    """What is listed; whatever the caller took before it asked for the next is ``seen``.
+
+    Raises:
+        IntegrityError: a key is listed twice, or out of order.
+    """
+    after = start_after
     for page in store.list_objects(partition.bucket, partition.prefix, start_after=start_after):
         # Before its objects are made, which is when it takes a fifth of the time.
         columns = columns_of(page) if page and seen is not None else ()
+        require_order([one.key for one in page], after)
+        after = page[-1].key if page else after
         taken = 0
         try:
             for source in page:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 import msgspec
 
+from compactor.errors import InvalidInput
 from compactor.model import (
     ARCHIVED_CLASSES,
     SHOWN_EXAMPLES,
@@ -19,10 +21,14 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.planning.key_rules import KeyRules
+from compactor.planning.markers import Roots, roots_in
 from compactor.planning.packing import pack
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
+
+# What clients of S3 encryption put behind the key of an object for the one that has its key.
+_INSTRUCTION = ".instruction"
 
 
 class Knowledge(msgspec.Struct, frozen=True):
@@ -32,14 +38,18 @@ class Knowledge(msgspec.Struct, frozen=True):
         committed: identities of sources that a commit names.
         quarantined: identities of sources that were left alone, and would be again.
         signatures: what was learned of sources that did not fit their group.
+        buckets: from which commits name sources.
         at: the time of the day, UNIX seconds, where ages are counted back from another; None where
             they are not.
+        roots: prefixes that a table or registry owns, beside those that the listing itself shows.
     """
 
     committed: Container[bytes] = frozenset()
     quarantined: Container[bytes] = frozenset()
     signatures: Mapping[bytes, Signature] = msgspec.field(default_factory=dict)
+    buckets: Set[str] = frozenset()
     at: float | None = None
+    roots: Roots = msgspec.field(default_factory=dict)
 
 
 def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
@@ -48,13 +58,21 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     While a partition is open (its newest object arrived less than ``open_partition_seconds``
     ago), only groups that are full are chosen: what comes next may still fill the others. An
     incomplete listing is a window of its own, with more behind it: everything in it is chosen.
+
+    Raises:
+        InvalidInput: sources were compacted already from another bucket, and the settings do not
+            say that both are meant.
     """
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
+    known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
+    encrypted = _encrypted_among(listing.objects)
     candidates = []
     for source in listing.objects:
         reason = rules.reason_to_skip(source)
+        if reason is None and source.key in encrypted:
+            reason = SkipReason.CLIENT_ENCRYPTED
         if reason is None:
             candidates.append(source)
         else:
@@ -64,7 +82,33 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     is_open = listing.complete and listing.newest > now - settings.open_partition_seconds
     packed = pack(candidates, settings, known.signatures)
     groups = tuple(one.group for one in packed if one.full or not is_open)
+    if settings.bucket_copies == "refuse":
+        for bucket in sorted(known.buckets - {listing.partition.bucket}):
+            _refuse_copies(groups, bucket, known.committed)
     return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
+
+
+def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Container[bytes]) -> None:
+    """Refuse sources that commits name in this other bucket, by the same key and ETag."""
+    sources = [one for group in groups for one in group.sources if one.size]
+    known = [one for one in sources if replace(one, bucket=bucket).identity in committed]
+    if known:
+        accepted = "compact, where records of both buckets are meant"
+        told = (
+            f"{len(known):,} of {len(sources):,} sources, such as s3://{known[0].bucket}/"
+            f"{known[0].key}, were compacted already from s3://{bucket}/, under the same keys and"
+            f" with the same ETags: give bucket_copies {accepted}"
+        )
+        raise InvalidInput("bucket_copies", "refuse", accepted, told=told)
+
+
+def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
+    """Keys of objects beside which another lies that tells how to decrypt them, and of these."""
+    told = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
+    if not told:
+        return frozenset()
+    keys = {one.key for one in sources if f"{one.key}{_INSTRUCTION}" in told}
+    return frozenset(keys | {f"{key}{_INSTRUCTION}" for key in keys})
 
 
 class _Rules:
@@ -78,7 +122,7 @@ class _Rules:
         self._at = now if known.at is None else known.at
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
-        self.by_key = KeyRules(settings, partition)
+        self.by_key = KeyRules(settings, partition, known.roots)
         self._partition_length = len(partition.prefix)
         self._policies = (
             ObjectRules(settings.rules, partition.bucket, partition.prefix)

@@ -16,6 +16,7 @@ LEFT_ALONE: Mapping[str, str] = MappingProxyType(
         QuarantineReason.OPEN_QUOTE: "complete it",
         QuarantineReason.ARCHIVED: "restore it in S3; each run tries again",
         QuarantineReason.ACCESS_DENIED: "let the role read it; each run tries again",
+        QuarantineReason.CLIENT_ENCRYPTED: "decrypt it first",
         QuarantineReason.ENCRYPTED: "let the role use its key; each run tries again",
     }
 )
@@ -41,7 +42,6 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "ObjectArchived": "An output or the commit log lies in an archive tier: restore it, and"
         " keep lifecycle rules away from the state prefix.",
         "IntegrityError": _CONTRADICTION,
-        "RecordsDiffer": _CONTRADICTION,
         "WrongCopies": _CONTRADICTION,
         "NotMerged": f"Outputs are committed, and not all are merged into the table. {_AGAIN}",
     }

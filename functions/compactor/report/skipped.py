@@ -46,12 +46,24 @@ _TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
             "give a source that no run wrote",
         ),
         SkipReason.HIDDEN: (
-            "hidden from query engines: a level or name begins with _ or .",
-            "only output_format same joins such",
+            "hidden: a level or name below the source begins with _ or .",
+            "spell that out in a pattern of include if it should be compacted",
+        ),
+        SkipReason.TABLE: (
+            "files of a table (Delta, Iceberg, Hudi, Spark's sink), whose own log names them",
+            "compactor tables plan shows what compacting Delta and Iceberg tables brings",
+        ),
+        SkipReason.REGISTRY: (
+            "parts of a registry of container images, which finds them by their keys",
+            "",
         ),
         SkipReason.CLOUDTRAIL_DIGEST: (
             "digests of CloudTrail, which hold no events",
             "the events lie below CloudTrail/ of the same account",
+        ),
+        SkipReason.CLIENT_ENCRYPTED: (
+            "encrypted before they came to S3, with an .instruction object beside each",
+            "decrypt them first; outputs of them could not be",
         ),
         SkipReason.QUARANTINED: (
             "left alone by an earlier run for what they hold, as its report says",

@@ -35,8 +35,6 @@ class PartitionResult(msgspec.Struct):
         changed: groups given up because a source changed while it was read.
         repaired: commits of earlier runs that this one published or replaced, and outputs whose
             copied parts were wrong.
-        withheld: what a second reader saw otherwise, a line for each group that was therefore
-            not committed.
         unread: sources that are left alone for this run alone, by identity.
         marked: registered objects of which it was noted that a commit names them.
     """
@@ -48,15 +46,7 @@ class PartitionResult(msgspec.Struct):
     repaired: int = 0
     skipped: dict[SkipReason, Skipped] = msgspec.field(default_factory=dict)
     unread: dict[bytes, Quarantined] = msgspec.field(default_factory=dict)
-    withheld: list[str] = msgspec.field(default_factory=list)
     marked: int = 0
-
-    @property
-    def fault(self) -> str:
-        """The groups that were withheld, in one line; empty when there is none."""
-        if len(self.withheld) < 2:
-            return "".join(self.withheld)
-        return f"{self.withheld[0]}; and {len(self.withheld) - 1:,} more groups"
 
     def skip(self, reason: SkipReason, more: Skipped) -> None:
         """Count what was left alone."""

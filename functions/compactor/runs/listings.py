@@ -9,6 +9,8 @@ from math import inf
 from compactor.log.state import LogState
 from compactor.model import SHOWN_EXAMPLES, Listing, Skipped, SkipReason
 from compactor.planning.listing import AsOf, Lists, Onward, take_listing
+from compactor.planning.markers import roots_in
+from compactor.planning.surroundings import Surroundings
 from compactor.registry.listing import EventListing
 from compactor.runs.given import PartitionRun
 from compactor.runs.window import Window
@@ -19,12 +21,17 @@ class Listings:
 
     Args:
         run: what was listed before it is believed until a source shows that it is out of date.
+
+    Attributes:
+        roots: prefixes of which is known by now that a table or registry owns what lies below.
     """
 
     def __init__(self, run: PartitionRun) -> None:
         self._run = run
         self._lists: Lists = run.listing or run.store
         self._onward = Onward(self._lists)
+        self._surroundings = Surroundings(run.store, run.partition.bucket)
+        self.roots: dict[str, SkipReason] = {}
 
     def begin(self) -> None:
         """List the first page of the first window, where a store is asked."""
@@ -51,6 +58,10 @@ class Listings:
             seen=window.seen,
         )
         earlier = self._run.listing
+        # Events tell of what is pending alone: no level is seen whole.
+        partial = isinstance(earlier, EventListing)
+        around = self._surroundings.around(listing, window.start_after, partial=partial)
+        self.roots |= roots_in(listing.objects) | around
         if earlier is None:
             return listing
         newest = max(listing.newest, earlier.newest(self._run.partition))

@@ -16,9 +16,7 @@ from functools import partial
 from compactor.beside import Beside
 from compactor.errors import (
     CommitConflict,
-    IntegrityError,
     InvalidInput,
-    RecordsDiffer,
     SourceChanged,
     UploadLost,
 )
@@ -44,9 +42,6 @@ __all__ = [
 
 def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
     """Compact one partition as far as the deadline allows. Safe to run again, and at once.
-
-    A group that a second reader sees otherwise is withheld, and the others go on; the result
-    says so.
 
     Raises:
         IntegrityError: stored data contradicts the log; nothing more was touched.
@@ -77,7 +72,6 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         earlier: counts of the earlier calls for this partition in this run.
 
     Raises:
-        IntegrityError: groups were withheld; all others are done.
         Exception: whatever ended it, after the receipt says so.
     """
     run = replace(run, place=_place(run, earlier))
@@ -95,8 +89,6 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         recorder.receipt.manifest_fault = tell_sources(run, state)
         if ended:
             recorder.receipt.shown = show(run)
-        if ended and result.withheld:
-            recorder.failed(IntegrityError.__name__, result.fault)
         rest = partial(_rest, progress, result, recorder.receipt)
     except Exception as error:
         recorder.failed(type(error).__name__, str(error))
@@ -105,8 +97,6 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         recorder.close(state)
         with Beside(rest) if rest is not None else nullcontext():
             recorder.write()
-    if ended and result.withheld:
-        raise IntegrityError(result.fault)
     return recorder.receipt
 
 
@@ -155,8 +145,6 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
         return True
     if result.groups or result.repaired or earlier.calls < 2:
         return False
-    if result.withheld:
-        return True
     target = run.settings.target_bytes
     accepted = "a smaller target, so that one group fits the time of one invocation"
     raise InvalidInput("target_bytes", target, accepted)
@@ -189,6 +177,4 @@ def _run_groups(progress: PartitionProgress, decision: CompactionPlan) -> bool:
             progress.refuse(type(error))
             progress.set_back(error)
             return False
-        except RecordsDiffer as error:
-            progress.withhold(group, error)
     return True

@@ -10,6 +10,7 @@ are compacted. What a partition's log, listing and counts need around that is he
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +22,6 @@ from compactor.errors import (
     IntegrityError,
     InvalidInput,
     NothingReadable,
-    RecordsDiffer,
     SourceChanged,
     TransientStoreError,
     UploadLost,
@@ -104,16 +104,16 @@ class PartitionProgress:
         """Publish every commit in the log that is not yet; False when time ran out.
 
         Raises:
+            IntegrityError: an output is there that no entry names.
             TransientStoreError: other runs kept changing the log.
             InvalidInput: this role may not read the sources of an output that was lost.
         """
         self.run.log.settle_numbers(self.state)
-        while self.state.unpublished:
+        while (commit := self._claim.unpublished()) is not None:
             if self.out_of_time():
                 return False
-            sequence = min(self.state.unpublished)
             try:
-                self._repair(self.state.unpublished[sequence])
+                self._repair(commit)
             except (CommitConflict, UploadLost) as error:
                 # Another run is repairing it, and the log state is up to date now; or what was
                 # just built again was dropped before it was published.
@@ -134,7 +134,14 @@ class PartitionProgress:
             left = (one for one in listing.objects if one.identity not in self._aside)
             listing = replace(listing, objects=tuple(left))
         left_alone = state.left_alone(decided_by(run.settings), self.dialects_version)
-        known = Knowledge(state.committed, left_alone, self.signatures, run.clock.now())
+        known = Knowledge(
+            state.committed,
+            left_alone,
+            self.signatures,
+            state.buckets,
+            run.clock.now(),
+            self.listings.roots,
+        )
         decision = plan(listing, run.settings, known, run.listed_at)
         if decision.groups:
             if self._leave_outputs(decision.groups):
@@ -153,8 +160,7 @@ class PartitionProgress:
         """Nothing is left of a window that is planned no more."""
         self.rest.ended(window, self.state)
         result, dealt_with = self.result, Own.of(self.state.totals(self.run.run_id))
-        in_full = not (result.withheld or result.unread)
-        self.passing.ended(window.until, result.skipped, dealt_with, in_full=in_full)
+        self.passing.ended(window.until, result.skipped, dealt_with, in_full=not result.unread)
 
     def pause(self) -> None:
         """No window is planned for a while: hold nothing for the next one."""
@@ -193,7 +199,6 @@ class PartitionProgress:
             SourceChanged: a source is not what was listed.
             CommitConflict: another run was first.
             UploadLost: committed, but somebody dropped the upload: settle the log again.
-            RecordsDiffer: it must not be committed: :meth:`withhold` it.
         """
         run, created = self.run, self._dialects.created
         started = run.clock.now()
@@ -307,11 +312,6 @@ class PartitionProgress:
         """Leave the sources of a group that failed out of every later plan of this run."""
         self._aside |= {source.identity for source in group.sources}
 
-    def withhold(self, group: ObjectGroup, error: RecordsDiffer) -> None:
-        """Leave a group that a second reader sees otherwise, and remember why."""
-        self.set_aside(group)
-        self.result.withheld.append(str(error))
-
     def set_back(self, error: Exception) -> None:
         """Take it that a plan came to nothing.
 
@@ -334,7 +334,8 @@ class PartitionProgress:
         self.result.leave_out(self.passing.own)
         require_readable(self.result.unread.values(), self.state)
         if self.result.done:
-            self.result.marked = settle_registered(self.run, self.state, self.named).compacted
+            found = settle_registered(self.run, self.state, self.named, self.listings.roots)
+            self.result.marked = found.compacted
         return self.result
 
     def out_of_time(self) -> bool:
@@ -358,6 +359,7 @@ class PartitionProgress:
         """Publish what another run committed, or build it again, or make its commit void."""
         try:
             with rebuilding.unless_replaced(commit, self.run, self.state):
+                self.run.log.note_publication(commit)
                 repaired = publish(commit, self.run.store)
         except UploadLost:
             with rebuilding.unless_replaced(commit, self.run, self.state):
@@ -391,19 +393,13 @@ class PartitionProgress:
         return self._void(commit)
 
     def _replace_by(self, commit: Commit, group: ObjectGroup, *, whole: bool = False) -> None:
-        try:
+        with suppress(SourceChanged):
             self.do_group(group, replaces=commit.sequence, whole=whole)
-        except SourceChanged:
-            pass
-        except RecordsDiffer as error:
-            self.withhold(group, error)
-            return self._void(commit)
         if commit.sequence in self.state.unpublished:
             # A source changed, or may not be read any more.
             named = replace(self.run.destination, log_id=self._claim.identity(whole=False))
             kept = kept_draft(commit, self.run, named)
             self.commit(kept) if kept is not None else self._void(commit)
-        return None
 
     def _void(self, commit: Commit) -> None:
         """Its sources, or those that are left, are free to be planned anew."""

@@ -15,6 +15,7 @@ from compactor.log.state import LogState
 from compactor.model import SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
 from compactor.planning.key_rules import KeyRules
+from compactor.planning.markers import Roots
 from compactor.registry.items import LEFT_PASSING, Item, ItemState, Mark
 from compactor.registry.listing import EventListing, Marked
 from compactor.runs.given import PartitionRun
@@ -58,11 +59,17 @@ class NamedBy:
         return ""
 
 
-def settle_registered(run: PartitionRun, state: LogState, named: NamedBy) -> Marked:
+def settle_registered(run: PartitionRun, state: LogState, named: NamedBy, roots: Roots) -> Marked:
     """Note what became of what is pending in a partition; nothing where the run takes a LIST.
 
     To be called when all commits are published: a partition with an output to be published is one
     that the next run must come to.
+
+    Args:
+        run: of the partition.
+        state: its log.
+        named: which commits of this call name what.
+        roots: prefixes that a table or registry owns.
 
     Raises:
         TransientStoreError: the table did not answer; commits stand.
@@ -71,7 +78,7 @@ def settle_registered(run: PartitionRun, state: LogState, named: NamedBy) -> Mar
     listing = run.listing
     if not isinstance(listing, EventListing) or state.unpublished:
         return Marked()
-    judge = _Judge(run, state, named, listing)
+    judge = _Judge(run, state, named, listing, roots)
     return listing.settle(run.partition, judge, run.clock.now())
 
 
@@ -79,12 +86,17 @@ class _Judge:
     """Says what is to be noted of an item."""
 
     def __init__(
-        self, run: PartitionRun, state: LogState, named: NamedBy, listing: EventListing
+        self,
+        run: PartitionRun,
+        state: LogState,
+        named: NamedBy,
+        listing: EventListing,
+        roots: Roots,
     ) -> None:
         self._state = state
         self._named = named
         self._listing = listing
-        self._by_key = KeyRules(run.settings, run.partition)
+        self._by_key = KeyRules(run.settings, run.partition, roots)
         self._decided_by = decided_by(run.settings)
 
     def __call__(self, item: Item) -> Mark | None:

@@ -14,7 +14,7 @@ from compactor.discovery.worth import Worth
 from compactor.fingerprint import Seen
 from compactor.log.at_rest import RestRecord, looked_by, write_rest
 from compactor.log.identity import read_identity
-from compactor.log.log import Outline
+from compactor.log.log_objects import Outline
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan, Listing, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
@@ -82,7 +82,7 @@ class RestNotes:
             result: of the call.
             shown: what query engines see of the partition.
         """
-        self._restless |= not result.done or bool(result.withheld or result.unread)
+        self._restless |= not result.done or bool(result.unread)
         self._restless |= shown is not None and bool(shown.fault)
         self._restless |= bool(state.unpublished) or self._is_taken_back(state)
         # What they wait for may be found in another partition.

@@ -13,6 +13,7 @@ from compactor.codecs.codecs import beginning, detect_compression
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.model import Compression, Format, QuarantineReason, SourceObject
 from compactor.outputs.detection import Detector, detector
+from compactor.outputs.shared_lines import SharedLines
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -120,17 +121,27 @@ def look(
         TransientStoreError: the store did not answer.
     """
     detect = detector(settings, Dialects(settings, store, pins=False))
+    shared = SharedLines()
 
     def one(source: SourceObject) -> Looked:
-        found = _look(source, store, detect)
+        found = _look(source, store, detect, shared)
         on_one()
         return found
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="sample") as pool:
-        return list(pool.map(one, sources[:MOST_SAMPLED]))
+        found = list(pool.map(one, sources[:MOST_SAMPLED]))
+    left = {one.source.identity: one for one in shared.left_alone()}
+    return [
+        Looked(each.source, each.compression, refused=why.reason, detail=why.detail)
+        if (why := left.get(each.source.identity))
+        else each
+        for each in found
+    ]
 
 
-def _look(source: SourceObject, store: ObjectStore, detect: Detector) -> Looked:
+def _look(
+    source: SourceObject, store: ObjectStore, detect: Detector, shared: SharedLines
+) -> Looked:
     compression = Compression.NONE
     try:
         stored = store.read_range(source, 0, min(source.size, RANGE_BYTES))
@@ -146,4 +157,6 @@ def _look(source: SourceObject, store: ObjectStore, detect: Detector) -> Looked:
         reason = QuarantineReason(error.reason)
         return Looked(source, compression, refused=reason, detail=error.detail)
     format = found.format if found is not None else None
+    if found is not None and found.compared:
+        shared.see(source, plain)
     return Looked(source, compression, format, stored_bytes=len(stored), plain_bytes=len(plain))

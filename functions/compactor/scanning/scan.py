@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from compactor.discovery.survey import Surveyed, survey
-from compactor.model import ARCHIVED_CLASSES, Partition, SkipReason, SourceObject
+from compactor.model import ARCHIVED_CLASSES, Listing, Partition, SkipReason, SourceObject
 from compactor.money.shapes import SMALL_BYTES
 from compactor.planning.key_rules import KeyRules
-from compactor.ports import ObjectStore
+from compactor.planning.markers import roots_in
+from compactor.planning.surroundings import Surroundings
+from compactor.ports import KeyPage, ObjectStore
 from compactor.scanning.figures import Arrivals, Sizes, Skips
 from compactor.scanning.layouts import Keys
 from compactor.scanning.sample import Chances
@@ -31,12 +33,18 @@ OnObjects = Callable[[int], None]
 
 
 class Lists(Protocol):
-    """Whatever tells which objects there are."""
+    """Whatever tells which objects there are, as :class:`compactor.ports.ObjectStore` does."""
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         """Pages of all objects below a prefix in UTF-8 key order."""
+        ...
+
+    def list_level(
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
+    ) -> Iterator[KeyPage]:
+        """Pages of one level below a prefix, cut at ``/``."""
         ...
 
 
@@ -118,36 +126,74 @@ def scan(
         TransientStoreError: the store did not answer.
     """
     root = settings.source.root
-    summing = _Summing(settings, now)
-    last, left, pages = "", False, 0
-    for page in lists.list_objects(root.bucket, root.prefix):
-        room = most - summing.seen.objects
-        summing.add(page[:room])
-        pages += 1
-        on_objects(summing.seen.objects)
-        if page:
-            last = page[min(room, len(page)) - 1].key
-        if len(page) > room or (room == len(page) and room):
-            left = True
+    surroundings = Surroundings(_as_store(lists), root.bucket)
+    owner = surroundings.above(root.prefix)
+    roots = {} if owner is None else {root.prefix: owner}
+    # Ends: each turn knows a table or registry more, whose marker came after some of its keys.
+    while True:
+        summing = _Summing(settings, now, dict(roots))
+        rest = _in_order(summing, lists, most, on_objects)
+        if rest is not None:
+            summing.show(surroundings.around(rest.listing, ""))
+        if not summing.shown_late:
             break
-    if left:
-        summing.seen.rest = _rest(summing, lists, last, pages, known)
+        roots = summing.roots
+    if rest is not None:
+        summing.seen.rest = _rest(summing, lists, rest, known)
     return summing.seen
 
 
-class _Summing:
-    """Adds objects up."""
+class _Cut(NamedTuple):
+    """Where listing in order stopped, before the end."""
 
-    def __init__(self, settings: Settings, now: float) -> None:
+    listing: Listing
+    pages: int
+
+
+def _in_order(summing: _Summing, lists: Lists, most: int, on_objects: OnObjects) -> _Cut | None:
+    """List the first objects, at most so many; None where these are all."""
+    partition = summing.partition
+    listed = lists.list_objects(partition.bucket, partition.prefix)
+    for pages, page in enumerate(listed, 1):
+        room = most - summing.seen.objects
+        summing.add(page[:room])
+        on_objects(summing.seen.objects)
+        if len(page) > room or (room == len(page) and room):
+            return _Cut(Listing(partition, (), complete=False, last_key=summing.last), pages)
+    return None
+
+
+class _Summing:
+    """Adds objects up.
+
+    Attributes:
+        roots: prefixes that a table or registry owns, as far as that is known.
+        shown_late: keys below one of them were added before that was known.
+        last: the last key that was added.
+    """
+
+    def __init__(self, settings: Settings, now: float, roots: dict[str, SkipReason]) -> None:
         root = settings.source.root
         self.partition = Partition(root.bucket, root.prefix, "")
-        self._by_key = KeyRules(settings, self.partition)
+        self.roots, self.shown_late, self.last = roots, False, ""
+        # It looks roots up anew for each key.
+        self._by_key = KeyRules(settings, self.partition, self.roots)
         self._settled_before = now - settings.settle_seconds
         self.seen = Seen(Keys(root.prefix))
 
-    def add(self, page: Iterable[SourceObject]) -> None:
+    def show(self, roots: Mapping[str, SkipReason]) -> None:
+        """Know these roots from here on."""
+        new = roots.keys() - self.roots.keys()
+        # Keys of one prefix follow on each other.
+        self.shown_late |= any(self.last.startswith(root) for root in new if self.last)
+        self.roots |= roots
+
+    def add(self, page: Sequence[SourceObject]) -> None:
         """Objects behind those before."""
         seen = self.seen
+        self.show(roots_in(page))
+        if page:
+            self.last = page[-1].key
         for one in page:
             seen.objects += 1
             seen.bytes += one.size
@@ -187,11 +233,9 @@ class _Summing:
         return SkipReason.TOO_YOUNG if one.last_modified > self._settled_before else None
 
 
-def _rest(
-    summing: _Summing, lists: Lists, after: str, pages: int, known: int | None
-) -> Rest | None:
+def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest | None:
     """What is behind a key, by single pages of it; None where there is nothing."""
-    listed = summing.seen.objects
+    after, listed = cut.listing.last_key, summing.seen.objects
     if known is not None:
         return Rest(after, known - listed, 0) if known > listed else None
     looks = _Looks(summing, lists, after)
@@ -199,10 +243,10 @@ def _rest(
         return None
     first = looks.objects
     surveyed = survey(_as_store(lists), summing.partition, looks.last, "", _SURVEYED_PAGES)
-    for cut in surveyed.cuts(_PLACES):
-        looks.behind(cut)
+    for key in surveyed.cuts(_PLACES):
+        looks.behind(key)
     looks.to_the_end(surveyed)
-    behind = first + round(surveyed.pages * listed / pages)
+    behind = first + round(surveyed.pages * listed / cut.pages)
     return Rest(after, max(behind, looks.objects), looks.objects)
 
 

@@ -13,7 +13,7 @@ _FLOW_NAMES = frozenset(
         start end action log-status vpc-id subnet-id instance-id tcp-flags type""",
     )
 )
-_FLOW_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_FLOW_NAME = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _FEWEST_FLOW_NAMES = 3
 
 

@@ -42,7 +42,10 @@ _LIST_START = re.compile(
     rb"[ \t\r\n]*:[ \t\r\n]*\["
 )
 _SPREAD_START = re.compile(rb"\{[ \t\r]*\n")
-_FLOW_LINE = re.compile(rb"[a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)+")
+_FLOW_LINE = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)+")
+_BEGINS_A_DOCUMENT = re.compile(
+    rb"-----BEGIN |BEGIN:V|diff --git |%!PS|#!|From \S+@|(?:Return-Path|Received|MIME-Version): "
+)
 _YAML = re.compile(rb"%YAML|---[ \t]*\r?\n[\w\"'-]+:\s")
 
 _DECLARED: Mapping[str, Kind] = {
@@ -190,7 +193,9 @@ def _text_kind(content: bytes, name: str) -> Kind:
         return Kind.FLOW
     if _TABLE_NAME.search(name):
         return Kind.TABLE
-    if _is_markup(content.strip(_BLANKS)) or _is_sections(head) or _YAML.match(head):
+    if _BEGINS_A_DOCUMENT.match(head) or _YAML.match(head) or _is_sections(head):
+        return Kind.DOCUMENT
+    if _is_markup(content.strip(_BLANKS)):
         return Kind.DOCUMENT
     return Kind.CR_TEXT if b"\r" in head.rstrip() and b"\n" not in head else Kind.TEXT
 

@@ -228,7 +228,8 @@ class RunFields:
             (),
             globs(),
             "Globs on the key below the source root; * matches / too. Only matching objects are"
-            " compacted; an empty list means all.",
+            " compacted; an empty list means all. Levels and names that begin with _ or . are"
+            " left alone unless a pattern spells each of them out, as _raw/* does.",
         ),
     ]
     exclude: Annotated[
@@ -280,6 +281,17 @@ class RunFields:
         bool,
         Declared(
             _WHICH, False, flag(), "Try again the objects that an earlier run found unreadable."
+        ),
+    ]
+    bucket_copies: Annotated[
+        str,
+        Declared(
+            _WHICH,
+            "refuse",
+            one_of("refuse", "compact"),
+            "What becomes of a partition with objects that were compacted already from another"
+            " bucket, under the same key and with the same ETag, as after a bucket was copied:"
+            " refuse it, or compact them as well.",
         ),
     ]
     target_bytes: Annotated[
@@ -344,8 +356,8 @@ class RunFields:
             _FORMATS,
             "auto",
             one_of("auto", "present", "absent"),
-            "Whether the first record of CSV and TSV objects names their columns. auto leaves alone"
-            " the objects of which that is not certain.",
+            "Whether the first record of CSV and TSV objects names their columns. auto decides it"
+            " for a data set from many of its objects, and leaves alone what these do not decide.",
         ),
     ]
     compression: Annotated[

@@ -7,10 +7,11 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from botocore.exceptions import ClientError
 
+from compactor.attributes import Attributes
 from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
 from compactor.ports import Deadline
@@ -62,6 +63,8 @@ class S3Base:
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
+        #: Of buckets whose objects' tags were asked for, whether this role may see them.
+        self.sees_tags_of: dict[str, bool] = {}
 
     @property
     def endpoint_url(self) -> str:
@@ -158,6 +161,14 @@ def _with_files_left(most: int) -> int:
         return most
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if files == resource.RLIM_INFINITY else max(1, min(most, files // 2))
+
+
+def parameters_of(attributes: Attributes) -> dict[str, Any]:
+    """What botocore calls the headers of these."""
+    headers = attributes.headers
+    named = {"content-encoding": "ContentEncoding", "x-amz-tagging": "Tagging"}
+    found: dict[str, Any] = {named[one]: headers[one] for one in named if one in headers}
+    return found | ({"Metadata": dict(attributes.metadata)} if attributes.metadata else {})
 
 
 def encoded_crc32(value: int) -> str:

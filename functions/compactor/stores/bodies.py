@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from compactor.stores.translate import WEATHER, Again
+from botocore.exceptions import IncompleteReadError
+
+from compactor.stores.translate import MOST_CUT_SHORT, WEATHER, Again, cut_short_each_time
 
 PIECE_BYTES = 1024 * 1024
 TimeIsUp = Callable[[], bool]
@@ -72,7 +74,8 @@ def require_range(answer: Any, body: bytes, start: int, length: int) -> None:
         sound = sound and len(body) == last + 1 - first
     if not sound:
         told = answer.get("ContentRange", "no range")
-        raise Again(f"{len(body)} bytes, {told}, to bytes {start} to {start + length - 1}")
+        asked = f"bytes {start} to {start + length - 1}"
+        raise Again(f"{len(body)} bytes, {told}, to {asked}", cut_short=len(body) < length)
 
 
 class Begun(NamedTuple):
@@ -104,7 +107,7 @@ def begun(answer: Any, start: int) -> Begun:
     following = answer["Body"].iter_chunks(PIECE_BYTES)
     first = next(following, b"")
     if left and not first:
-        raise Again("a body without its beginning")
+        raise Again("a body without its beginning", cut_short=True)
     return Begun(answer["ETag"], left, first, following)
 
 
@@ -114,17 +117,24 @@ def resumed(body: Begun, begin: Callable[[int, str], Begun]) -> Iterator[bytes]:
     Args:
         body: the object from its start.
         begin: offset and ETag -> the object from there on; asks again by itself.
+
+    Raises:
+        InvalidInput: while iterating, when it breaks off again and again.
     """
     at, size = 0, body.left
-    # Ends: each turn yields a byte at least, of an object of this size.
+    cut_short = 0
     while at < size:
-        piece = body.first
+        begun_at, piece, is_short = at, body.first, True
         while piece:
             at += len(piece)
             yield piece
             try:
                 piece = next(body.following, b"")
-            except WEATHER:
-                piece = b""
+            except WEATHER as error:
+                piece, is_short = b"", isinstance(error, IncompleteReadError)
+        cut_short = cut_short + 1 if is_short and at - begun_at < PIECE_BYTES else 0
+        if at < size and cut_short == MOST_CUT_SHORT:
+            told = f"{at:,} of {size:,} bytes, in {cut_short} answers that each broke off"
+            raise cut_short_each_time(told)
         if at < size:
             body = begin(at, body.etag)

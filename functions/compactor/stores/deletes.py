@@ -54,29 +54,23 @@ class S3Deletes(S3Objects):
     """The deleting part of :class:`compactor.ports.ObjectStore`."""
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
-        refused: list[Refused] = []
-        markers = 0
         if not self.traits.deletes_many:
             return self._delete_singly(sources)
-        for batch in _batches(sources):
-            errors, put = self._delete(batch)
-            refused += self._judged(batch, errors)
-            markers += put
-        return Deletion(tuple(refused), markers)
+        return _together(self._delete_batch(batch) for batch in _batches(sources))
 
     def _delete_singly(self, sources: Sequence[SourceObject]) -> Deletion:
         """At a store that ignores the ETags of DeleteObjects: a request for each source."""
-
-        def delete(source: SourceObject) -> Deletion:
-            errors, put = self._delete([source])
-            return Deletion(self._judged([source], errors), put)
-
         if not sources:
             return Deletion()
         with ThreadPoolExecutor(min(SINGLY_AT_ONCE, len(sources))) as pool:
-            done = list(pool.map(delete, sources))
-        refused = tuple(one for deletion in done for one in deletion.refused)
-        return Deletion(refused, sum(deletion.markers for deletion in done))
+            return _together(pool.map(lambda one: self._delete_batch([one]), sources))
+
+    def _delete_batch(self, batch: Sequence[SourceObject]) -> Deletion:
+        errors, markers = self._delete(batch)
+        refused = self._judged(batch, errors)
+        # What the answer says nothing of was mostly deleted by it.
+        told = {key for key, error in errors.items() if error is not _UNTOLD}
+        return Deletion(refused, markers, frozenset(told.difference(r.key for r in refused)))
 
     def _delete(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
         """Errors by key, and markers put; keys that S3 was too busy for are asked again."""
@@ -160,6 +154,15 @@ class S3Deletes(S3Objects):
         if head.etag != source.etag:
             return Refused(source.key, "PreconditionFailed: it has another ETag", final=True)
         return Refused(source.key, _words(error))
+
+
+def _together(done: Iterable[Deletion]) -> Deletion:
+    refused, markers, absent = list[Refused](), 0, set[str]()
+    for one in done:
+        refused += one.refused
+        markers += one.markers
+        absent |= one.absent
+    return Deletion(tuple(refused), markers, frozenset(absent))
 
 
 def _is_refusal(error: ClientError) -> bool:

@@ -136,7 +136,7 @@ def _body_of(source: SourceObject, found: Answered) -> SourceBody:
             raise NotPlain
         if found.etag != source.etag.lower():
             raise ConnectionError("an answer with another ETag")
-        return SourceBody(source, found.body)
+        return SourceBody(source, found.body, attributes=found.attributes)
     error = judged_answer(source, found.status, found.body.decode("utf-8", "replace"))
     if isinstance(error, SourceChanged | UnreadableSource):
         return SourceBody(source, error=error)

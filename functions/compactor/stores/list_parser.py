@@ -126,7 +126,7 @@ class ListedObjects(Sequence[SourceObject]):
     ) -> None:
         self._bucket = bucket
         self._rows = rows
-        self._decode = decode
+        self._keys = _decoded([row[0] for row in rows], decode)
         self._made: list[SourceObject] | None = None
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class ListedObjects(Sequence[SourceObject]):
     def __getitem__(self, index: slice) -> list[SourceObject]: ...
     def __getitem__(self, index: int | slice) -> SourceObject | list[SourceObject]:
         if self._made is None and isinstance(index, int):
-            return self._object(*self._rows[index])
+            return self._object(self._keys[index], self._rows[index])
         return self._objects()[index]
 
     def __iter__(self) -> Iterator[SourceObject]:
@@ -158,17 +158,18 @@ class ListedObjects(Sequence[SourceObject]):
     def parents(self) -> Set[str]:
         if self._made is not None:
             return {one.key[: one.key.rfind("/") + 1] for one in self._made}
-        return {
-            self._decode(one) for one in {row[0][: row[0].rfind("/") + 1] for row in self._rows}
-        }
+        return {key[: key.rfind("/") + 1] for key in self._keys}
 
     def columns(self) -> Sequence[str]:
         if self._made is not None:
             return columns_of(self._made)
-        keys, times, etags, sizes, classes = zip(*self._rows, strict=True)
-        # What is encoded of a key ends with it, so that all are decoded at once.
-        names = self._decode(ended(keys))
-        return names, moments(times), ended(etags), ended(sizes), ended(classes)
+        _, times, etags, sizes, classes = zip(*self._rows, strict=True)
+        return ended(self._keys), moments(times), ended(etags), ended(sizes), ended(classes)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Their keys, in the order listed."""
+        return self._keys if self._made is None else [one.key for one in self._made]
 
     @property
     def classes(self) -> Set[str]:
@@ -179,13 +180,21 @@ class ListedObjects(Sequence[SourceObject]):
 
     def _objects(self) -> list[SourceObject]:
         if self._made is None:
-            self._made = [self._object(*row) for row in self._rows]
-            self._rows = ()
+            self._made = list(map(self._object, self._keys, self._rows))
+            self._rows = self._keys = ()
         return self._made
 
-    def _object(self, key: str, moment: str, etag: str, size: str, kind: str) -> SourceObject:
+    def _object(self, key: str, row: Sequence[str]) -> SourceObject:
+        _, moment, etag, size, kind = row
         modified = datetime.fromisoformat(moment).timestamp()
-        return SourceObject(self._bucket, self._decode(key), etag, int(size), modified, kind)
+        return SourceObject(self._bucket, key, etag, int(size), modified, kind)
+
+
+def _decoded(keys: Sequence[str], decode: Callable[[str], str]) -> Sequence[str]:
+    # What is encoded of a key ends with it, so that all are decoded at once, which takes a quarter
+    # of the time; unless one has the character that separates them.
+    names = decode("\0".join(keys)).split("\0")
+    return names if len(names) == len(keys) else [decode(one) for one in keys]
 
 
 def page_of(body: bytes) -> ListedPage | None:

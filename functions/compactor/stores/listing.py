@@ -12,7 +12,7 @@ import msgspec
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.model import ARCHIVED_CLASSES, SourceObject
-from compactor.ports import KeyPage, level_up_to
+from compactor.ports import KeyPage, last_of, level_up_to, require_order
 from compactor.stores.base import S3Base
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.connections import Received
@@ -56,6 +56,11 @@ class _Page(msgspec.Struct, frozen=True):
     def key_page(self) -> KeyPage:
         return KeyPage(tuple(self.objects), self.prefixes)
 
+    @property
+    def first(self) -> Sequence[str]:
+        """The first key or prefix; empty where there is none."""
+        return sorted((*(one.key for one in self.objects[:1]), *self.prefixes[:1]))[:1]
+
 
 class S3Listing(S3Base):
     """The listing part of :class:`compactor.ports.ObjectStore`."""
@@ -75,6 +80,7 @@ class S3Listing(S3Base):
             return page.objects, page.token
 
         objects, token = list_page(_Place(start_after))
+        require_order([one.key for one in objects[:1]], start_after)
         if until and objects and objects[-1].key > until:
             yield [one for one in objects if one.key <= until]
             return
@@ -98,7 +104,8 @@ class S3Listing(S3Base):
                 more = arguments | {"ContinuationToken": page.token}
                 following = pool.submit(self._page, more)
                 yield page.key_page
-                token, page = page.token, following.result()
+                token, last, page = page.token, last_of(page.key_page), following.result()
+                require_order(page.first, last)
                 repeated = _repeated(token, page.token, repeated)
         yield page.key_page
 
@@ -139,9 +146,12 @@ class S3Listing(S3Base):
         def request(time_is_up: TimeIsUp) -> _Page:
             listed = self._directly(asked, _listed, otherwise, time_is_up)
             try:
-                return _Page(listed.objects(bucket), listed.prefixes, listed.token)
+                page = _Page(listed.objects(bucket), listed.prefixes, listed.token)
             except TransientStoreError as error:
                 raise Again(error) from error
+            require_order(_keys(page.objects))
+            require_order(page.prefixes)
+            return page
 
         return self._answer("LIST", "list", bucket, prefix, request, stopped)
 
@@ -150,6 +160,10 @@ def _classes(objects: Objects) -> Collection[str]:
     if isinstance(objects, ListedObjects):
         return objects.classes
     return {one.storage_class for one in objects}
+
+
+def _keys(objects: Objects) -> Sequence[str]:
+    return objects.keys if isinstance(objects, ListedObjects) else [one.key for one in objects]
 
 
 def _asked(arguments: Mapping[str, Any]) -> Asked:
@@ -302,10 +316,7 @@ class _Ranges:
         pages: list[Objects] = []
         while len(pages) < turn and not self._stopped.is_set():
             page, token = self._list_page(place)
-            if page and page[0].key <= place.key:
-                # Going on would list objects twice, or forever.
-                detail = f"{page[0].key!r} was listed behind {place.key!r}"
-                raise IntegrityError(f"the store does not list keys in order: {detail}")
+            require_order([one.key for one in page[:1]], place.key)
             if end is not None and page and page[-1].key > end:
                 pages.append([source for source in page if source.key <= end])
                 return _Listed(pages, None, last=False)

@@ -9,9 +9,10 @@ from typing import Any
 
 from isal import isal_zlib
 
+from compactor.attributes import Attributes
 from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
 from compactor.ports import ObjectHead
-from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32
+from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, parameters_of
 from compactor.stores.bodies import (
     PIECE_BYTES,
     Begun,
@@ -103,26 +104,49 @@ class S3Objects(S3Base):
         )
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
-        self._put(bucket, key, body, content_type, {})
+        self._put(bucket, key, body, _typed(content_type))
 
-    def create(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
-        self._put(bucket, key, body, content_type, {"IfNoneMatch": "*"})
+    def create(
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        content_type: str = "",
+        attributes: Attributes | None = None,
+    ) -> None:
+        condition = {"IfNoneMatch": "*"} | _typed(content_type)
+        self._put(bucket, key, body, condition, attributes)
 
     def replace(
-        self, bucket: str, key: str, body: bytes, *, etag: str, content_type: str = ""
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        *,
+        etag: str,
+        content_type: str = "",
+        attributes: Attributes | None = None,
     ) -> None:
-        self._put(bucket, key, body, content_type, {"IfMatch": f'"{etag}"'})
+        condition = {"IfMatch": f'"{etag}"'} | _typed(content_type)
+        self._put(bucket, key, body, condition, attributes)
 
     def _put(
-        self, bucket: str, key: str, body: bytes, content_type: str, condition: dict[str, Any]
+        self,
+        bucket: str,
+        key: str,
+        body: bytes,
+        condition: dict[str, Any],
+        attributes: Attributes | None = None,
     ) -> None:
         self.requests.add("bytes_written", len(body))
-        if content_type:
-            condition["ContentType"] = content_type
         # A bucket with Object Lock and a default retention refuses objects without both headers.
         condition["ChecksumAlgorithm"] = "CRC32"
         condition["ChecksumCRC32"] = encoded_crc32(isal_zlib.crc32(body))
         headers = {_HEADERS[name]: value for name, value in condition.items()}
+        if attributes is not None:
+            headers |= attributes.headers
+            condition |= parameters_of(attributes)
 
         def request(time_is_up: TimeIsUp) -> bool:
             def otherwise() -> bool:
@@ -136,6 +160,10 @@ class S3Objects(S3Base):
             return self._directly(asked, _stored, otherwise, time_is_up)
 
         self._answer("PUT", "put", bucket, key, request)
+
+
+def _typed(content_type: str) -> dict[str, Any]:
+    return {"ContentType": content_type} if content_type else {}
 
 
 def _whole(received: Received) -> bytes | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from compactor.attributes import Attributes, from_headers
+
 OK = 200
 _REFUSED = 400
 _HEAD_BYTES = 16 * 1024
@@ -16,6 +18,8 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r\n")
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n")
 _UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|content-range)[ \t]*:")
 _ENCODED = re.compile(rb"\r\ncontent-encoding[ \t]*:")
+# Headers that tell of an object what is beside its bytes.
+_OF_OBJECT = (b"\r\nx-amz-meta-", b"\r\nx-amz-tagging-count", b"\r\ncontent-encoding")
 _CLOSES = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b")
 _ETAG = re.compile(rb'\r\netag:[ \t]*"([^"\r\n]*)"[ \t]*\r\n')
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,7})[^\r\n]*\r\n")
@@ -31,12 +35,14 @@ class Answered(NamedTuple):
     Attributes:
         etag: in small letters, without quotes; empty for none.
         stays: the connection can be used again.
+        attributes: what a success tells of its object beside its bytes.
     """
 
     status: int
     etag: str
     body: bytes
     stays: bool
+    attributes: Attributes | None = None
 
 
 def answer_in(arrived: bytes, size: int) -> Answered | None:
@@ -74,7 +80,18 @@ def answer_in(arrived: bytes, size: int) -> Answered | None:
         raise ConnectionError("an answer that says nothing here")
     etag = _ETAG.search(head)
     told = etag[1].decode("latin-1") if etag is not None else ""
-    return Answered(number, told, body, _CLOSES.search(head) is None)
+    attributes = _attributes(arrived, head) if number == OK else None
+    return Answered(number, told, body, _CLOSES.search(head) is None, attributes)
+
+
+def _attributes(arrived: bytes, head: bytes) -> Attributes | None:
+    """None for nothing, which costs three searches."""
+    if not any(one in head for one in _OF_OBJECT):
+        return None
+    # The values of headers keep their case.
+    lines = arrived[: len(head)].decode("latin-1").split("\r\n")[1:-1]
+    fields = (line.partition(":") for line in lines)
+    return from_headers((name.strip(), value.strip()) for name, _, value in fields)
 
 
 def _success(arrived: bytes, head: bytes, begin: int, size: int) -> bytes | None:

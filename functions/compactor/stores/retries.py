@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from compactor.ports import Deadline
 from compactor.stores.limiter import Limiter
-from compactor.stores.translate import Again, place
+from compactor.stores.translate import MOST_CUT_SHORT, Again, place
 
 Answer = TypeVar("Answer")
 
@@ -117,21 +117,27 @@ class Retries:
 
         Raises:
             TransientStoreError: there was none in time.
+            InvalidInput: the answers were cut short, again and again.
             CompactorError: whatever else ``request`` raises.
         """
         patience = self.patience
         started = now = patience.clock()
         ends_at = self.reads_end_at if reads else self.ends_at
         give_up = min(started + patience.deadline_seconds, ends_at)
+        cut_short = 0
         for tries in range(1, MOST_TRIES + 1):
             try:
                 return request(give_up - now)
             except Again as again:
                 wait = self.wait_after(again, tries)
                 now = patience.clock()
-                if tries == MOST_TRIES or now + wait >= give_up or patience.pause(stopped, wait):
+                cut_short = cut_short + 1 if again.cut_short else 0
+                is_last = tries == MOST_TRIES or cut_short == MOST_CUT_SHORT
+                if is_last or now + wait >= give_up or patience.pause(stopped, wait):
+                    # Of one that could not be asked often enough nobody knows.
+                    fault = again if cut_short in {0, MOST_CUT_SHORT} else Again(again)
                     where = place(operation, bucket, key)
-                    raise again.told(where, tries, now - started) from again
+                    raise fault.told(where, tries, now - started) from again
             now = patience.clock()
         raise AssertionError("the last try ends in an answer or an error")
 

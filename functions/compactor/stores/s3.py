@@ -74,7 +74,8 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
             belongs to the store from now on: its listings carry :class:`ListedPage` alone.
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
-        fast: read sources through obstore, which takes a tenth of boto3's CPU time.
+        fast: read small sources many at once, and others through obstore where ``direct`` cannot:
+            a tenth of boto3's CPU time.
         direct: ask the usual requests without botocore, which takes five times the CPU time.
         patience: how long a request is asked again, whatever it is.
     """

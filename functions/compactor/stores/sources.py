@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
+from compactor.attributes import Attributes, from_headers, pairs_of
 from compactor.errors import (
     AlreadyExists,
+    InvalidInput,
     ObjectMissing,
     SourceChanged,
     TransientStoreError,
@@ -21,13 +25,17 @@ from compactor.ports import SourceBody
 from compactor.sizes import GET_BYTES
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
-from compactor.stores.direct import Direct
+from compactor.stores.connections import Received
+from compactor.stores.direct import OK, Asked, Direct
 from compactor.stores.fast_get import FastGet, require_etag
 from compactor.stores.many_gets import ManyGets
 from compactor.stores.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.stores.retries import NEVER
+from compactor.stores.source_tags import with_tags
+from compactor.stores.translate import Again
 
 RANGES_AHEAD = 3
+Found = TypeVar("Found")
 
 # Of a source whose bytes are not those of its ETag, over plain HTTP.
 _MORE_READS = 3
@@ -35,6 +43,13 @@ _MORE_READS = 3
 # getting it back takes several times as long as hashing 4 KB.
 _HELD_BYTES = 2_047
 _HASHED_ALONE_BYTES = 32 * 1024
+
+
+class _Read(NamedTuple):
+    """A whole object or a range, and what its headers tell."""
+
+    body: bytes
+    attributes: Attributes | None
 
 
 class SourceReader:
@@ -90,7 +105,10 @@ class SourceReader:
             stopped=stopped,
             quick=self._quick,
         )
-        return self._compared(bodies) if self._compares_etags else bodies
+        return with_tags(
+            self._compared(bodies) if self._compares_etags else bodies,
+            partial(self._with_tags, stopped),
+        )
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
         """What reads runs of small sources; None where a GET has to be looked at in its own way."""
@@ -132,40 +150,47 @@ class SourceReader:
     def _fetch(self, stopped: threading.Event, source: SourceObject) -> SourceBody:
         if not source.size:
             return SourceBody(source, content=b"")
-        if source.size > GET_BYTES:
-            return SourceBody(source, chunks=lambda: self._ranges(source))
         try:
-            return SourceBody(source, self._read(source, 0, source.size, stopped))
+            if source.size > GET_BYTES:
+                # Of ranges that are read later, or copied, nobody would see the headers.
+                found = self._attributes(source, stopped)
+                return SourceBody(source, chunks=lambda: self._ranges(source), attributes=found)
+            body, found = self._whole(source, stopped)
+            return SourceBody(source, body, attributes=found)
         except (SourceChanged, UnreadableSource) as error:
             return SourceBody(source, error=error)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         """A range of one source, as the port promises."""
         with self._store.limiter.beside():
-            return self._read(source, start, length, NEVER)
+            return self._range(source, start, length, NEVER)
 
     def _ranges(self, source: SourceObject) -> Iterator[bytes]:
         stopped = threading.Event()
 
         def read(start: int) -> bytes:
             with self._store.limiter.beside():
-                return self._read(source, start, min(GET_BYTES, source.size - start), stopped)
+                return self._range(source, start, min(GET_BYTES, source.size - start), stopped)
 
         reads = (partial(read, start) for start in range(0, source.size, GET_BYTES))
         return pieces_ahead(reads, RANGES_AHEAD, stopped)
 
-    def _read(
+    def _range(
         self, source: SourceObject, start: int, length: int, stopped: threading.Event
     ) -> bytes:
-        whole, fast = length == source.size, self._fast
-        if fast is not None and whole and fast.takes(source.key):
-            body = self._fast_read(fast, source, stopped)
-        else:
-            body = self._slow_read(source, None if whole else start, length, stopped)
-            self._store.requests.add("bytes_read", len(body))
-        if len(body) != length:
-            raise SourceChanged(source.key, source.etag, f"{len(body)} bytes, not {length}")
-        return body
+        if length == source.size:
+            return self._whole(source, stopped)[0]
+        return self._read(source, start, length, stopped).body
+
+    def _whole(self, source: SourceObject, stopped: threading.Event) -> _Read:
+        fast, direct = self._fast, self._direct
+        routed = direct is not None and direct.way_of_gets(source.bucket) is not None
+        if fast is None or routed or not fast.takes(source.key):
+            return self._read(source, None, source.size, stopped)
+        # It does not say how many tags there are.
+        body = self._fast_read(fast, source, stopped)
+        _require_length(source, body, source.size)
+        return _Read(body, self._attributes(source, stopped))
 
     def _fast_read(self, fast: FastGet, source: SourceObject, stopped: threading.Event) -> bytes:
         store = self._store
@@ -178,38 +203,124 @@ class SourceReader:
                 read = len(body)
             finally:
                 store.requests.add_get(read)
+            if read < source.size and store.traits.reads_if_match:
+                raise Again(f"{read} bytes, not {source.size}", cut_short=True)
             return body
 
         return store.retries.ask("get", source.bucket, source.key, once, stopped, reads=True)
 
-    def _slow_read(
+    def _read(
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
-    ) -> bytes:
+    ) -> _Read:
         """One range; from no start, the whole object."""
         wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
-        traits = self._store.traits
+        traits, bucket, key = self._store.traits, source.bucket, source.key
         if traits.reads_if_match:
             wanted["IfMatch"] = f'"{source.etag}"'
 
-        def request(time_is_up: TimeIsUp) -> bytes:
-            with told_of_source("get", source.bucket, source.key):
-                answer = self._store.client.get_object(
-                    Bucket=source.bucket, Key=source.key, **wanted
-                )
+        def by_client(time_is_up: TimeIsUp) -> _Read:
+            answer = self._store.client.get_object(Bucket=bucket, Key=key, **wanted)
             require_etag(source, answer.get("ETag"), traits)
             body = read_body(answer, time_is_up)
             if start is not None:
                 require_range(answer, body, start, length)
-            return body
+            _require_all(source, body, length, answer.get("ETag"))
+            return _Read(body, _told_by(answer))
+
+        def plain(received: Received) -> _Read | None:
+            if received.status != OK:
+                return None
+            etag = received.headers.get("etag")
+            require_etag(source, etag, traits)
+            _require_all(source, received.body, length, etag)
+            return _Read(received.body, from_headers(received.headers.items()))
+
+        def request(time_is_up: TimeIsUp) -> _Read:
+            with told_of_source("get", bucket, key):
+                if start is not None or self._direct is None:
+                    return by_client(time_is_up)
+                headers = {"if-match": wanted["IfMatch"]} if wanted else {}
+                asked = Asked("GET", bucket, key, headers=headers)
+                return self._direct.ask(asked, plain, lambda: by_client(time_is_up), time_is_up)
+
+        found = self._asked("GET", "get", source, request, stopped)
+        self._store.requests.add("bytes_read", len(found.body))
+        _require_length(source, found.body, length)
+        return found
+
+    def _attributes(self, source: SourceObject, stopped: threading.Event) -> Attributes | None:
+        """What HEAD tells; of what may not be read, that is told by its GETs."""
+        pinned: Any = {"IfMatch": f'"{source.etag}"'} if self._store.traits.reads_if_match else {}
+
+        def request(_: TimeIsUp) -> Any:
+            with told_of_source("head", source.bucket, source.key):
+                return self._store.client.head_object(
+                    Bucket=source.bucket, Key=source.key, **pinned
+                )
 
         try:
+            return _told_by(self._asked("HEAD", "head", source, request, stopped))
+        except (InvalidInput, UnreadableSource):
+            return None
+
+    def _with_tags(self, stopped: threading.Event, body: SourceBody) -> SourceBody:
+        source, attributes = body.source, body.attributes or Attributes()
+
+        def request(_: TimeIsUp) -> Any:
+            with told_of_source("get tags", source.bucket, source.key):
+                return self._store.client.get_object_tagging(Bucket=source.bucket, Key=source.key)
+
+        try:
+            with self._store.limiter.beside():
+                answer = self._asked("GET", "get tags", source, request, stopped)
+        except SourceChanged as error:
+            return SourceBody(source, error=error)
+        except UnreadableSource:
+            return body
+        tags = pairs_of({one["Key"]: one["Value"] for one in answer["TagSet"]})
+        return body._replace(attributes=msgspec.structs.replace(attributes, tags=tags))
+
+    def _asked(
+        self,
+        kind: str,
+        operation: str,
+        source: SourceObject,
+        request: Callable[[TimeIsUp], Found],
+        stopped: threading.Event,
+    ) -> Found:
+        """The answer to a request of one source.
+
+        Raises:
+            SourceChanged: it is not what was listed.
+        """
+        try:
             return self._store.asked(
-                "GET", "get", source.bucket, source.key, request, stopped, reads=True
+                kind, operation, source.bucket, source.key, request, stopped, reads=True
             )
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
+
+
+def _require_all(source: SourceObject, body: bytes, length: int, etag: str | None) -> None:
+    """Do nothing for an answer that has all bytes of the very object that was listed.
+
+    Raises:
+        Again: it has fewer.
+    """
+    if len(body) < length and (etag or "").strip('"').lower() == source.etag.lower():
+        raise Again(f"{len(body)} bytes, not {length}", cut_short=True)
+
+
+def _require_length(source: SourceObject, body: bytes, length: int) -> None:
+    if len(body) != length:
+        raise SourceChanged(source.key, source.etag, f"{len(body)} bytes, not {length}")
+
+
+def _told_by(answer: Any) -> Attributes | None:
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return from_headers(headers.items())
 
 
 def _is_as_listed(source: SourceObject, body: bytes) -> bool:

@@ -49,6 +49,7 @@ class Again(TransientStoreError):
         slow_down: S3 asked for fewer requests at once.
         after_seconds: it asked not to come back before.
         at_last: the kind of error to tell when no try helped.
+        cut_short: it was a success with fewer bytes than it or the object has.
     """
 
     def __init__(
@@ -58,16 +59,25 @@ class Again(TransientStoreError):
         slow_down: bool = False,
         after_seconds: float = 0.0,
         at_last: Callable[[str], CompactorError] = TransientStoreError,
+        cut_short: bool = False,
     ) -> None:
         super().__init__(one_line(answer))
         self.slow_down = slow_down
         self.after_seconds = after_seconds
-        self._at_last = at_last
+        self.cut_short = cut_short
+        self._at_last = cut_short_each_time if cut_short else at_last
 
     def told(self, where: str, tries: int, seconds: float) -> CompactorError:
         """The error for the caller, when so many tries in so many seconds did not help."""
         count = "1 try" if tries == 1 else f"{tries} tries"
         return self._at_last(f"{where}: {count} in {seconds:.1f} s, the last answer: {self}")
+
+
+def cut_short_each_time(told: str) -> InvalidInput:
+    """Of answers that were cut short each time: what comes later will be, too."""
+    accepted = "a store, and proxies in between, that send all of each object"
+    line = f"endpoint: answers are cut short each time: {told}; expected {accepted}"
+    return InvalidInput("endpoint", told, accepted, told=line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +216,8 @@ _SLOW_DOWN = re.compile(r"SlowDown|Throttl|TooManyRequests|RequestLimitExceeded"
 _TOO_MANY_REQUESTS, _UNAVAILABLE = 429, 503
 # Not implemented, and a version of HTTP that is not supported, stay so.
 _LASTING = frozenset({501, 505})
+# Answers that were cut short, one after the other; with the waits between them it is seconds.
+MOST_CUT_SHORT = 8
 # After these another try may help; botocore's other errors are about what it was given.
 WEATHER = (
     ConnectionError,
@@ -263,7 +275,7 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             accepted = "an endpoint whose certificate this machine trusts"
             raise InvalidInput("endpoint", one_line(error), accepted) from error
-        raise Again(error) from error
+        raise Again(error, cut_short=isinstance(error, IncompleteReadError)) from error
     except BotoCoreError as error:
         text = f"{place(operation, bucket, key)}: {one_line(error)}"
         raise InvalidInput("request", text, "one that botocore can send") from error

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from isal import isal_zlib
 
+from compactor.attributes import Attributes
 from compactor.errors import (
     AlreadyExists,
     CompactorError,
@@ -20,7 +21,13 @@ from compactor.errors import (
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body, Pieces, pieces_of
 from compactor.ports import OpenUpload
-from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, told_of_source
+from compactor.stores.base import (
+    S3Base,
+    decoded_crc32,
+    encoded_crc32,
+    parameters_of,
+    told_of_source,
+)
 from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
 from compactor.stores.connections import Received
 from compactor.stores.direct import OK, Asked
@@ -46,6 +53,7 @@ class S3Uploads(S3Base):
         *,
         content_type: str = "",
         metadata: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
     ) -> str:
         extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
         if metadata:
@@ -54,6 +62,9 @@ class S3Uploads(S3Base):
         headers = {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"}
         headers |= {"content-type": content_type} if content_type else {}
         headers |= {f"x-amz-meta-{name.lower()}": text for name, text in (metadata or {}).items()}
+        if attributes is not None:
+            extra |= parameters_of(attributes)
+            headers |= attributes.headers
         asked = Asked("POST", bucket, key, {"uploads": ""}, headers)
 
         def otherwise() -> str:

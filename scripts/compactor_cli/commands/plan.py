@@ -228,7 +228,8 @@ def forecast(
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
         version = partial(Dialects(settings, store).version, item.partition.prefix)
-        known = Knowledge(state.committed, state.left_alone(decided_by(settings), version))
+        left_alone = state.left_alone(decided_by(settings), version)
+        known = Knowledge(state.committed, left_alone, buckets=state.buckets)
         expected = forecasts.Forecast(settings, lists, known, state.written_at)
         planned = expected.of(item.partition, now)
         outputs = outputs_of(planned.groups, settings)

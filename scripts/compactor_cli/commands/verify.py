@@ -11,6 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from compactor.catalogs.opening import open_catalog
+from compactor.cleaning.decide import own_sources
 from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.log.entries import Commit
 from compactor.log.stored import StoredLog
@@ -29,8 +30,6 @@ from compactor_cli.source_check import SourceCheck, Sources
 
 # What a store says of one object that may not be read, or not so; the rest goes on.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
-# Of a commit of another source, in its finding.
-_STRAY = "does not lie below"
 # Commits held at a time: the manifest of one may take tens of megabytes.
 _AT_ONCE = 4
 _SHOWN_KEYS = 3
@@ -69,6 +68,8 @@ class Checked:
     """What was looked at, and what is wrong.
 
     Attributes:
+        commits: those that hold any source of the one that was given; likewise the counts below.
+        elsewhere: commits of other sources, which are not judged; and a source of the first.
         records: records in the outputs that hold; those of copies are not counted.
         current: the sources as they are now, where that was asked for.
         findings: one line for each fault.
@@ -83,6 +84,8 @@ class Checked:
     outputs: int = 0
     sources: int = 0
     records: int = 0
+    elsewhere: int = 0
+    elsewhere_example: str = ""
     current: SourceCheck | None = None
     findings: list[str] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
@@ -124,10 +127,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(checked)
     if checked.findings:
-        strays = sum(_STRAY in one for one in checked.findings)
-        told = f"; no commit is of {settings.s3_source_uri}: is this the source of these outputs?"
-        more = told if strays == checked.commits else ""
-        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}{more}")
+        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}")
+    if checked.elsewhere and not checked.commits:
+        raise InvalidInput(
+            "s3_source_uri",
+            settings.source.uri,
+            f"the source of these outputs; {_elsewhere(checked)}",
+        )
     return 0
 
 
@@ -189,7 +195,7 @@ class _Check:
 
     def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            commits = self._commits(logs, bar)
+            commits = filter(self._is_judged, self._commits(logs, bar))
             while batch := list(islice(commits, _AT_ONCE)):
                 for one, found in zip(batch, pool.map(self._read, batch), strict=True):
                     self._count(one)
@@ -223,6 +229,18 @@ class _Check:
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
                 self._all_read = False
+
+    def _is_judged(self, one: _One) -> bool:
+        """Whether a commit holds anything of the source; others may share the destination."""
+        commit, checked = one.commit, self.checked
+        if commit.output is not None:
+            self._named.add(commit.output.key)
+        if not commit.sources or own_sources(commit, self._settings.source):
+            return True
+        first = commit.sources[0]
+        checked.elsewhere_example = checked.elsewhere_example or f"s3://{first.bucket}/{first.key}"
+        checked.elsewhere += 1
+        return False
 
     def _read(self, one: _One) -> Checked:
         """What is found of one output; runs beside others."""
@@ -284,11 +302,9 @@ class _Check:
         checked.commits += 1
         checked.sources += len(commit.rows)
         self._find_doubles(name, commit)
-        self._find_strays(name, commit)
         if commit.output is not None:
             checked.outputs += 1
             checked.records += commit.output.records or 0
-            self._named.add(commit.output.key)
 
     def _find_doubles(self, name: str, commit: Commit) -> None:
         for row in commit.rows:
@@ -297,14 +313,6 @@ class _Check:
                 line = f"{name}: {row.source.key} is in {self._seen[identity]} as well"
                 self.checked.findings.append(line)
             self._seen[identity] = name
-
-    def _find_strays(self, name: str, commit: Commit) -> None:
-        root = self._settings.source.root
-        for source in (row.source for row in commit.rows):
-            if source.bucket != root.bucket or not source.key.startswith(root.prefix):
-                line = f"s3://{source.bucket}/{source.key} {_STRAY} {root.uri}"
-                self.checked.findings.append(f"{name}: {line}")
-                return
 
     def find_unnamed(self) -> None:
         if not self._all_read:
@@ -356,10 +364,17 @@ def _show(checked: Checked) -> None:
         f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
         f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
     )
+    if checked.elsewhere:
+        print_line(_elsewhere(checked))
     if checked.table is not None:
         _show_table(checked.table)
     if checked.current is not None:
         _show_sources(checked.current)
+
+
+def _elsewhere(checked: Checked) -> str:
+    commits = counted(checked.elsewhere, "commit")
+    return f"{commits} of other sources not judged, such as that of {checked.elsewhere_example}"
 
 
 def _show_sources(current: SourceCheck) -> None:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from compactor.codecs.parquet_footer import read_footer
 from compactor.errors import UnreadableSource
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason
-from compactor.outputs.group import dropping, store_group
+from compactor.outputs.group import dropping, store_group, withhold
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.rows_twice import read_rows_again
 from compactor.outputs.verify import check_pending
@@ -27,13 +27,14 @@ def compact_columnar(
 ) -> PendingOutput:
     """Steps 1 to 3 of the write order for one group whose output holds rows.
 
+    Where another reader counts other records in the sources, these are quarantined.
+
     Safe to call from several threads with one session.
 
     Raises:
         InvalidInput: the sources have no columns in common, or the given schema is none.
         SourceChanged: a source is not what was listed; nothing is left behind.
         IntegrityError: rows out are not rows in; what was stored is dropped.
-        RecordsDiffer: another reader counts other records in the sources; likewise.
     """
     if group.copy:
         return _copied(group, context)
@@ -48,9 +49,10 @@ def compact_columnar(
         workspace.close()
     with dropping(pending.output, context.store):
         check_pending(pending)
-        if context.settings.format != "parquet":
-            read_rows_again(pending, context.settings, context.store)
-    return pending
+        if context.settings.format == "parquet":
+            return pending
+        differences = read_rows_again(pending, context.settings, context.store)
+    return withhold(pending, differences, context.store)
 
 
 def _workspace(session: SparkSession, group: ObjectGroup, context: ColumnarContext) -> Workspace:

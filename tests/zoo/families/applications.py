@@ -39,7 +39,7 @@ def _log4j(chance):
     url="https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/lang/Throwable.html",
     reader=entries(_ISO_START),
     loose=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="app.log",
 )
 def _stack(chance):
@@ -88,7 +88,7 @@ def _logback(chance):
     page="Basic logging tutorial (Python)",
     url="https://docs.python.org/3/howto/logging.html",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending=".log",
 )
 def _python(chance):
@@ -287,7 +287,7 @@ def _heroku(chance):
     page="Debugging Rails Applications: the logger",
     url="https://guides.rubyonrails.org/debugging_rails_applications.html",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="production.log",
 )
 def _rails(chance):
@@ -321,7 +321,7 @@ def _php(chance):
     page="Console log formatting (.NET)",
     url="https://learn.microsoft.com/en-us/dotnet/core/extensions/console-log-formatter",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending=".log",
 )
 def _dotnet(chance):
@@ -366,7 +366,7 @@ def _pino(chance):
     page="JEP 158: Unified JVM Logging",
     url="https://openjdk.org/jeps/158",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="gc.log",
 )
 def _gc(chance):

@@ -355,7 +355,7 @@ def _cloudwatch_export(chance):
     page="Lambda function log formats",
     url=_AWS + "lambda/latest/dg/monitoring-cloudwatchlogs-logformat.html",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending=".log",
 )
 def _lambda(chance):

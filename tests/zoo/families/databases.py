@@ -43,7 +43,7 @@ def _jsonlog(chance):
 
 
 @kind("PostgreSQL stderr", page=_PG_PAGE, url=_PG_URL, reader=entries(r"\d{4}-\d\d-\d\d "),
-      loose=lines, verdict=EITHER, ending="postgresql-2026-01-02.log")  # fmt: skip
+      loose=lines, verdict=JOINED, ending="postgresql-2026-01-02.log")  # fmt: skip
 def _stderr(chance):
     return chance.rows(
         lambda: (
@@ -78,7 +78,7 @@ def _copy_binary(chance):
     url=_MYSQL + "slow-query-log.html",
     reader=entries(r"# Time: "),
     loose=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="mysql-slow.log",
 )
 def _slow(chance):
@@ -113,7 +113,7 @@ def _mysql_error(chance):
     page="The General Query Log (MySQL)",
     url=_MYSQL + "query-log.html",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="mysqld.log",
 )
 def _mysql_general(chance):

@@ -29,7 +29,7 @@ def _order(chance) -> list[object]:
     return [chance.randrange(9999), chance.word(), chance.at("%Y-%m-%d"), f"{chance.random():.2f}"]
 
 
-_NAMES = ["order_id", "customer", "ordered_at", "amount"]
+_NAMES = ["order_id", "bought_by", "ordered_at", "amount"]
 
 
 def _orders(chance) -> list[list[object]]:

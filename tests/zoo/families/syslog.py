@@ -156,7 +156,7 @@ def _journal_sequence(chance):
     page="dmesg",
     url="https://man7.org/linux/man-pages/man1/dmesg.1.html",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="dmesg.log",
 )
 def _dmesg(chance):
@@ -187,7 +187,7 @@ def _auditd(chance):
     page="auditd.conf: log_format ENRICHED",
     url="https://man7.org/linux/man-pages/man5/auditd.conf.5.html",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="audit.log",
 )
 def _auditd_enriched(chance):
@@ -477,7 +477,7 @@ def _suricata(chance):
     page="Snort: output modules, alert_fast",
     url="https://docs.snort.org/start/alert_logging",
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="alert_fast.txt",
 )
 def _snort(chance):
@@ -525,7 +525,7 @@ def _falco(chance):
     page="RFC 3164-like lines of Apple's syslogd",
     url=_3164_URL,
     reader=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="install.log",
 )
 def _mac(chance):

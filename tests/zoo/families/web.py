@@ -275,7 +275,7 @@ def _tomcat(chance):
     url="https://tomcat.apache.org/tomcat-10.1-doc/logging.html",
     reader=entries(r"\d\d-[A-Z][a-z]{2}-\d{4} "),
     loose=lines,
-    verdict=EITHER,
+    verdict=JOINED,
     ending="catalina.out",
 )
 def _catalina(chance):

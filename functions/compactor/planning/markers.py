@@ -1,0 +1,68 @@
+"""Names by which a prefix shows that a table or a registry owns what lies below it. Pure.
+
+Sources: Delta Lake protocol (``_delta_log/``); Apache Iceberg table specification and its file
+names (``metadata/``); Apache Hudi (``.hoodie/``); Spark's FileStreamSinkLog (``_spark_metadata/``);
+OCI image layout (``oci-layout``, ``blobs/sha256/``); CNCF Distribution (``docker/registry/v2/``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from compactor.model import SkipReason, SourceObject
+
+#: Prefixes that are owned, each with why its objects are left alone.
+Roots = Mapping[str, SkipReason]
+
+#: Levels that mark the prefix in which they lie.
+LEVELS = (".hoodie/", "_delta_log/", "_spark_metadata/")
+#: The level that marks it where it has a file of Iceberg's.
+ICEBERG = "metadata/"
+#: The object that marks it.
+LAYOUT = "oci-layout"
+_ICEBERG_FILE = (
+    r"(?:[^/]*\.metadata\.json(?:\.gz)?|version-hint\.text|snap-\d+-[^/]*\.avro|[^/]*-m\d+\.avro)"
+)
+_TABLE = "|".join(re.escape(level) for level in LEVELS)
+_DIGEST = r"(?:[0-9a-f]{2}/)?[0-9a-f]{64}(?:/|\Z)"
+# In a registry, what is owned ends with the name, but for an image layout.
+_ROOT = re.compile(
+    rf"(?:^|(?<=/))(?:(?P<table>{_TABLE}|{ICEBERG}{_ICEBERG_FILE}\Z)|(?P<layout>{LAYOUT}\Z)"
+    rf"|(?P<registry>docker/registry/v2/|blobs/sha256/(?={_DIGEST})))"
+)
+# Names in a level that say nothing of it.
+_TELLING_LEVELS = re.compile(rf"(?:^|/)(?:{_TABLE}|{ICEBERG}\Z|docker/registry/v2/|blobs/sha256/)")
+
+
+def root_in(key: str) -> tuple[str, SkipReason] | None:
+    """The outermost owned prefix that a key proves, and why; None where it proves none."""
+    found = _ROOT.search(key)
+    if found is None:
+        return None
+    if found["registry"]:
+        return key[: found.end()], SkipReason.REGISTRY
+    return key[: found.start()], SkipReason.TABLE if found["table"] else SkipReason.REGISTRY
+
+
+def roots_in(objects: Iterable[SourceObject]) -> dict[str, SkipReason]:
+    """All that a listing proves."""
+    found: dict[str, SkipReason] = {}
+    level, tells = "", False
+    for one in objects:
+        key = one.key
+        at = key.rfind("/") + 1
+        # Neighbours mostly lie in one level.
+        if key[:at] != level:
+            level = key[:at]
+            tells = _TELLING_LEVELS.search(level) is not None
+        if tells or key.endswith(LAYOUT):
+            root = root_in(key)
+            if root is not None:
+                found[root[0]] = root[1]
+    return found
+
+
+def owner_of(key: str, roots: Roots) -> SkipReason | None:
+    """Why a key is left alone; None for one below no root."""
+    return next((reason for root, reason in roots.items() if key.startswith(root)), None)

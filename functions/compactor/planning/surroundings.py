@@ -1,0 +1,132 @@
+"""Looks for the markers of tables and registries where a listing of sources does not show them.
+
+A level is asked once. One LIST shows nearly all of them; where it has more pages, each marker that
+sorts after the first two is asked for by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from itertools import accumulate, islice
+from threading import Lock
+
+from compactor.errors import InvalidInput
+from compactor.model import Listing, SkipReason
+from compactor.planning.markers import ICEBERG, LAYOUT, LEVELS, root_in
+from compactor.ports import KeyPage, ObjectStore
+
+_PAGES = 2
+
+
+class Surroundings:
+    """Says which levels of a bucket are the root of a table or registry; thread safe.
+
+    Args:
+        store: asked for levels. One that may not be listed counts as no root.
+        bucket: of the sources.
+    """
+
+    def __init__(self, store: ObjectStore, bucket: str) -> None:
+        self._store = store
+        self._bucket = bucket
+        self._looks: dict[str, Future[SkipReason | None]] = {}
+        self._lock = Lock()
+
+    def above(self, prefix: str) -> SkipReason | None:
+        """Why all that lies below a prefix is left alone, by its name and the levels above it.
+
+        Raises:
+            TransientStoreError: the store did not answer.
+        """
+        named = root_in(prefix)
+        if named is not None:
+            return named[1]
+        looks = (self._at(level) for level in _levels(prefix) if level != prefix)
+        return next((found for found in looks if found is not None), None)
+
+    def around(
+        self, listing: Listing, start_after: str, *, partial: bool = False
+    ) -> dict[str, SkipReason]:
+        """The roots of which a listing does not show all keys: of where it begins and ends amid.
+
+        Args:
+            listing: of a partition, or a window of it.
+            start_after: the key behind which it begins; empty for the partition's first.
+            partial: keys are missing anywhere in it.
+
+        Raises:
+            TransientStoreError: the store did not answer.
+        """
+        inside = listing.partition.prefix
+        keys = [start_after] if start_after else []
+        if not listing.complete:
+            keys.append(listing.last_key)
+        levels = {level for key in keys for level in _levels(key) if level.startswith(inside)}
+        if partial:
+            levels |= {level for one in listing.objects for level in _levels(one.key)}
+        found = ((level, self._at(level)) for level in sorted(levels))
+        return {level: reason for level, reason in found if reason is not None}
+
+    def _at(self, level: str) -> SkipReason | None:
+        with self._lock:
+            look = self._looks.get(level)
+            if mine := look is None:
+                look = self._looks[level] = Future()
+        if mine:
+            try:
+                look.set_result(self._asked(level))
+            except BaseException as error:
+                look.set_exception(error)
+        return look.result()
+
+    def _asked(self, level: str) -> SkipReason | None:
+        try:
+            return self._found(level)
+        except InvalidInput as error:
+            # Whoever may list the source need not be allowed to list what is above it.
+            if error.field != "permission":
+                raise
+            return None
+
+    def _found(self, level: str) -> SkipReason | None:
+        pages = list(islice(self._pages(level), _PAGES))
+        names = {name for page in pages for name in _names(page, level)}
+        if len(pages) == _PAGES:
+            last = max(names, default="")
+            wanted = (name for name in (*LEVELS, ICEBERG, LAYOUT) if name > last)
+            names |= {name for name in wanted if self._is_there(level, name)}
+        if LAYOUT in names:
+            return SkipReason.REGISTRY
+        if not names.isdisjoint(LEVELS) or (ICEBERG in names and self._is_iceberg(level)):
+            return SkipReason.TABLE
+        return None
+
+    def _is_there(self, level: str, name: str) -> bool:
+        first = next(self._pages(level + name), KeyPage((), ()))
+        return bool(first.prefixes) or any(
+            name.endswith("/") or one.key == level + name for one in first.objects
+        )
+
+    def _is_iceberg(self, level: str) -> bool:
+        first = next(self._pages(level + ICEBERG), KeyPage((), ()))
+        return any(root_in(one.key) is not None for one in first.objects)
+
+    def _pages(self, prefix: str) -> Iterator[KeyPage]:
+        return iter(self._store.list_level(self._bucket, prefix))
+
+
+def places_above(prefix: str) -> list[str]:
+    """The prefixes that are listed, a level at a time, to know what owns all below a prefix."""
+    above = [level for level in _levels(prefix) if level != prefix]
+    return [level + name for level in above for name in ("", *LEVELS, ICEBERG, LAYOUT)]
+
+
+def _levels(key: str) -> Iterable[str]:
+    """The prefixes above a key, the bucket's root first."""
+    return ("", *accumulate(f"{name}/" for name in key.split("/")[:-1]))
+
+
+def _names(page: KeyPage, level: str) -> Iterator[str]:
+    yield from (one.removeprefix(level) for one in page.prefixes)
+    yield from (one.key.removeprefix(level) for one in page.objects)

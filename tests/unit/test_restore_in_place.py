@@ -1,0 +1,97 @@
+"""Originals that are restored to where they were are known, whatever their ETag is now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compactor.clock import NoDeadline
+from compactor.limits import WorkerLimits
+from compactor.model import Partition
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
+from compactor_cli import restored_objects
+from tests.support.examples import NOW, PARTITION
+from tests.support.memory_store import MemoryStore
+from tests.support.world import LOG_LINE, World
+from tests.unit.test_cli_restore_many import Command, restore, use
+
+__all__ = ["restore"]
+
+DAY = 86_400
+LIMITS = WorkerLimits(copy_slice_bytes=2_000, min_part_bytes=1)
+
+
+def world_of_all_kinds() -> World:
+    """Joined, compressed, headed, empty, copied and twice delivered sources, all cleaned up."""
+    world = World(limits=LIMITS, clean_up="delete", retention_days=1)
+    world.store = MemoryStore(world.clock, min_part_bytes=1)
+    world.store.add_bucket("lake")
+    world.add_variety()
+    world.store.remove("source", PARTITION.prefix + "g.log.gz")
+    world.add("large.log", LOG_LINE, 90)
+    world.add("large.log.gz", LOG_LINE, 400, packed=True)
+    assert world.run().status == "done"
+    world.clock.advance(2 * DAY)
+    world.clean_up()
+    return world
+
+
+@pytest.mark.parametrize("other_etags", [False, True], ids=["same ETags", "other ETags"])
+def test_originals_of_every_kind_go_back_and_no_run_compacts_them_again(
+    other_etags: bool, restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if other_etags:
+        # Every object becomes a multipart upload.
+        monkeypatch.setattr(restored_objects, "_PART_BYTES", 8)
+    world = use(world_of_all_kinds(), monkeypatch)
+    assert not world.sources()
+    outputs = world.store.contents("lake", "compacted/")
+    code, _, err = restore("--all", "--compress", "-o", "s3://source/")
+    assert (code, err) == (0, "")
+    assert set(world.sources()) == world.records
+    for _ in range(2):
+        world.clock.advance(DAY / 2)
+        receipt = world.run()
+        assert (receipt.status, receipt.counts.objects_in) == ("done", 0)
+        assert world.store.contents("lake", "compacted/") == outputs
+    world.clock.advance(2 * DAY)
+    world.clean_up()
+    assert not world.sources()
+    world.check()
+
+
+def test_originals_go_back_to_a_bucket_that_holds_their_outputs_as_well(
+    restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(World(), monkeypatch)
+    world.settings = replace(world.settings, s3_source_uri="s3://lake/logs/")
+    body = b'{"v": 1}\n'
+    world.store.seed("lake", f"{PARTITION.prefix}a.json", body, last_modified=NOW - DAY)
+    partition = replace(PARTITION, bucket="lake")
+    run = PartitionRun(partition, world.settings, world.store, world.clock, NoDeadline(), "here")
+    assert record_partition(run, Counts()).counts.objects_in == 1
+    world.store.remove("lake", f"{PARTITION.prefix}a.json")
+    before = world.store.contents("lake", "")
+    code, _, err = restore("--all", "-o", "s3://lake/logs/")
+    assert (code, "(-o s3://lake/ puts it back under its own key)" in err) == (2, True)
+    assert restore("--all", "-o", "s3://lake/")[0] == 0
+    assert world.store.contents("lake", "") == {**before, f"{PARTITION.prefix}a.json": body}
+    again = replace(run, run_id="again")
+    assert record_partition(again, Counts()).counts.objects_in == 0
+
+
+def test_nothing_is_restored_among_outputs_from_above_either(
+    restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(World(), monkeypatch)
+    other = replace(world.settings, s3_source_uri="s3://source/compacted/")
+    world.store.seed("source", "compacted/a.json", b'{"v": 1}\n', last_modified=NOW - DAY)
+    partition = Partition("source", "compacted/", "")
+    run = PartitionRun(partition, other, world.store, world.clock, NoDeadline(), "alike")
+    assert record_partition(run, Counts()).counts.objects_in == 1
+    before = world.store.contents("lake", "")
+    code, _, err = restore("--all", "-o", "s3://lake/")
+    assert (code, "would lie among outputs or state, in s3://lake/compacted/" in err) == (2, True)
+    assert world.store.contents("lake", "") == before
