@@ -125,6 +125,8 @@ def test_what_fails_is_named_and_everything_else_is_committed(
         "half/1.json": b'{"id": "record-3"}\n',
         "good/denied.json": b'{"id": "record-6"}\n',
         "half/refused.csv": b"id,record\n4,record-4\n",
+        "half/refused-2.csv": b"id,record\n7,record-7\n",
+        "half/refused-3.csv": b"id,record\n8,record-8\n",
         "shut/1.json": b'{"id": "record-5"}\n',
     }
     job.seed(sources)

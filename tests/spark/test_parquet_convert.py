@@ -315,9 +315,9 @@ def test_only_what_several_sources_confirm_becomes_the_names_of_columns(rows: Ro
     for number in range(3):
         world.put(f"{number}.csv", b"id,name\n%d,a\n" % number)
         world.put(f"{number}-semicolons.csv", b"id;name\n%d;c\n" % (10 + number))
-    world.put("alone.csv", b"city,people\nrome,3\n")
-    world.put("rows.csv", b"10.0.0.1,GET\n10.0.0.2,PUT\n")
-    world.put("text.csv", b"alice,paris\nbob,rome\n")
+    world.put("alone.csv", b"city,people,area\nrome,3,4\n")
+    world.put("rows.csv", b"10.0.0.1,GET,/a\n10.0.0.2,PUT,/b\n")
+    world.put("text.csv", b"alice,paris,x\nbob,rome,y\n")
     commits = world.run()
     found = world.output()
     assert found.columns == ["id", "name"]
@@ -327,7 +327,7 @@ def test_only_what_several_sources_confirm_becomes_the_names_of_columns(rows: Ro
     assert left == dict.fromkeys(
         ["alone.csv", "rows.csv", "text.csv"], QuarantineReason.AMBIGUOUS_HEADER
     )
-    # By now the columns have names: a single source that begins with them has rows below.
+    # It was decided, so that a single source that begins so has rows below.
     world.put("later.csv", b"id,name\n99,z\n")
     world.run()
     assert world.output().where("id = 99").count() == 1
@@ -335,7 +335,7 @@ def test_only_what_several_sources_confirm_becomes_the_names_of_columns(rows: Ro
 
 def test_health_checks_with_equal_first_rows_lose_none_of_them(rows: Rows) -> None:
     schema = "ip STRING, verb STRING, path STRING"
-    world = rows(output_format="parquet", parquet_schema=schema)
+    world = rows(output_format="parquet", parquet_schema=schema, csv_header="absent")
     world.put("1.csv", b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n")
     world.put("2.csv", b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n")
     world.run()
