@@ -15,7 +15,7 @@ HOSTILE = (MARKUP, TERMINAL, RICH, TURNED, ODD)
 NAMES_A_COLUMN = RICH
 
 #: Names that begin with a dot or an underscore are hidden unless a pattern means them.
-INCLUDE_HIDDEN = ["*", ".*", "_*", "*/.*", "*/../../*"]
+INCLUDE_HIDDEN = ["*", ".*", "_*", "*/.*", "*/_*", "*/../../*"]
 
 NAMES = (
     *(f"control {chr(code)} {code}" for code in (*range(32), *range(127, 160))),
