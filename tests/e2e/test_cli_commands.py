@@ -234,8 +234,8 @@ def test_verify_refuses_a_destination_without_state(lake, command):
 def test_verify_tells_a_source_from_the_wrong_place(compacted, command):
     words = (f"s3://{compacted.bucket}/other/", compacted.uris[1])
     code, _, err = command("verify", *words, *compacted.endpoint)
-    assert code == 1
-    assert "does not lie below" in err
+    assert code == 2
+    assert "expected the source of these outputs" in err
 
 
 def test_verify_counts_sources_that_changed_since_as_such(compacted, command):

@@ -14,9 +14,6 @@ HOSTILE = (MARKUP, TERMINAL, RICH, TURNED, ODD)
 #: One of its levels, ``] [link=https:``, names a column: it is left alone, so that none is lost.
 NAMES_A_COLUMN = RICH
 
-#: Names that begin with a dot or an underscore are hidden unless a pattern means them.
-INCLUDE_HIDDEN = ["*", ".*", "_*", "*/.*", "*/_*", "*/../../*"]
-
 NAMES = (
     *(f"control {chr(code)} {code}" for code in (*range(32), *range(127, 160))),
     *(one for one in HOSTILE if one != NAMES_A_COLUMN),

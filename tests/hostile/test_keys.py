@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compactor import layout
@@ -14,7 +16,7 @@ from compactor.runs.given import PartitionRun
 from compactor.runs.partition import record_partition
 from compactor.runs.receipts import Counts
 from compactor.stores.list_parser import ListedPage
-from tests.hostile.names import INCLUDE_HIDDEN, NAMES, NAMES_A_COLUMN
+from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -26,8 +28,12 @@ LINE = b"2026-01-02T03:04:05Z record-%d\n"
 LONGEST = "\u65e5" * ((1024 - len(PARTITION.prefix)) // 3)
 
 
+# Hidden names are taken where a pattern spells them out.
+HIDDEN: dict[str, Any] = {"include": ["*", ".*", "_*", "*/.*", "*/_*", "*/../../*"]}
+
+
 def one_partition(*names: str) -> Sources:
-    world = Sources([], include=INCLUDE_HIDDEN)
+    world = Sources([], **HIDDEN)
     for number, name in enumerate(names):
         world.put(name, LINE % number)
         world.records.add(number)
@@ -86,7 +92,7 @@ def test_a_partition_may_have_any_name_and_is_compacted_under_it() -> None:
     names = {name.partition("/")[0] for name in NAMES} | {"..", ".", ""}
     for number, name in enumerate(names):
         store.seed("source", f"logs/{name}/x", LINE % number, last_modified=NOW - 9e6)
-    given = settings(depth=1, include=INCLUDE_HIDDEN)
+    given = settings(depth=1, **HIDDEN)
     found = discover(given, store, NOW, committed=lambda partition: frozenset())
     left = {name for name in names if len(name.encode()) > 700}
     assert [item.path for item in found.items] == sorted(f"{name}/" for name in names - left)

@@ -46,6 +46,8 @@ class SkippedBodies:
         store: ObjectStore,
         destination: Destination,
         limit: ReadingTime | None = None,
+        *,
+        dialects: object = None,
     ) -> PendingOutput:
         """What the sources of a group would become."""
         began = time.thread_time()

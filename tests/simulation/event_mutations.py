@@ -91,6 +91,6 @@ EVENT_NOTICED: Mapping[str, int] = {
     "the name of an execution": 73,
     "items before heads": 1,
     "a mark only of what the log names": 227,
-    "the condition of a mark": 914,
+    "the condition of a mark": 4295,
     "the condition of a rest": 135,
 }

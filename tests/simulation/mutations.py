@@ -77,7 +77,7 @@ def _trust_our_clock() -> Iterator[None]:
 
 @contextmanager
 def _keep_no_record() -> Iterator[None]:
-    with patch("compactor.cleaning.partition.write_record", lambda *_: None):
+    with patch("compactor.cleaning.partition.write_record", lambda *_: True):
         yield
 
 
@@ -116,7 +116,7 @@ def _forget_that_time_passes() -> Iterator[None]:
 
 @contextmanager
 def _know_no_table() -> Iterator[None]:
-    with patch("compactor.planning.plan.owner_of", lambda *_: None):
+    with patch("compactor.planning.key_rules.owner_of", lambda *_: None):
         yield
 
 
