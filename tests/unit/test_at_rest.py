@@ -389,6 +389,19 @@ def test_windows_of_few_objects_add_up_to_the_same() -> None:
     )
 
 
+def test_sources_that_wait_for_what_their_data_set_decides_are_not_at_rest() -> None:
+    here = World(depth=3)
+    for number in range(2):
+        here.put(f"{number}.csv", b"id,n\nx,%d\ny,2\n" % number)
+    for _ in range(2):
+        assert here.run().counts.objects_in == 0
+        assert not rests(here)
+    here.put("2.csv", b"id,n\nx,1\ny,2\n")
+    assert here.run().counts.objects_in == 3
+    here.run()
+    assert rests(here)
+
+
 def put_one(here: World, chance: random.Random) -> None:
     name = f"{chance.randrange(12):02}.{chance.choice(['json', 'log.gz', 'tmp', 'csv'])}"
     if name.endswith("json"):

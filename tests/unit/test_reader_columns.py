@@ -25,6 +25,7 @@ from compactor.readers.states import Held
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_readers import MemoryReaders
 from tests.support.memory_store import MemoryStore
+from tests.support.world import World
 
 TABLE = {"reader_table": "glue:lake.logs", "date_format": "%Y/%m/%d", "start": "2026-01-02"}
 ALB = (
@@ -196,6 +197,23 @@ def test_columns_may_be_given_or_those_of_another_table() -> None:
     assert "openx" in given["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"]
     other = made(b'{"id": 1}\n', reader_columns="glue:lake.old")
     assert other["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
+
+
+def test_columns_are_named_by_the_header_that_is_pinned_for_the_sources() -> None:
+    world = World()
+    for number in range(3):
+        world.put(f"{number}.csv", b"Id,User Name\n%d,x\n" % number)
+    world.run()
+    (body,) = world.store.contents("lake", "compacted/").values()
+    (key,) = world.store.contents("lake", "compacted/")
+    given = settings(**TABLE)
+    output = SourceObject("lake", key, "e", len(body), 0.0)
+    for headed in (True, False):
+        table = table_input(given, PARTITION, Held((output,)), MemoryReaders(), world.store)
+        names = [one["Name"] for one in table["StorageDescriptor"]["Columns"]]
+        assert names == (["id", "user_name"] if headed else ["column1", "column2"])
+        assert table["Parameters"].get("skip.header.line.count") == ("1" if headed else None)
+        given = settings(**TABLE, csv_header="absent")
 
 
 def parquet(**columns: list[Any]) -> bytes:

@@ -29,6 +29,7 @@ from compactor.formats import (
     vpc_flow,
 )
 from compactor.formats import text as plain_text
+from compactor.formats.first_record import Begin
 from compactor.formats.registry import spec_of
 from compactor.outputs.neighbours import Neighbours
 from compactor.outputs.shared_lines import SharedLines
@@ -129,6 +130,18 @@ def before_the_mark(body: bytes) -> list[Any]:
     return body.partition(b"\x1a")[0].splitlines()
 
 
+def below_names(body: bytes) -> list[Any]:
+    """Rows of CSV, but for the names of columns above them."""
+    found = rows(body)
+    return found[1:] if found[:1] == [("id", "host")] else found
+
+
+def by_first_line_end(body: bytes) -> list[Any]:
+    """Rows below the names of columns, of lines that all end as the first one does."""
+    end = b"\r\n" if body.partition(b"\n")[0].endswith(b"\r") else b"\n"
+    return [line.split(b",")[-1] for line in body.split(end)[1:] if line]
+
+
 class Guard(NamedTuple):
     """A rule, what takes it out, and sources of which a reader then sees something else."""
 
@@ -180,6 +193,15 @@ def _removed(place: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch]
 
 def _passes(*_: object, **__: object) -> None:
     """Refuses nothing."""
+
+
+def _line_ends_are_one(patch: pytest.MonkeyPatch) -> None:
+    usual = first_record._with_ends
+
+    def as_lf(begin: Begin, head: bytes, *, complete: bool) -> Begin:
+        return usual(begin, head, complete=complete)._replace(header_end=b"\n", mixed=False)
+
+    patch.setattr(first_record, "_with_ends", as_lf)
 
 
 _NOTHING = re.compile(b"(?!)")
@@ -384,6 +406,52 @@ GUARDS = (
             "c.csv": b"pieces,weight\n9,1\n2,3\n",
         },
         named,
+    ),
+    Guard(
+        "a record that begins a transmission is no header",
+        _removed(csv_evidence, "_TAGS", frozenset()),
+        {f"{n}.csv": b"HDR,ACME,EUR\nTRX,1001,10.%d\n" % n for n in range(3)},
+        rows,
+    ),
+    Guard(
+        "a header stands over values of a type",
+        _removed(csv_evidence, "_type", lambda _: "number"),
+        {f"{n}.csv": b"alice,red\nbob,blue %d\n" % n for n in range(3)},
+        rows,
+    ),
+    Guard(
+        "what several sources begin with, and no other record has, may be a name",
+        _removed(csv_evidence, "_shared", lambda *_: ""),
+        {f"{n}.csv": b"country,202%d\nrome,%d\noslo,2\n" % (n, n) for n in range(3)},
+        named,
+    ),
+    Guard(
+        "a source is held against the rows of its data set",
+        _removed(first_record, "_contradiction", lambda *_, **__: ""),
+        {
+            **{f"{n:02}.csv": b"%d,web\n7,web\n%d,db\n" % (n, n) for n in range(40)},
+            "20.csv": b"id,host\n20,web\n",
+        },
+        below_names,
+    ),
+    Guard(
+        "a source is held against the header of its data set",
+        _removed(first_record, "_contradiction", lambda *_, **__: ""),
+        {
+            **{f"{n:02}.csv": b"id,host\n%d,web\n" % n for n in range(40)},
+            "20.csv": b"7,db\n20,web\n",
+            "22.csv": b"7,db\n22,web\n",
+        },
+        below_names,
+    ),
+    Guard(
+        "sources with other line ends share no output",
+        _line_ends_are_one,
+        {
+            f"{n}.csv": (b"id,host\n%d,web\n%d,db\n" % (n, n)).replace(b"\n", end)
+            for n, end in enumerate([b"\n", b"\r\n"] * 3)
+        },
+        by_first_line_end,
     ),
 )
 
