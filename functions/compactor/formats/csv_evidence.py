@@ -35,7 +35,7 @@ _WORD_BYTES = 6
 _LONGEST_NAME = 128
 _NAME = re.compile(r"[^\W\d][\w .:/()%#&$@+*?'\[\]<>\u00b0-]*")
 # Ends of what people number (web-1), versions, parts of sentences and of paths.
-_NO_NAME = re.compile(r"-\d|/\d|\d\.\d| /|: |\.$|\. ")
+_NO_NAME = re.compile(r"-\d|/\d|\d\.\d| /|: |\.$|\. (?![(\[])")
 # First fields of records that begin a transmission, not a table.
 _TAGS = frozenset(("h", "hd", "hdr", "head", "header", "fh", "fhr", "fhd", "bof", "boh"))
 
