@@ -142,7 +142,7 @@ def test_a_failure_of_spark_fails_the_run_after_all_else_is_committed(
             raise Denied
 
     proxy.rules.append(deny)
-    result = workflow.run(proxy.endpoint_url, spark_engine="emr_serverless")
+    result = workflow.run(proxy.endpoint_url, spark_engine="emr_serverless", csv_header="present")
 
     assert (result.status, result.error) == ("FAILED", "PartitionsFailed")
     cause = result.cause or ""
