@@ -22,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import current_thread, main_thread
 
 from compactor.discovery.work import WorkItem
 from compactor.errors import CompactorError
@@ -200,6 +201,7 @@ class Schedule:
         """At a request: its actor may die, and others may act."""
         if self._calm or not self._depth:
             return
+        assert current_thread() is main_thread(), f"{place}: a thread draws in no known order"
         if self._draw.random() < _DIES:
             raise Crashed(place)
         often = _AT_THE_TABLE if place.startswith("table") else _MEANWHILE

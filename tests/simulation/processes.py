@@ -221,8 +221,9 @@ class OneStrand(Inline):
 
 @contextmanager
 def without_threads() -> Iterator[None]:
-    """For the length of the block the product's writers and publishers use no threads."""
+    """For the length of the block the product works in one thread."""
     with (
+        patch("compactor.discovery.parallel.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.parts.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.pending.ThreadPoolExecutor", Inline),
         patch("compactor.beside.ThreadPoolExecutor", OneStrand),
