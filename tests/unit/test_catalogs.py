@@ -17,8 +17,14 @@ import pytest
 
 from compactor.catalogs.measuring import measure_table
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.log.entries import Output
+from compactor.log.log import CommitLog
 from compactor.model import Partition
-from compactor.tables.log import TableLog
+from compactor.outputs.publish import is_published
+from compactor.ports import ObjectStore
+from compactor.tables.entries import TableLogState
+from compactor.tables.leftover import leftovers
+from compactor.tables.log import Draft, TableLog
 from compactor.tables.port import TableFile
 from tests.support.aws_server import aws_server
 from tests.support.table_places import Place
@@ -118,6 +124,48 @@ def test_publishers_at_once_bring_everything_in_once(make, kind):
     with ThreadPoolExecutor(3) as pool:
         assert {one.status for one in pool.map(work, range(3))} == {"done"}
     assert place.rows() == Counter(range(12))
+
+
+def replace_commit(place: Place, sequence: int) -> None:
+    """A worker has found the upload of a commit lost, and has published the same output again."""
+    log = CommitLog(place.store, place.settings, A)
+    (commit,) = (one for one in log.every_commit() if one.sequence == sequence)
+    log.append(log.load(), replace(commit, commit_id="replacement", replaces=sequence))
+
+
+def test_a_commit_that_is_replaced_while_a_publisher_looks_is_in_the_table_once(place, monkeypatch):
+    place.commit(A, id=[1, 2])
+
+    def replaced(output: Output, store: ObjectStore) -> bool:
+        monkeypatch.undo()
+        replace_commit(place, 1)
+        return is_published(output, store)
+
+    monkeypatch.setattr("compactor.tables.leftover.is_published", replaced)
+    place.publish()
+    place.commit(A, id=[3])
+    assert place.publish().faults == []
+    assert place.rows() == Counter([1, 2, 3])
+
+
+def test_of_a_commit_and_its_replacement_that_two_publishers_name_one_is_in(place, monkeypatch):
+    place.commit(A, id=[1, 2])
+    older = list(leftovers(TableLogState(), place.settings, place.store))
+    replace_commit(place, 1)
+    append = TableLog.append
+
+    def overtaken(log: TableLog, state: TableLogState, draft: Draft) -> bool:
+        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr("compactor.tables.publish.leftovers", lambda *_: older)
+            place.publish()
+        return append(log, state, draft)
+
+    monkeypatch.setattr(TableLog, "append", overtaken)
+    assert place.publish().faults == []
+    assert TableLog(place.store, place.settings, place.log_id).load().outputs == 1
+    assert place.rows() == Counter([1, 2])
+    assert place.state().rows == 2
 
 
 def test_a_table_that_is_made_by_two_at_once_is_one(place):

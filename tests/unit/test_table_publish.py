@@ -17,11 +17,15 @@ from compactor.errors import (
     TableConflict,
     TransientStoreError,
 )
+from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.log.stored import read_entry
+from compactor.tables.entries import NamedOutput, Reached
+from compactor.tables.log import Draft, TableLog
 from compactor.tables.receipts import read_receipt
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
-from tests.support.memory_tables import IcebergTable, MemoryCatalog, unanswered
+from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog, unanswered
 from tests.support.table_world import KINDS, Tables
 
 
@@ -414,6 +418,150 @@ def test_a_commit_that_was_replaced_before_it_was_readable_is_passed_over(tables
         tables.store.abort_upload("lake", key, upload_id)
     tables.compact()
     assert tables.publish().outputs == 1
+    tables.must_have_all()
+
+
+# Commits that are replaced while publishers are at work.
+
+
+def lose(tables: Tables, name: str) -> None:
+    """A worker commits, dies before it publishes, and a lifecycle rule aborts its upload."""
+    tables.world.add(name, '{{"id": "{}"}}')
+    tables.store.hooks.crash("before", "complete_upload")
+    with pytest.raises(Crashed):
+        tables.world.run()
+    tables.store.hooks.clear()
+    for upload_id, key in tables.store.unfinished_uploads("lake").items():
+        tables.store.abort_upload("lake", key, upload_id)
+
+
+def once(tables: Tables, matches: Callable[[Call], bool], act: Callable[[], object]) -> None:
+    """Act before the first such request."""
+    acted: list[Call] = []
+
+    def hook(call: Call) -> None:
+        if not acted and matches(call):
+            acted.append(call)
+            act()
+
+    tables.store.hooks.before.append(hook)
+
+
+def entry_of_log(tables: Tables, sequence: int) -> Any:
+    key = layout.commit_key(tables.world.settings, PARTITION, sequence)[1]
+    return read_entry(tables.store, "lake", key, sequence)
+
+
+def name_by_hand(tables: Tables, commit: Commit, **given: Any) -> None:
+    """An entry of the table log with the output of a commit, or what is given in its place."""
+    assert commit.output is not None
+    output, through = replace(commit.output, **given), commit.sequence
+    path = PARTITION.path
+    draft = Draft(
+        table=ADDRESS,
+        uuid=tables.table.uuid,
+        run_id="another",
+        now=0.0,
+        outputs=[
+            NamedOutput(
+                path=path,
+                sequence=through,
+                commit_id=commit.commit_id,
+                bucket=output.bucket,
+                key=output.key,
+                size=output.size,
+                crc32=output.crc32,
+                rows=output.records,
+            )
+        ],
+        through={path: Reached(through, commit.commit_id)},
+    )
+    state = tables.load()
+    log = TableLog(tables.store, tables.world.settings, entry_of_log(tables, 1).log_id)
+    assert log.append(state, draft)
+
+
+def named(tables: Tables) -> list[int]:
+    entries = tables.load().entries.values()
+    return [one.sequence for entry in entries for one in entry.outputs]
+
+
+def test_a_commit_that_is_replaced_before_the_look_at_its_output_is_not_named(tables):
+    lose(tables, "a.json")
+    once(
+        tables,
+        lambda call: call.name == "head" and call.key.startswith("compacted/"),
+        tables.compact,
+    )
+    tables.publish()
+    assert tables.publish().faults == []
+    tables.must_have_all()
+    assert named(tables) == [2]
+
+
+def test_of_two_publishers_that_name_a_commit_and_its_replacement_one_does(tables):
+    tables.compact("a.json")
+    tables.publish()
+    lose(tables, "b.json")
+    tables.compact()
+    replaced, replacement = entry_of_log(tables, 2).output, entry_of_log(tables, 3).output
+    assert (replaced.key, replaced.crc32) == (replacement.key, replacement.crc32)
+    once(
+        tables,
+        lambda call: call.name == "create" and "/table/" in call.key,
+        lambda: name_by_hand(tables, entry_of_log(tables, 2)),
+    )
+    assert tables.publish().faults == []
+    tables.must_have_all()
+    assert named(tables) == [1, 2]
+    # The partition goes on behind it.
+    tables.compact("c.json")
+    assert tables.publish().faults == []
+    tables.must_have_all()
+
+
+def test_an_output_whose_key_an_entry_names_is_not_named_again(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.compact("b.json")
+    tables.compact("c.json")
+    replaced, commit = entry_of_log(tables, 2), entry_of_log(tables, 3)
+    name_by_hand(tables, replace(replaced, output=commit.output))
+    receipt = tables.publish()
+    assert (named(tables), receipt.faults) == ([1, 2], [])
+    assert max(tables.table.records().values()) == 1
+
+
+def test_another_output_at_a_key_that_an_entry_names_is_told(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.compact("b.json")
+    tables.compact("c.json")
+    replaced, commit = entry_of_log(tables, 2), entry_of_log(tables, 3)
+    name_by_hand(tables, replace(replaced, output=commit.output), size=1)
+    receipt = tables.publish()
+    assert "of which the table was given 1 for entry 2" in receipt.faults[0]
+    assert named(tables) == [1, 2]
+
+
+def test_a_void_commit_is_passed_together_with_its_replacement_alone(tables):
+    tables.compact("a.json")
+    lose(tables, "b.json")
+    replacement = layout.commit_key(tables.world.settings, PARTITION, 3)[1]
+
+    def die(call: Call) -> None:
+        if (call.name, call.key) == ("create", replacement):
+            raise Crashed("before the replacement is published")
+
+    tables.store.hooks.after.append(die)
+    with pytest.raises(Crashed):
+        tables.world.run()
+    tables.store.hooks.clear()
+    assert entry_of_log(tables, 3).replaces == 2
+    assert tables.publish().outputs == 1
+    tables.compact()
+    receipt = tables.publish()
+    assert (receipt.outputs, receipt.faults) == (1, [])
     tables.must_have_all()
 
 

@@ -152,7 +152,8 @@ class TableLogState:
         upsert: what makes records one row of it; None where they are data files.
         entry_ids: of the entries after the checkpoint.
         through: by path, how far the partition's commit log has been gone through.
-        numbers: of the outputs in entries after the checkpoint, by path and sequence.
+        entries: those after the checkpoint, by number.
+        given: what entries after the checkpoint name, by bucket and key.
         outputs, rows, uncounted: of everything that entries name.
     """
 
@@ -165,6 +166,7 @@ class TableLogState:
     entry_ids: dict[int, str] = field(default_factory=dict)
     through: dict[str, Reached] = field(default_factory=dict)
     entries: dict[int, TableEntry] = field(default_factory=dict)
+    given: dict[tuple[str, str], NamedOutput] = field(default_factory=dict)
     outputs: int = 0
     rows: int = 0
     uncounted: int = 0
@@ -199,6 +201,7 @@ class TableLogState:
         self.last = entry.number
         self.entry_ids[entry.number] = entry.entry_id
         self.entries[entry.number] = entry
+        self.given |= {(one.bucket, one.key): one for one in entry.outputs}
         self.through.update(entry.through)
         self.outputs += len(entry.outputs)
         self.rows += entry.rows

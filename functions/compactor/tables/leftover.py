@@ -1,8 +1,9 @@
 """What is left over for the table: outputs that are committed and readable, and named nowhere.
 
-A partition's commit log is gone through in its order, and only as far as its outputs can be read:
-what a worker has committed and not published yet, the next run publishes, and the next publisher
-names.
+A partition's commit log is read in its order, and only as far as its outputs can be read: what a
+worker has committed and not published yet, the next run publishes, and the next publisher names.
+After the outputs, the log is asked for entries written meanwhile: a commit whose upload was lost
+may have been replaced by one with the same output, which makes that of both readable.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from itertools import islice
 
 from compactor import layout
 from compactor.errors import IntegrityError
-from compactor.log.entries import Commit
-from compactor.log.stored import StoredLog, all_logs, read_entry
+from compactor.log.entries import Commit, Output
+from compactor.log.stored import StoredLog, all_logs, one_log, read_entry
 from compactor.log.witness import read_witness
 from compactor.outputs.publish import is_published
 from compactor.ports import ObjectStore
@@ -31,12 +32,14 @@ class Leftover:
     """What one partition has for the table.
 
     Attributes:
+        after: the entry of its log that the table log had reached when this was found.
         outputs: in the order of its log.
         reached: the last entry that was gone through; None where nothing was.
         fault: why the rest of the partition is left, in one line; empty when nothing is.
     """
 
     path: str
+    after: int
     outputs: list[NamedOutput] = field(default_factory=list)
     reached: Reached | None = None
     fault: str = ""
@@ -66,36 +69,70 @@ def leftovers(state: TableLogState, settings: Settings, store: ObjectStore) -> I
 
 
 def _of_partition(log: StoredLog, state: TableLogState, store: ObjectStore) -> Leftover:
-    found = Leftover(log.path)
+    reached = state.through.get(log.path)
+    found = Leftover(log.path, reached.sequence if reached else 0)
     try:
-        _require_same_log(log, state.through.get(log.path), store)
-        _go_through(log, state.reached(log.path), found, store)
+        _require_same_log(log, reached, store)
+        _go_through(log, state, found, store)
     except IntegrityError as error:
-        found.fault = f"{log.path or '(root)'}: {error}"
+        found.fault = _told(log, error)
+    if not found.outputs and not found.fault:
+        return found
+    try:
+        replaced = _replaced_since(log, store)
+    except IntegrityError as error:
+        return Leftover(log.path, found.after, fault=_told(log, error))
+    if max(replaced, default=0) > found.after:
+        return _of_partition(one_log(log.state, log.path, store), state, store)
     return found
 
 
-def _go_through(log: StoredLog, after: int, found: Leftover, store: ObjectStore) -> None:
+def _told(log: StoredLog, error: IntegrityError) -> str:
+    return f"{log.path or '(root)'}: {error}"
+
+
+def _replaced_since(log: StoredLog, store: ObjectStore) -> list[int]:
+    """Sequences that entries written since the log was listed make void: a HEAD where none was."""
+    found: list[int] = []
+    number = max(log.entries, default=0) + 1
+    while store.head(log.state.bucket, log.key_of(number)) is not None:
+        replaced = _read(log, number, store).replaces
+        found += [replaced] if replaced is not None else []
+        number += 1
+    return found
+
+
+def _go_through(log: StoredLog, state: TableLogState, found: Leftover, store: ObjectStore) -> None:
     if log.missing:
         raise IntegrityError(f"{log.where} has no entry {log.missing[0]}")
-    tail = [_read(log, number, store) for number in sorted(log.entries) if number > after]
-    void = {commit.replaces for commit in tail}
+    tail = [_read(log, number, store) for number in sorted(log.entries) if number > found.after]
+    replaced_by = {one.replaces: one.sequence for one in tail if one.replaces is not None}
+    outputs: list[NamedOutput] = []
+    # A void entry is passed together with what replaces it: otherwise the next publisher would
+    # believe that the table was given its output.
+    until = 0
     for commit in tail:
-        _refuse_taken_back(commit, log, after, store)
-        if commit.output is not None and commit.sequence not in void:
+        until = max(until, replaced_by.get(commit.sequence, 0))
+        given = _is_given(commit, log, found.after, state, store)
+        if commit.output is not None and not given and commit.sequence not in replaced_by:
             if not is_published(commit.output, store):
                 return
-            found.outputs.append(_named(commit, log.path))
-        found.reached = Reached(commit.sequence, commit.commit_id)
+            outputs.append(_named(commit, commit.output, log.path))
+        if _settled(commit, until):
+            found.outputs += outputs
+            outputs = []
+            found.reached = Reached(commit.sequence, commit.commit_id)
+
+
+def _settled(commit: Commit, until: int) -> bool:
+    return commit.sequence >= until
 
 
 def _read(log: StoredLog, number: int, store: ObjectStore) -> Commit:
     return read_entry(store, log.state.bucket, log.key_of(number), number)
 
 
-def _named(commit: Commit, path: str) -> NamedOutput:
-    output = commit.output
-    assert output is not None  # noqa: S101 - asked before
+def _named(commit: Commit, output: Output, path: str) -> NamedOutput:
     return NamedOutput(
         path=path,
         sequence=commit.sequence,
@@ -125,13 +162,34 @@ def _require_same_log(log: StoredLog, reached: Reached | None, store: ObjectStor
     )
 
 
-def _refuse_taken_back(commit: Commit, log: StoredLog, after: int, store: ObjectStore) -> None:
-    """Records of an output that the table was given must not come a second time."""
-    replaced = commit.replaces
-    if replaced is None or replaced > after or _read(log, replaced, store).output is None:
-        return
-    raise IntegrityError(
-        f"entry {commit.sequence} of {log.where} takes back the output of entry {replaced}, which"
-        " the table was given: delete that one's rows from the table, and compact this partition"
-        " into another s3_destination_uri"
-    )
+def _is_given(
+    commit: Commit, log: StoredLog, after: int, state: TableLogState, store: ObjectStore
+) -> bool:
+    """True when the table was given this very output, for a commit that was replaced since.
+
+    Raises:
+        IntegrityError: it was given other records, which are taken back here, or another output
+            under the same key.
+    """
+    output, replaced = commit.output, commit.replaces
+    passed = replaced if replaced is not None and replaced <= after else None
+    given = _read(log, passed, store).output if passed is not None else None
+    if given is not None and not (output is not None and _is_same(given, output)):
+        raise IntegrityError(
+            f"entry {commit.sequence} of {log.where} takes back the output of entry {replaced},"
+            " which the table was given: delete that one's rows from the table, and compact this"
+            " partition into another s3_destination_uri"
+        )
+    named = state.given.get((output.bucket, output.key)) if output is not None else None
+    if output is not None and named is not None and not _is_same(named, output):
+        raise IntegrityError(
+            f"entry {commit.sequence} of {log.where} has {output.size} bytes at s3://{output.bucket}/"
+            f"{output.key}, of which the table was given {named.size} for entry {named.sequence}:"
+            " compact this partition into another s3_destination_uri"
+        )
+    return given is not None or named is not None
+
+
+def _is_same(one: Output | NamedOutput, other: Output) -> bool:
+    place = (one.bucket, one.key, one.size) == (other.bucket, other.key, other.size)
+    return place and one.crc32 is not None and one.crc32 == other.crc32

@@ -231,7 +231,8 @@ class _Publisher:
         self._require_time()
         waiting = list(batch)
         while waiting:
-            # Also before the first try: the log was read anew since this was found.
+            # Also before the first try: the log may have been re-read since this was found. What
+            # others went through in part is found again, from where they stopped.
             waiting = [one for one in waiting if not _overtaken(one, self._state)]
             part, rest = _first(waiting, self._work.entry_outputs)
             if part and self._log.append(self._state, self._draft(part, table)):
@@ -332,8 +333,7 @@ def _first(waiting: Sequence[Leftover], most: int) -> tuple[list[Leftover], list
 
 
 def _overtaken(one: Leftover, state: TableLogState) -> bool:
-    first = min(output.sequence for output in one.outputs)
-    return state.reached(one.path) >= first
+    return state.reached(one.path) != one.after
 
 
 def _is_named(one: Leftover, state: TableLogState) -> bool:
