@@ -508,13 +508,13 @@ KEYED_MUTATIONS: Mapping[str, TableMutation] = {
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 KEYED_NOTICED: Mapping[str, int] = {
-    "condition of a merge's commit": 5,
-    "look at the number before rows are merged": 404,
+    "condition of a merge's commit": 8,
+    "look at the number before rows are merged": 17,
     "keys of what is deleted": 0,
     "order of records of one time": 3,
     "rows before keys": 3,
-    "comparison of rows and keys": 89,
-    _BEFORE_DELETE: 13,
+    "comparison of rows and keys": 171,
+    _BEFORE_DELETE: 121,
 }
 
 
