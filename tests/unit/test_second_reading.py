@@ -13,10 +13,13 @@ import zstandard
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
+from compactor.formats.csv_evidence import CsvDialect, Decision
+from compactor.formats.spec import Decide
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import Format, StoredPart, TableDialect
-from compactor.outputs import twice
+from compactor.outputs import compact
+from compactor.outputs.detection import Detector, detector
 from compactor.outputs.pending import OutputWriter
 from compactor.past.deep import examine
 from compactor.second_reading import (
@@ -35,6 +38,7 @@ from compactor.second_reading import (
     sampling,
 )
 from compactor.second_reading.json_text import squeezed
+from compactor.settings.settings import Settings
 from tests.support.examples import PARTITION
 from tests.support.naive_formats import without_rules
 from tests.support.sources import Sources, of
@@ -427,6 +431,29 @@ def test_an_output_that_is_not_as_was_decided_is_withheld(
     world = run(**given)
     assert list(world.store.contents("lake", "compacted/").values()) == [kept]
     other = TableDialect(",", header=not headed)
-    monkeypatch.setattr(twice, "table_of", lambda _: other)
+    monkeypatch.setattr(compact, "table_of", lambda *_: other)
     withheld = run(**given)
     assert not withheld.store.contents("lake", "compacted/")
+
+
+def test_an_output_that_does_not_keep_to_the_pin_is_withheld(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run() -> World:
+        world = World()
+        for number in range(4):
+            world.put(f"{number}.csv", b"x,y\n%d,a\n%d,b\n" % (number, number + 10))
+        world.run()
+        return world
+
+    def forgetful(settings: Settings, decide: Decide) -> Detector:
+        def without_header(*asked: Any) -> Decision:
+            decided = decide(*asked)
+            return decided._replace(header=b"") if isinstance(decided, CsvDialect) else decided
+
+        return detector(settings, without_header)
+
+    assert len(run().store.contents("lake", "compacted/")) == 1
+    monkeypatch.setattr(compact, "detector", forgetful)
+    monkeypatch.setattr(CsvDialect, "row_fault", lambda *_: "")
+    assert not run().store.contents("lake", "compacted/")

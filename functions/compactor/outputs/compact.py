@@ -37,7 +37,7 @@ from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
 from compactor.outputs.reading_time import ReadingTime
 from compactor.outputs.shared_lines import SharedLines
-from compactor.outputs.twice import sample_for
+from compactor.outputs.twice import sample_for, table_of
 from compactor.planning.dialects import Dialects
 from compactor.planning.packing import (
     as_learned,
@@ -376,12 +376,14 @@ class _Pass:
             metadata=partial(destination.metadata, group),
             limits=settings.limits,
         )
-        sample = sample_for(Frame(framer.opening(), framer.closing()), settings, signature)
+        table = table_of(signature, group.sources[0].key, self._given.dialects)
+        sample = sample_for(Frame(framer.opening(), framer.closing()), settings, table)
         self._output = OpenOutput(
             signature,
             framer,
             writer,
             sample,
+            table=table,
             kept=Kept(settings.limits.kept_bytes),
             large=LargeMembers(store, settings, copies=self._copies),
             rows=self._rows,

@@ -8,13 +8,12 @@ from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import Kept, SliceFacts
-from compactor.model import Signature, SourceObject
+from compactor.model import Signature, SourceObject, TableDialect
 from compactor.outputs import plain
 from compactor.outputs.detection import passing_check
 from compactor.outputs.large_members import LargeMember, LargeMembers, may_be_one, read_as_one
 from compactor.outputs.members import is_member_of
 from compactor.outputs.pending import OutputWriter, Tally
-from compactor.outputs.twice import table_of
 from compactor.planning.packing import output_compression, takes_stored, writes_members
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
@@ -40,6 +39,7 @@ class OpenOutput:
         framer: joins them.
         writer: stores it.
         sample: what is read a second time; None where nothing is.
+        table: how its sources are written, where they are CSV or TSV.
         kept: what its manifest keeps of its sources.
         large: reads and gives sources that are not held as they are stored.
         rows: of its manifest, to be added to.
@@ -56,6 +56,7 @@ class OpenOutput:
         writer: OutputWriter,
         sample: Sample | None,
         *,
+        table: TableDialect | None,
         kept: Kept,
         large: LargeMembers,
         rows: list[ManifestRow],
@@ -63,6 +64,7 @@ class OpenOutput:
     ) -> None:
         self.signature = signature
         self.sample = sample
+        self._table = table
         self._framer = framer
         self._writer = writer
         self._kept = kept
@@ -187,7 +189,7 @@ class OpenOutput:
             compression=output_compression(self._settings, self.signature.compression),
             points=tuple(writer.points),
             members=self._members,
-            table=table_of(self.signature),
+            table=self._table,
         )
 
     def _tell_members(self) -> None:

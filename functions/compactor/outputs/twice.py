@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from compactor.formats.csv_evidence import CsvDialect
 from compactor.formats.first_record import Begin
+from compactor.formats.spec import Decide
 from compactor.model import Format, Signature, TableDialect
 from compactor.outputs.pending import PendingOutput
 from compactor.second_reading import Declared, Frame, Sample
@@ -27,23 +29,35 @@ def declared_by(settings: Settings) -> Declared:
     )
 
 
-def table_of(signature: Signature) -> TableDialect | None:
-    """How CSV and TSV sources of a signature are written, as it was decided; None for others."""
+def table_of(signature: Signature, key: str, decide: Decide) -> TableDialect | None:
+    """How CSV and TSV sources of a signature are written; None for others.
+
+    It says what was declared or decided for their data set, not what they were read as: so a
+    second reading by it shows where the first one did not keep to that.
+
+    Args:
+        signature: theirs.
+        key: of one of them.
+        decide: what is decided of their data set.
+    """
     if signature.format not in (Format.CSV, Format.TSV):
         return None
     begin = Begin.of(signature.header, signature.dialect)
+    if begin.columns:
+        decided = decide(key, begin.delimiter, begin.columns)
+        has_header = isinstance(decided, CsvDialect) and bool(decided.header)
+        return TableDialect(begin.delimiter.decode(), header=has_header)
     # Under a declared absence of headers, any delimiter is joined with any other.
-    declared_absent = not begin.header and not begin.columns
-    delimiter = "" if declared_absent else begin.delimiter.decode()
+    delimiter = begin.delimiter.decode() if begin.header else ""
     return TableDialect(delimiter, header=bool(begin.header))
 
 
-def sample_for(frame: Frame, settings: Settings, signature: Signature) -> Sample | None:
+def sample_for(frame: Frame, settings: Settings, table: TableDialect | None) -> Sample | None:
     """What takes the sources of one output as they are placed; None where none is read twice."""
     if settings.second_reading == "none":
         return None
     everything = settings.second_reading == "all"
-    declared = replace(declared_by(settings), table=table_of(signature))
+    declared = replace(declared_by(settings), table=table)
     return Sample(frame, declared, everything=everything, limits=settings.limits)
 
 
