@@ -217,6 +217,7 @@ class Functions(Construct):
             # checksum of an encrypted one is not told without its key.
             may_read(role, self._storage.source)
             may_read_tags(role, self._storage.source)
+            may_see_owners(role, self._storage.source)
         may_read(role, self._storage.state)
         may_read(role, self._storage.destination)
         may_abort_uploads(role, self._storage.destination)

@@ -55,6 +55,38 @@ def test_the_sources_of_a_commit_past_retention_are_deleted_and_recorded_once() 
     }
 
 
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "_delta_log/00000000000000000000.json",
+        "raw/metadata/v1.metadata.json",
+        f"{PARTITION.prefix}_delta_log/00000000000000000000.json",
+        f"{PARTITION.prefix}.hoodie/hoodie.properties",
+    ],
+)
+def test_sources_stay_where_a_table_was_made_of_them_since(marker: str) -> None:
+    world = old_world()
+    world.store.seed("source", marker, b"{}")
+    for _ in range(2):
+        receipt = world.clean_up()
+        assert receipt.status == "done"
+        (line,) = receipt.unsafe
+        assert f"s3://source/{PARTITION.prefix}" in line
+        assert " lies in a table" in line
+    assert {"a.json", "b.json"} <= set(left(world))
+    assert not records(world)
+    world.store.remove("source", marker)
+    assert world.clean_up().counts.deleted == 2
+
+
+def test_a_table_between_a_partition_and_its_sources_keeps_those() -> None:
+    world = old_world("")
+    compact_more(world, "one/a.json", "two/b.json")
+    world.store.seed("source", f"{PARTITION.prefix}two/_delta_log/0.json", b"{}")
+    assert len(world.clean_up().unsafe) == 1
+    assert {"a.json", "b.json"} <= set(left(world))
+
+
 @pytest.mark.parametrize("amid", range(5))
 def test_of_two_clean_ups_at_once_each_counts_what_it_deleted(amid: int) -> None:
     world = old_world("abcd")

@@ -30,6 +30,7 @@ from compactor.log.stored import (
 )
 from compactor.log.whole import not_whole, unnamed_outputs
 from compactor.model import Partition, SourceObject
+from compactor.planning.surroundings import Surroundings
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.readers.gate import ReaderGate
 from compactor.settings.object_rules import ObjectRules
@@ -269,6 +270,7 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
         return Examined(found.commit, held=True)
     if found.sources:
         try:
+            _require_no_owner(run, found.sources)
             if output is not None:
                 _prove(look, found.commit, output, head)
             _prove_origins(look, found.commit)
@@ -279,6 +281,23 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
     return replace(found, etag="" if head is None else head.etag)
+
+
+def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
+    """Do nothing where no table or registry was made of the prefix since it was compacted.
+
+    Raises:
+        IntegrityError: the sources may be its files.
+    """
+    bucket, prefix = run.partition.bucket, run.partition.prefix
+    surroundings = Surroundings(run.store, bucket, run.seen.levels)
+    # One of each level: what owns that owns its neighbours.
+    for key in {one.key.rpartition("/")[0]: one.key for one in sources}.values():
+        if surroundings.of(prefix, key) is not None:
+            raise IntegrityError(
+                f"s3://{bucket}/{key} lies in a table or registry that was made since: with"
+                ' "leave" in policies its sources are passed over'
+            )
 
 
 def _require_tags(look: _Look, found: Examined) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from compactor.model import SkipReason
 
 
 @dataclass(slots=True)
@@ -20,9 +23,12 @@ class SeenState:
             looked. Of one that was begun since, an output that is gone makes it look again.
         has_no_readers: no table of query engines shows the destination, as a clean-up of this run
             saw. One that is made since shows nothing that clean-up may delete.
+        levels: which levels of the source's bucket a table or registry owns, as
+            :class:`compactor.planning.surroundings.Surroundings` keeps it.
     """
 
     log_id: str = ""
     scheme_of: str = ""
     has_no_table: bool = False
     has_no_readers: bool = False
+    levels: dict[str, Future[SkipReason | None]] = field(default_factory=dict)

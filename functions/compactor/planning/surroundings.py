@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from threading import Lock
 
 from compactor.errors import InvalidInput
@@ -17,6 +17,10 @@ from compactor.planning.markers import ICEBERG, LAYOUT, LEVELS, root_in
 from compactor.ports import KeyPage, ObjectStore
 
 _PAGES = 2
+_MOST_LOOKS = 100_000
+
+#: What is known of levels, or being asked.
+Looks = dict[str, Future[SkipReason | None]]
 
 
 class Surroundings:
@@ -25,12 +29,13 @@ class Surroundings:
     Args:
         store: asked for levels. One that may not be listed counts as no root.
         bucket: of the sources.
+        looks: what others saw of this bucket shortly before, and is added to.
     """
 
-    def __init__(self, store: ObjectStore, bucket: str) -> None:
+    def __init__(self, store: ObjectStore, bucket: str, looks: Looks | None = None) -> None:
         self._store = store
         self._bucket = bucket
-        self._looks: dict[str, Future[SkipReason | None]] = {}
+        self._looks: Looks = {} if looks is None else looks
         self._lock = Lock()
 
     def above(self, prefix: str) -> SkipReason | None:
@@ -43,6 +48,19 @@ class Surroundings:
         if named is not None:
             return named[1]
         looks = (self._at(level) for level in _levels(prefix) if level != prefix)
+        return next((found for found in looks if found is not None), None)
+
+    def of(self, prefix: str, key: str) -> SkipReason | None:
+        """Why an object below a prefix is left alone, by the levels above and below that.
+
+        Raises:
+            TransientStoreError: the store did not answer.
+        """
+        named = root_in(key)
+        if named is not None:
+            return named[1]
+        inside = (level for level in _levels(key) if level.startswith(prefix))
+        looks = chain((self.above(prefix),), map(self._at, inside))
         return next((found for found in looks if found is not None), None)
 
     def around(
@@ -72,11 +90,14 @@ class Surroundings:
         with self._lock:
             look = self._looks.get(level)
             if mine := look is None:
+                if len(self._looks) >= _MOST_LOOKS:
+                    self._looks.clear()
                 look = self._looks[level] = Future()
         if mine:
             try:
                 look.set_result(self._asked(level))
             except BaseException as error:
+                self._looks.pop(level, None)
                 look.set_exception(error)
         return look.result()
 
