@@ -15,14 +15,13 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.old_rules import is_doubtful
 from compactor.log.passed import PassedRecord, has_passed, write_passed
-from compactor.log.stored import StoredLog, every_entry, one_log, read_entry
+from compactor.log.stored import StoredLog, every_entry, read_entry
 from compactor.outputs.undo import Undoing, changed_source, undo
 from compactor.ports import Clock, ObjectStore
 from compactor.readers.refresh import switch_back
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.console import Bar
-from compactor_cli.manifest_tables import bring_up_to_date, has_table
 from compactor_cli.old_outputs import ROWS_DROPPED, UNDECIDED, Finding
 
 #: What is done about a finding.
@@ -155,8 +154,6 @@ class Repairing:
                 # Other commits are independent of it.
                 done.failures.append(f"{case.line}: {type(error).__name__}: {error}")
             bar.advance()
-        for path in sorted({case.path for case in done.undone}):
-            self._tell_table(path, done)
         for path, commits in decision.passed.items():
             for sequence, commit_id in commits:
                 self._pass(path, sequence, commit_id)
@@ -215,16 +212,6 @@ class Repairing:
         work = self._undoing(case.path, case.through)
         why = f"{case.finding.kind}: {case.finding.detail}"
         undo(self._read(case), why, work, run_id=self._run_id, now=self._clock.now())
-
-    def _tell_table(self, path: str, done: Done) -> None:
-        """Where there is a manifest table, let it tell no more of what was undone."""
-        try:
-            log = one_log(self._settings.state, path, self._store)
-            if has_table(log, self._store):
-                bring_up_to_date(log, self._store)
-        except CompactorError as error:
-            line = f"{path or '(root)'}: manifest table: {type(error).__name__}: {error}"
-            done.failures.append(line)
 
     def _undoing(self, path: str, through: int) -> Undoing:
         partition = partition_at(self._settings, path)

@@ -82,7 +82,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("unit/test_properties",),
     ("statemachine/test_engine",),
     ("statemachine/test_workflow",),
-    ("e2e/test_manifest_table_trino",),
     ("e2e/test_clean_up_run",),
     ("spark/test_bad_input",),
     ("e2e/test_killed_workers",),

@@ -24,9 +24,7 @@ NOT_NEEDED = [
     "compactor.readers.states",
     "compactor.stores.glue_reader",
     "compactor.tables",
-    # the manifest table, restoring, taking outputs away
-    "compactor.codecs.parquet_writer",
-    "compactor.outputs.manifest_table",
+    # exports, restoring, taking outputs away
     "compactor.outputs.mapping",
     "compactor.outputs.restore",
     "compactor.outputs.undo",

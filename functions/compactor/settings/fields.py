@@ -695,16 +695,6 @@ class RunFields:
             " ever.",
         ),
     ]
-    manifest_table: Annotated[
-        bool,
-        Declared(
-            _AFTER,
-            False,
-            flag(),
-            "Keep a table of where the content of each source is, as Parquet below the state, for"
-            " query engines to join with (docs/commands.md).",
-        ),
-    ]
     scans_per_month: Annotated[
         float,
         Declared(
