@@ -73,7 +73,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("contract/test_large_members",),
     ("unit/test_cli_typed",),
     ("spark/test_workflow_with_spark",),
-    ("e2e/test_hive_readers",),
     ("simulation/test_schedules",),
     ("spark/test_readers_spark",),
     ("e2e/test_readers_trino",),

@@ -17,7 +17,6 @@ FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 NOT_NEEDED = [
     # tables, and the table for readers
     "compactor.catalogs.delta",
-    "compactor.catalogs.hive_reader",
     "compactor.catalogs.iceberg",
     "compactor.readers.port",
     "compactor.readers.refresh",

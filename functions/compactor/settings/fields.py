@@ -544,9 +544,9 @@ class RunFields:
             _READERS,
             None,
             _READER_TABLE,
-            "The table in the Glue Data Catalog, or in a Hive metastore, that shows query engines"
-            " each record once, in a source or in an output. It is made where it is not there, and"
-            " every run switches the partitions that it worked on.",
+            "The table in the Glue Data Catalog that shows query engines each record once, in a"
+            " source or in an output. It is made where it is not there, and every run switches the"
+            " partitions that it worked on.",
         ),
     ]
     reader_mode: Annotated[
