@@ -70,7 +70,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("e2e/test_cli_demo",),
     ("statemachine/test_spark_branch",),
     ("unit/test_s3_answers",),
-    ("contract/test_large_members",),
     ("unit/test_cli_typed",),
     ("spark/test_workflow_with_spark",),
     ("simulation/test_schedules",),
