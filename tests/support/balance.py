@@ -28,7 +28,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "infrastructure/test_tables_run",
         "infrastructure/test_tables_stack",
         "infrastructure/test_merging",
-        "infrastructure/test_dashboard_picture",
     ),
     # All of them share one Spark with whatever their process ran before.
     (
