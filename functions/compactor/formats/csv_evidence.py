@@ -40,6 +40,8 @@ _NO_NAME = re.compile(r"-\d|/\d|\d\.\d| /|: |\.$|\. (?![(\[])")
 # How unlikely the first records are, if they are rows, before that is in doubt.
 _LEAST_LIKELY = 0.01
 _MOST_COMPARED = 1_000
+# Types of which one program writes all values alike; digests and paths have a form each.
+_WRITTEN_ALIKE = frozenset(("number", "time"))
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 # First fields of records that begin a transmission, not a table.
@@ -217,7 +219,7 @@ def _stands_out(
     """
     firsts = list(zip(*(one.fields for one in sources), strict=True))
     below = [column[:: len(column) // _MOST_COMPARED + 1] for column in below]
-    typed = [number for number, type in enumerate(types) if type]
+    typed = [number for number, type in enumerate(types) if type in _WRITTEN_ALIKE]
     for number in typed:
         if _is_unlikely(map(_form, firsts[number]), map(_form, below[number]), len(typed)):
             return f"those of column {number + 1} are written otherwise than the values below"
