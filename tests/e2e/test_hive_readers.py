@@ -148,6 +148,14 @@ def test_a_switch_keeps_what_is_not_its_own_and_forgets_what_was_counted(place: 
     assert after.createTime == before.createTime > 0
 
 
+def test_a_value_with_an_equals_sign_is_a_partition_by_its_encoded_name(place: Place) -> None:
+    catalog = place.reader("wildcards")
+    catalog.create_table(table_input("wildcards", "level1"))
+    assert catalog.change([change(one, new=True) for one in ("x=y", "y")]) == {}
+    assert place.partition("wildcards", "level1=x%3Dy").values == ["x=y"]
+    assert catalog.entries([("x=y",), ("y",)]).keys() == {("x=y",), ("y",)}
+
+
 def test_a_switch_makes_the_metastore_list_nothing(place: Place) -> None:
     catalog = place.reader("unlisted")
     catalog.create_table(table_input("unlisted"))
