@@ -291,13 +291,13 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     """
     bucket, prefix = run.partition.bucket, run.partition.prefix
     surroundings = Surroundings(run.store, bucket, run.seen.levels)
-    # One of each level: what owns that owns its neighbours.
-    for key in {one.key.rpartition("/")[0]: one.key for one in sources}.values():
-        if surroundings.of(prefix, key) is not None:
-            raise IntegrityError(
-                f"s3://{bucket}/{key} lies in a table or registry that was made since: with"
-                ' "leave" in policies its sources are passed over'
-            )
+    # Python's order of text is that of UTF-8 for all keys, which have no surrogates.
+    owned = surroundings.owned(prefix, sorted(one.key for one in sources))
+    if owned is not None:
+        raise IntegrityError(
+            f"s3://{bucket}/{owned} lies in a table or registry that was made since; a rule of"
+            ' policies with "leave" passes over its sources, and compactor tables compacts a table'
+        )
 
 
 def _require_tags(look: _Look, found: Examined) -> None:
