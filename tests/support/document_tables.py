@@ -67,6 +67,7 @@ from compactor.report.report import RunReport
 from compactor.runs.place import Own, Place
 from compactor.runs.receipts import Counts, Receipt
 from compactor.tables.entries import (
+    Acceptance,
     NamedOutput,
     PublishedMark,
     Reached,
@@ -103,6 +104,7 @@ OBJECTS: dict[str, Any] = {
     "Through": Through,
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
+    "Acceptance": Acceptance,
     "Reached": Reached,
     "PublishedMark": PublishedMark,
     "TableCheckpoint": TableCheckpoint,
