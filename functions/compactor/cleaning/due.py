@@ -206,7 +206,7 @@ def examine(
         return Examined(commit, elsewhere=True)
     if _is_left_by_a_rule(run, sources):
         return None
-    waits = table is not None and not table.has(run.path, entry.sequence)
+    waits = table is not None and not (table.has(run.path, commit) or table.releases(commit))
     if sources and commit.output is not None and waits:
         return None
     found = Examined(commit, sources)
@@ -334,7 +334,9 @@ def _require_in_table(look: _Look, commit: Commit, output: Output) -> None:
     """An output that is gone is the table's own doing, where the table has its rows."""
     run = look.run
     table = look.table or look_at_table(run.settings, run.store, run.open_catalog)
-    if table is None or not table.has(run.path, commit.sequence):
+    if table is not None and table.releases(commit):
+        return
+    if table is None or not table.has(run.path, commit):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
     table.require_rows()
     proof.prove_account(output, run.store)
