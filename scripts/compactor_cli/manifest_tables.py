@@ -28,15 +28,6 @@ def bring_up_to_date(log: StoredLog, store: ObjectStore) -> int:
     return table.catch_up(known, NoDeadline()) + max(log.entries, default=0) - known.last
 
 
-def has_table(log: StoredLog, store: ObjectStore) -> bool:
-    """True where there is a manifest table that tells of a log.
-
-    Raises:
-        IntegrityError: what says so is damaged.
-    """
-    return ManifestTable(log.state, log.path, store).through() is not None
-
-
 def _known(log: StoredLog, table: ManifestTable, store: ObjectStore) -> KnownLog:
     """Of what a checkpoint sums up all is published; the outputs behind it are looked at."""
     since = max(log.checkpoints, default=0)

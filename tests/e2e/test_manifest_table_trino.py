@@ -21,7 +21,7 @@ from tests.unit.test_manifest_table import (
     TODAY,
     exported,
     objects,
-    undone_and_again,
+    void_and_again,
     world_of,
 )
 
@@ -64,7 +64,7 @@ def test_trino_reads_the_export_and_finds_new_days_by_itself(
     world = world_of()
     world.add_variety()
     world.run()
-    undone_and_again(world)
+    void_and_again(world)
     (statement,) = re.findall(
         r"```sql\n(CREATE EXTERNAL TABLE sources.*?;)\n```", DOCUMENT.read_text(), re.DOTALL
     )

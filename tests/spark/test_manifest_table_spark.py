@@ -14,7 +14,7 @@ from tests.unit.test_manifest_table import (
     TABLE,
     exported,
     objects,
-    undone_and_again,
+    void_and_again,
     world_of,
 )
 
@@ -28,7 +28,7 @@ def test_spark_reads_the_export_and_only_the_days_that_are_asked_for(
     world: World = world_of()
     world.add_variety()
     world.run()
-    undone_and_again(world)
+    void_and_again(world)
     world.clock.advance(DAY)
     world.add("z.json", JSON)
     world.run()

@@ -26,12 +26,10 @@ from compactor.log.stored import StoredLog, one_log
 from compactor.model import Again
 from compactor.outputs.manifest_table import KnownLog, ManifestTable
 from compactor.outputs.mapping import COLUMNS, Mapped
-from compactor.outputs.undo import Undoing, undo
 from compactor.report.gathered import Gathered
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor_cli.commands import main, manifest
-from compactor_cli.commands import repair as repair_module
 from compactor_cli.manifest_tables import bring_up_to_date
 from compactor_cli.mapping import mapping
 from compactor_cli.mapping_parquet import _SCHEMA
@@ -39,7 +37,6 @@ from tests.support.cleaning import DAY
 from tests.support.document_tables import table_of
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call, Crashed
-from tests.support.old_commits import headed_commit
 from tests.support.world import LOG_LINE, World
 from tests.unit.test_cli_restore import make_columnar
 from tests.unit.test_commit_protocol import lose_every_upload, waiting
@@ -102,14 +99,6 @@ def must_tell_what_is_exported(world: World) -> None:
     rows = exported(world)
     assert told(world) == rows
     assert rows
-
-
-def undo_commit(world: World, sequence: int) -> None:
-    log = CommitLog(world.store, world.settings, PARTITION)
-    (commit,) = (one for one in log.every_commit() if one.sequence == sequence)
-    through = log.load().last
-    work = Undoing(world.store, world.settings.state, PARTITION.path, log, through)
-    undo(commit, "why", work, run_id="undo", now=world.clock.now())
 
 
 def entries(world: World) -> dict[int, Commit]:
@@ -261,26 +250,26 @@ def test_a_state_of_before_gets_its_table_once_the_setting_is_there() -> None:
     world = World()
     world.add_variety()
     world.run()
-    undone_and_again(world)
+    void_and_again(world)
     world.settings = world_of().settings
     world.run()
     must_tell_what_is_exported(world)
 
 
-def undone_and_again(world: World) -> None:
-    """Later data, a commit that is taken back, and the run that compacts its sources again."""
+def void_and_again(world: World) -> None:
+    """Later data, a commit that becomes void, and the run that compacts its sources again."""
     world.clock.advance(DAY)
     world.add("late.json", JSON)
     world.run()
-    undo_commit(world, max(entries(world)))
+    world.make_void(max(entries(world)))
     world.run()
 
 
-def test_what_was_undone_is_told_no_more_and_its_sources_are_once_compacted_again(
+def test_what_became_void_is_told_no_more_and_its_sources_are_once_compacted_again(
     world: World,
 ) -> None:
     world.run()
-    undone_and_again(world)
+    void_and_again(world)
     must_tell_what_is_exported(world)
     (late,) = [row for row in told(world) if row[2].endswith("late.json")]
     assert late[6].removeprefix("s3://lake/") in world.store.contents("lake", "compacted/")
@@ -320,7 +309,7 @@ def test_what_came_again_is_told_no_more_once_its_content_is_taken_back() -> Non
     assert sum(row[-1] for row in told(world)) == 1
     etag = entries(world)[1].rows[0].source.etag
     world.store.seed("source", f"{PARTITION.prefix}a.json", original, etag=etag)
-    undo_commit(world, 1)
+    world.make_void(1)
     world.run()
     must_tell_what_is_exported(world)
     assert sum(row[-1] for row in told(world)) == 0
@@ -329,7 +318,7 @@ def test_what_came_again_is_told_no_more_once_its_content_is_taken_back() -> Non
 def of_two_kinds() -> World:
     """A world whose second commit has a source of its own, and says of another that it came again.
 
-    The second commit is the one to be taken back.
+    The second commit is the one to become void.
     """
     world = World()
     world.add("a.json", JSON)
@@ -351,7 +340,7 @@ def test_what_a_commit_said_of_others_goes_with_it_when_it_is_taken_back(
     if told_before:
         bring_up_to_date(log_of(world), world.store)
         assert sum(row[-1] for row in told(world)) == 1
-    undo_commit(world, 2)
+    world.make_void(2)
     bring_up_to_date(log_of(world), world.store)
     must_tell_what_is_exported(world)
     assert {row[-2] for row in told(world)} == {1}
@@ -363,9 +352,9 @@ def test_what_is_said_to_be_where_nothing_is_any_more_is_not_told() -> None:
     world.add("b.log", LOG_LINE)
     world.run()
     source = entries(world)[1].rows[0].source
-    undo_commit(world, 1)
+    world.make_void(1)
     bring_up_to_date(log_of(world), world.store)
-    # Whoever looked before the undo writes down behind it what it saw.
+    # A run that looked before that writes down afterwards what it saw.
     log = CommitLog(world.store, world.settings, PARTITION)
     late = Again(replace(source, etag="late"), 1, None, None)
     log.append(log.load(), Commit.of_returned((late,), "late", world.clock.now(), "source"))
@@ -496,7 +485,7 @@ def test_whoever_is_late_does_not_bring_back_what_was_undone(number: int, undone
         first = entries(world)[1].rows[0].source
         body = world.store.contents("source")[first.key]
         world.store.seed("source", first.key, body, etag=first.etag)
-        undo_commit(world, undone)
+        world.make_void(undone)
         bring_up_to_date(log_of(world), world.store)
 
     world.store.hooks.before.append(at_call(number, meanwhile))
@@ -592,8 +581,7 @@ def test_a_table_of_another_log_is_told_and_left_as_it_is(world: World) -> None:
 def command(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    for module in (manifest, repair_module):
-        monkeypatch.setattr(module, "open_store", lambda *_: world.store)
+    monkeypatch.setattr(manifest, "open_store", lambda *_: world.store)
 
     def run(*words: str) -> tuple[int, str, str]:
         return main([*words]), *capsys.readouterr()
@@ -606,7 +594,7 @@ def test_the_command_makes_the_table_of_a_state_that_has_none(
 ) -> None:
     world.settings = World().settings
     world.run()
-    undone_and_again(world)
+    void_and_again(world)
     assert not objects(world)
     code, out, err = command("manifest", "s3://lake/compacted/", "--manifest-table")
     assert (code, err) == (0, "")
@@ -687,20 +675,3 @@ def test_an_export_and_the_table_are_not_written_at_once(
     place = ("manifest", "s3://lake/compacted/", "--manifest-table")
     code, _, err = command(*place, *words.split())
     assert (code, f"InvalidInput: {refused}" in err) == (2, True)
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_repair_tells_the_table_of_what_it_undid_where_there_is_one(
-    command: Command, world: World, *, kept: bool
-) -> None:
-    rows = {
-        "x.csv": b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n",
-        "y.csv": b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n",
-    }
-    commit = headed_commit(world, rows)
-    if kept:
-        bring_up_to_date(log_of(world), world.store)
-        assert {row[-2] for row in told(world)} == {commit.sequence}
-    assert command("repair", "s3://source/logs/", "s3://lake/compacted/", "--yes")[0] == 0
-    assert told(world) == exported(world) == []
-    assert bool(objects(world)) is kept

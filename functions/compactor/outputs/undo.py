@@ -22,15 +22,12 @@ from compactor.codecs.encoders import encoder
 from compactor.destination import Destination
 from compactor.errors import (
     AlreadyExists,
-    CommitConflict,
     IntegrityError,
     ObjectMissing,
     SourceChanged,
 )
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
-from compactor.log.state import LogState
-from compactor.log.stored import read_entry
 from compactor.model import ARCHIVED_CLASSES, Compression, ObjectGroup, SourceObject
 from compactor.outputs.pending import OutputWriter
 from compactor.outputs.publish import is_published
@@ -79,35 +76,6 @@ def changed_source(commit: Commit, store: ObjectStore) -> str:
             if left.get(one.key) == one.etag and not archived:
                 del left[one.key]
     return min(left, default="")
-
-
-def undo(commit: Commit, why: str, work: Undoing, *, run_id: str, now: float) -> Commit:
-    """Take one commit back; returns the entry that makes it void.
-
-    Args:
-        commit: an entry of the log, valid when it was chosen.
-        why: in one line, for the log.
-        work: the partition.
-        run_id: of who does it.
-        now: UNIX seconds.
-
-    Raises:
-        SourceChanged: a source is not what was compacted; the output is where it was.
-        IntegrityError: another object stands at the output's key, or it cannot be deleted.
-        CommitConflict: somebody else made the commit void meanwhile.
-    """
-    state = _load(commit, work)
-    _require_sources(commit, work.store)
-    output = commit.output
-    if output is not None:
-        _take_away(commit, output, work)
-        try:
-            _require_sources(commit, work.store)
-        except SourceChanged:
-            # Clean-up, or their owner, was deleting them at the same time.
-            _put_back(commit, output, work)
-            raise
-    return work.log.append(state, commit.undone(run_id, now, why))
 
 
 def take_away(commit: Commit, work: Undoing) -> None:
@@ -164,17 +132,6 @@ def forget_kept(commit: Commit, work: Undoing) -> None:
         work.store.delete_sources([one])
 
 
-def _load(commit: Commit, work: Undoing) -> LogState:
-    """The log as it is now; checkpoints do not tell what replaced what, so entries are read."""
-    state = work.log.load()
-    for sequence in range(work.through + 1, state.last + 1):
-        key = work.state.prefix + layout.entry_name(work.path, sequence)
-        entry = read_entry(work.store, work.state.bucket, key, sequence)
-        if entry.replaces == commit.sequence:
-            raise CommitConflict(f"commit {commit.sequence} was replaced meanwhile")
-    return state
-
-
 def _require_sources(commit: Commit, store: ObjectStore) -> None:
     key = changed_source(commit, store)
     if key:
@@ -198,12 +155,6 @@ def _take_away(commit: Commit, output: Output, work: Undoing) -> None:
     one = SourceObject(output.bucket, output.key, head.etag, head.size, head.last_modified)
     for refused in store.delete_sources([one]).refused:
         raise IntegrityError(f"s3://{output.bucket}/{output.key} stays: {refused.reason}")
-
-
-def _put_back(commit: Commit, output: Output, work: Undoing) -> None:
-    kept = (work.state.bucket, work.kept_at(commit))
-    if work.store.head(*kept) is not None:
-        _copy(output, kept, (output.bucket, output.key), work.store)
 
 
 def _copy(

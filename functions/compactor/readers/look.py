@@ -140,7 +140,7 @@ def _found(
     log: CommitLog, state: LogState, there: Collection[SourceObject], without: Collection[int]
 ) -> _Log:
     digests = {output_digest(one.bucket, one.key): one for one in there}
-    if not without and state.outputs_known and state.outputs <= digests.keys():
+    if not without and state.outputs <= digests.keys():
         # All that was ever named is there, and what is void nobody publishes.
         outputs = tuple(digests[one] for one in state.outputs)
         return _Log(state.committed, _sorted(outputs))
