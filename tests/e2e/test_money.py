@@ -163,9 +163,6 @@ def s3_here(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> EmbeddedS3:
         pytest.param(
             large_members(80), gzipped(30), {"gzip_output": "members"}, id="large members"
         ),
-        pytest.param(
-            json_lines(200, 20), json_lines(45, 9), {"manifest_table": True}, id="manifest table"
-        ),
     ],
 )
 def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(

@@ -71,7 +71,7 @@ def test_there_is_a_state_of_each_version() -> None:
     kinds = {key.removeprefix(STATE).split("/")[0] for key in load().store.contents("lake")}
     assert {"identity.json", "schemes", "partitions", "runs", "probes", "parquet-schemas"} <= kinds
     below = {key.split("/")[-2] for key in load().store.contents("lake", STATE)}
-    kept = {"commits", "cleaned", "rejects", "receipts", "clean-ups", "through"}
+    kept = {"commits", "cleaned", "rejects", "receipts", "clean-ups"}
     assert kept <= below
 
 

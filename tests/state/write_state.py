@@ -337,7 +337,6 @@ def main(name: str) -> None:
         "clean_up": "delete",
         "retention_days": 7,
         "small_object_bytes": 65_536,
-        "manifest_table": True,
     }
     writer = Writer(given)
     write(writer)

@@ -54,7 +54,6 @@ from compactor.model import (
     StoredPart,
     TableDialect,
 )
-from compactor.outputs.manifest_table import Through
 from compactor.planning.dialects import PinnedDialect
 from compactor.probe.records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
@@ -98,7 +97,6 @@ OBJECTS: dict[str, Any] = {
     "CleanUpRecord": CleanUpRecord,
     "RestRecord": RestRecord,
     "Seen": Seen,
-    "Through": Through,
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
     "Reached": Reached,
@@ -166,7 +164,6 @@ _NAMED: dict[type, str] = {
 NUMBERED: tuple[str, ...] = (
     "Entry",
     "Checkpoint",
-    "Through",
     "ProbeRecord",
     "Discovery",
     "Division",

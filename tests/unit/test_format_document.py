@@ -157,8 +157,8 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
     # below.
     others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
-    # Compared in test_leases, test_optimizers and test_manifest_table.
-    others |= {"Lease", "OptimizerLooks", "Through", *MAINTENANCE_RUN}
+    # Compared in test_leases and test_optimizers.
+    others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
     assert {*others, *DIVIDED, *written} >= set(NUMBERED)
 
 
