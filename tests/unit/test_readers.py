@@ -371,17 +371,6 @@ def test_an_output_that_is_not_readable_yet_leaves_its_sources_listed() -> None:
     assert lake.each_once()
 
 
-def test_an_output_that_is_about_to_be_taken_away_is_shown_no_more() -> None:
-    lake = closed()
-    lake.refresh()
-    outcome = lake.refresh(without={PARTITION.path: [1]})
-    assert (outcome.shows, outcome.objects) == ("listed", 2)
-    lake.store.remove("lake", next(iter(lake.store.contents("lake", "compacted/"))))
-    assert lake.each_once()
-    assert lake.refresh() == Outcome(PARTITION.path, "listed", objects=2), "its output is not there"
-    assert lake.each_once()
-
-
 def test_archived_objects_are_counted_and_not_listed() -> None:
     lake = closed()
     lake.store.seed("source", f"{PARTITION.prefix}old.json", b"{}", storage_class="DEEP_ARCHIVE")

@@ -120,16 +120,6 @@ class Commit:
             overwritten=NOTHING,
         )
 
-    def moved(self, run_id: str, now: float, group_id: str, output: Output) -> Commit:
-        """The entry that names the same records at another place, UNIX seconds."""
-        return replace(
-            self.voided(run_id),
-            created_at=now,
-            group_id=group_id,
-            output=output,
-            rows=self.rows,
-        )
-
 
 def require_each_once(draft: Commit) -> None:
     """Make sure that an entry names each key once.
