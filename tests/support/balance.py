@@ -28,7 +28,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "infrastructure/test_tables_run",
         "infrastructure/test_tables_stack",
         "infrastructure/test_merging",
-        "infrastructure/test_dashboard_picture",
     ),
     # All of them share one Spark with whatever their process ran before.
     (
@@ -70,7 +69,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("e2e/test_cli_demo",),
     ("statemachine/test_spark_branch",),
     ("unit/test_s3_answers",),
-    ("contract/test_large_members",),
     ("unit/test_cli_typed",),
     ("spark/test_workflow_with_spark",),
     ("simulation/test_schedules",),

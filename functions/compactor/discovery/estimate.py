@@ -32,7 +32,6 @@ from compactor.planning.packing import (
     output_compression,
     packing_class,
     stored_bytes,
-    takes_stored,
 )
 from compactor.settings.settings import Settings
 from compactor.sizes import GET_BYTES
@@ -209,7 +208,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
     kind = packing_class(group.sources[0].key).compression
     output = output_compression(settings, kind)
     is_plain = kind is output is Compression.NONE
-    as_they_are = settings.output_format == "same" and (is_plain or takes_stored(settings, kind))
+    as_they_are = settings.output_format == "same" and is_plain
     large = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
     gets = sum(max(1, math.ceil(one.size / GET_BYTES)) for one in group.sources)
     if settings.compression in ("same", "none"):
@@ -219,9 +218,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
         return _OUTPUT + Counter(GET=gets, PUT=max(1, math.ceil(written / limits.part_bytes)))
     written = math.ceil((group.size - sum(large)) / limits.part_bytes)
     parts = written + sum(math.ceil(size / limits.copy_part_bytes) for size in large)
-    if is_plain:
-        return _OUTPUT + Counter(GET=len(group.sources) + len(large), PUT=parts, HEAD=1)
-    return _OUTPUT + Counter(GET=gets, PUT=parts)
+    return _OUTPUT + Counter(GET=len(group.sources) + len(large), PUT=parts, HEAD=1)
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:

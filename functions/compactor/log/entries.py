@@ -35,8 +35,8 @@ class Output:
     leaves out those of copied slices; None when all of the output is one copied source.
     ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
     sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
-    can begin, beside the first, each with the plain bytes before it, in order. With ``members``
-    each of them is the begin of a gzip member or zstd frame. ``table`` is how CSV and TSV are
+    can begin, beside the first, each with the plain bytes before it, in order. ``table``
+    is how CSV and TSV are
     written, as it was decided for their data set or declared.
     """
 
@@ -53,7 +53,6 @@ class Output:
     copied: bool = False
     columnar: Columnar | None = None
     points: tuple[tuple[int, int], ...] = ()
-    members: bool = False
     table: TableDialect | None = None
 
 

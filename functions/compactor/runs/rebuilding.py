@@ -38,8 +38,7 @@ def group_of(commit: Commit) -> ObjectGroup:
     """The group whose output a commit names, to become the same bytes once more."""
     output = commit.output
     copied = output is not None and output.copied
-    # Where a CRC32 is known the store copied nothing, or large members: through the worker these
-    # become the same bytes.
+    # Where a CRC32 is known the store copied nothing.
     copies = output is None or output.crc32 is None
     sources = tuple(row.source for row in commit.rows)
     return ObjectGroup(commit.group_id, sources, copied, copies)

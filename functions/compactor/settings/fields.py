@@ -370,26 +370,6 @@ class RunFields:
             " become Parquet: zstd).",
         ),
     ]
-    gzip_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "member",
-            one_of("member", "members"),
-            "gzip outputs as one member, which every reader takes, or made of the sources' own"
-            " members where nothing in these changes: less CPU, and they are restored identical.",
-        ),
-    ]
-    zstd_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "frame",
-            one_of("frame", "frames"),
-            "zstd outputs as one frame, or as several, of which some readers see the first alone:"
-            " the sources' own where nothing in these changes; one source is restored by a range.",
-        ),
-    ]
     output_format: Annotated[
         str,
         Declared(
