@@ -161,16 +161,6 @@ def rest_key(settings: Settings, partition: Partition) -> tuple[str, str]:
     return _state(settings, f"{PARTITIONS}{partition.path}at-rest.json")
 
 
-def passed_name(path: str, sequence: int) -> str:
-    """Key below the state's prefix of what says that a commit of older rules is sound."""
-    return f"{PARTITIONS}{path}passed/{sequence:020d}.json"
-
-
-def withdrawn_prefix(path: str, sequence: int) -> str:
-    """Below the state's prefix: where the output of a commit goes that is undone."""
-    return f"{PARTITIONS}{path}withdrawn/{sequence:020d}/"
-
-
 def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
     """The sum of all commits up to and including this sequence number."""
     return _state(settings, checkpoint_name(partition.path, sequence))

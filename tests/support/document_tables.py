@@ -32,7 +32,6 @@ from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
-from compactor.log.passed import PassedRecord
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
@@ -97,7 +96,6 @@ OBJECTS: dict[str, Any] = {
     "LeftAlone": LeftAlone,
     "PinnedDialect": PinnedDialect,
     "CleanUpRecord": CleanUpRecord,
-    "PassedRecord": PassedRecord,
     "RestRecord": RestRecord,
     "Seen": Seen,
     "TableEntry": TableEntry,

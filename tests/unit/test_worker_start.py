@@ -23,10 +23,9 @@ NOT_NEEDED = [
     "compactor.readers.states",
     "compactor.stores.glue_reader",
     "compactor.tables",
-    # exports, restoring, taking outputs away
+    # exports, restoring
     "compactor.outputs.mapping",
     "compactor.outputs.restore",
-    "compactor.outputs.undo",
     # listings other than LIST
     "compactor.inventory",
     "compactor.stores.registry",

@@ -236,13 +236,3 @@ def make_group(
     for source in sources:
         digest.update(source.identity)
     return ObjectGroup(digest.hexdigest(), tuple(sources), copy)
-
-
-def uncopied(group: ObjectGroup) -> ObjectGroup:
-    """The same sources for an output in which the store copies nothing.
-
-    It has another id, and so another key: whoever is late to delete the output with copies can
-    never meet this one.
-    """
-    digest = hashlib.blake2b(f"{group.id}\0uncopied".encode(), digest_size=16)
-    return replace(group, id=digest.hexdigest(), copies=False)

@@ -36,18 +36,3 @@ def show(run: PartitionRun) -> Outcome | None:
     if outcome.is_refused:
         raise InvalidInput("reader_table", settings.reader_table, "", told=outcome.fault)
     return outcome
-
-
-def hide(sequence: int, run: PartitionRun) -> None:
-    """Let readers see an output no more that is about to be taken away.
-
-    Args:
-        sequence: of its commit.
-        run: of the partition.
-
-    Raises:
-        TransientStoreError: the catalog still shows it.
-    """
-    from compactor.readers.refresh import switch_back  # noqa: PLC0415 - see above
-
-    switch_back(sequence, run.partition, run.settings, run.store, run.clock, open=run.readers)
