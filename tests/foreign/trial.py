@@ -193,7 +193,7 @@ class _Joined:
     @cached_property
     def told(self) -> Told:
         """The truth that its readers are told."""
-        return _told(self.sources)
+        return _told(self.sources, self.body or b"")
 
     @property
     def header(self) -> Row:
@@ -206,9 +206,9 @@ class _Joined:
         return [row for one in self.sources for row in one.rows]
 
 
-def _told(sources: Sequence[Source]) -> Told:
-    # Of a single line without an end, nobody can say how it would end.
-    ends = {one.form.end for one in sources if one.form.end.encode() in one.body}
+def _told(sources: Sequence[Source], output: bytes = b"") -> Told:
+    # Of a single line without an end, nobody can say how it would end but the output.
+    ends = {one.form.end for one in sources if one.form.end.encode() in one.body + output}
     width = max((len(row) for one in sources for row in (*one.rows, one.first) if row), default=1)
     return Told(
         header=any(one.header is not None for one in sources),
