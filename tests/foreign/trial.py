@@ -207,8 +207,10 @@ class _Joined:
 
 
 def _told(sources: Sequence[Source], output: bytes = b"") -> Told:
-    # Of a single line without an end, nobody can say how it would end but the output.
-    ends = {one.form.end for one in sources if one.form.end.encode() in one.body + output}
+    ends = {one.form.end for one in sources if one.form.end.encode() in one.body}
+    if not ends and b"\n" in output:
+        # Lines without an end, each alone in its source: they end as their data set does.
+        ends = {"\r\n" if output.endswith(b"\r\n") else "\n"}
     width = max((len(row) for one in sources for row in (*one.rows, one.first) if row), default=1)
     return Told(
         header=any(one.header is not None for one in sources),

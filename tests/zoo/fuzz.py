@@ -201,6 +201,9 @@ def _other_name(chance: random.Random, one: Source, _: Sequence[Source]) -> Sour
 
 def _touch(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     """A byte that means something to some format, put in or in place of another, or a byte less."""
+    if one.reader is blob and one.plain.isascii():
+        # Nothing but its signature shows that it is no text.
+        return one
     at = chance.randint(0, len(one.plain))
     byte = chance.choice(_MEANINGFUL)
     plain = one.plain[:at] + byte + one.plain[at + chance.randint(0, 1) :]
