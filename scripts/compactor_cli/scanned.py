@@ -22,6 +22,12 @@ from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
+# The option that decides, by the setting that the detail of what is left alone names.
+_DECIDING = {
+    "csv_header": "add --csv-header present where first records name the columns,"
+    " --csv-header absent where they are rows",
+    'format: "text"': "add --format text where lines are records of their own",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,10 @@ def _show_looked(looked: Sequence[Looked]) -> None:
     heads = ("Format", "Objects", "Such as")
     title = f"Formats of {counted(len(looked), 'object')} that were looked at"
     print_table(title, heads, rows, texts=(0, 2))
+    for setting, advice in _DECIDING.items():
+        many = sum(f"set {setting}" in one.detail for one in looked)
+        if many:
+            print_line(f"{counted(many, 'object')} left alone: {advice}")
     if counts.keys() & {"parquet"}:
         print_line("Parquet is merged by Spark, with --format parquet, and by nothing else")
 
