@@ -10,6 +10,7 @@ from typing import Any
 
 from compactor.model import SkipReason
 from compactor.money import Verdict
+from compactor.report.skipped import hint_of
 from compactor.scanning.advice import Advice, told
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.figures import BOUNDS, Quantiles
@@ -203,7 +204,7 @@ def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
 def _show_skipped(found: Scanned) -> None:
     for reason, one in sorted(_skipped(found).items()):
         such = f", such as {one['examples'][0]}" if one["examples"] else ""
-        print_line(f"skipped: {counted(one['objects'], 'object')}, {reason}{such}")
+        print_line(f"skipped: {counted(one['objects'], 'object')}, {reason}{such}{hint_of(reason)}")
 
 
 def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
