@@ -81,8 +81,6 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry_id: of the last of them.
-        rows: of all outputs, as far as they were counted.
-        uncounted: outputs whose rows nobody counted.
     """
 
     version: int = TABLE_VERSION
@@ -92,8 +90,6 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     uuid: str
     outputs: int
-    rows: int
-    uncounted: int
     through: dict[str, Reached]
     upsert: UpsertKey | None = None
 
@@ -154,7 +150,7 @@ class TableLogState:
         through: by path, how far the partition's commit log has been gone through.
         entries: those after the checkpoint, by number.
         given: what entries after the checkpoint name, by bucket and key.
-        outputs, rows, uncounted: of everything that entries name.
+        outputs: how many all entries name.
     """
 
     last: int = 0
@@ -168,8 +164,6 @@ class TableLogState:
     entries: dict[int, TableEntry] = field(default_factory=dict)
     given: dict[tuple[str, str], NamedOutput] = field(default_factory=dict)
     outputs: int = 0
-    rows: int = 0
-    uncounted: int = 0
 
     def start(self, checkpoint: TableCheckpoint) -> None:
         """Begin with what a checkpoint sums up."""
@@ -178,8 +172,7 @@ class TableLogState:
         self.upsert = checkpoint.upsert
         self.entry_ids[checkpoint.number] = checkpoint.entry_id
         self.through = dict(checkpoint.through)
-        self.outputs, self.rows = checkpoint.outputs, checkpoint.rows
-        self.uncounted = checkpoint.uncounted
+        self.outputs = checkpoint.outputs
 
     def add(self, entry: TableEntry, where: str) -> None:
         """Take the next entry.
@@ -204,8 +197,6 @@ class TableLogState:
         self.given |= {(one.bucket, one.key): one for one in entry.outputs}
         self.through.update(entry.through)
         self.outputs += len(entry.outputs)
-        self.rows += entry.rows
-        self.uncounted += sum(one.rows is None for one in entry.outputs)
 
     def reached(self, path: str) -> int:
         """Sequence up to which a partition's outputs are named; 0 where none is."""
@@ -240,8 +231,6 @@ class TableLogState:
             table=self.table,
             uuid=self.uuid,
             outputs=self.outputs,
-            rows=self.rows,
-            uncounted=self.uncounted,
             through=self.through,
             upsert=self.upsert,
         )
