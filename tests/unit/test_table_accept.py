@@ -481,8 +481,6 @@ def test_what_a_table_was_given_is_what_its_last_acceptance_says():
                 doubtful=[],
                 releases_sources=False,
                 outputs=0,
-                rows=0,
-                uncounted=0,
             ),
         )
 

@@ -268,8 +268,6 @@ def _acceptance(look: Look, batch: Sequence[NamedOutput], *, releases: bool) -> 
         doubtful=doubtful,
         releases_sources=releases,
         outputs=len(has),
-        rows=sum(one.rows or 0 for one in has),
-        uncounted=sum(one.rows is None for one in has),
     )
 
 
