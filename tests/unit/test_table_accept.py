@@ -190,7 +190,7 @@ def test_what_is_missing_is_added_and_publishers_and_clean_up_go_on(tables):
     tables.must_have_all()
     assert clean_up(tables).counts.deleted == 3
     log = tables.load()
-    assert (log.outputs, log.rows, log.missing) == (3, 9, {})
+    assert (log.outputs, log.missing) == (3, {})
 
 
 def test_a_table_that_was_made_again_is_filled_again(tables):
@@ -215,7 +215,7 @@ def test_of_a_table_that_is_taken_as_it_is_the_sources_of_missing_outputs_stay(t
     done = as_is(tables)
     assert names(done.absent) == [2]
     log = tables.load()
-    assert (log.outputs, log.rows) == (1, 3)
+    assert log.outputs == 1
     tables.compact("c.json")
     tables.publish()
     # Also when the table has more rows than it was given, and by a checkpoint.
