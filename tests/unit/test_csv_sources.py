@@ -122,6 +122,7 @@ def test_first_records_that_differ_and_read_as_rows_are_rows(firsts: tuple[bytes
         b"alice,login\nbob,3\nalice,4\n",
         b"id,id\n1,2\n",
         b"# made by x,y\n1,2\n",
+        b",offline\n7,1\n,2\n7,3\n",
         b"\n1,2\n",
         b"id\n1\n2\n",
     ],

@@ -290,11 +290,21 @@ def _header_fault(names: Sequence[str], rows: Sequence[Sequence[str]], types: Se
             return f"its field {name[:40]!r} does not look like the name of a column"
     if len({name.lower() for name in trimmed}) < len(trimmed):
         return "two fields of it are equal"
-    for row in rows:
-        if any(value.strip() == name and name for value, name in zip(row, trimmed, strict=False)):
-            return "it has a value of its own columns"
+    if fault := _value_fault(trimmed, rows):
+        return fault
     typed = [name for name, type in zip(trimmed, types, strict=True) if name and type]
     return "" if typed else "no column has values of a type that its name is not"
+
+
+def _value_fault(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Why names may be values of the columns below them."""
+    for number, name in enumerate(names):
+        column = {row[number].strip() for row in rows if number < len(row)}
+        if name and name in column:
+            return "it has a value of its own columns"
+        if not name and "" in column and len(column) > 1:
+            return "a column without a name has values in some records"
+    return ""
 
 
 def _is_name(text: str) -> bool:
