@@ -51,6 +51,8 @@ class KeyedCatalog:
             last=last or 0,
             rows=None,
             fault=fault or (keys.fault if keys is not None else ""),
+            # Spark writes them, by rules of its own.
+            refusal="",
             handle=None,
         )
 
