@@ -37,6 +37,7 @@ class TableState:
             of the table. Empty when nothing contradicts it.
         handle: the catalog's own: what an append is conditional on.
         properties: of the table, where the catalog tells them.
+        refusal: what would be accepted instead, where no file can be added to the table at all.
     """
 
     uuid: str
@@ -46,6 +47,7 @@ class TableState:
     fault: str = ""
     handle: object = field(default=None, compare=False, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
