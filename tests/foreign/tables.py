@@ -19,7 +19,10 @@ Row = tuple[str, ...]
 _WORD = re.compile(r"[^\W\d][\w .-]*")
 # Truth values, and words for nothing.
 _NO_NAMES = frozenset(
-    ("true", "false", "yes", "no", "on", "off", "null", "none", "nan", "na", "nil", "unknown")
+    (
+        *("true", "false", "yes", "no", "on", "off"),
+        *("null", "none", "nan", "na", "nil", "unknown", "undefined", "missing"),
+    )
 )
 
 

@@ -65,6 +65,7 @@ from compactor.report.report import RunReport
 from compactor.runs.place import Own, Place
 from compactor.runs.receipts import Counts, Receipt
 from compactor.tables.entries import (
+    Acceptance,
     NamedOutput,
     PublishedMark,
     Reached,
@@ -99,6 +100,7 @@ OBJECTS: dict[str, Any] = {
     "Seen": Seen,
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
+    "Acceptance": Acceptance,
     "Reached": Reached,
     "PublishedMark": PublishedMark,
     "TableCheckpoint": TableCheckpoint,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from compactor.errors import TableConflict, TransientStoreError
 from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
-from compactor.tables.port import TableFile, TableState
+from compactor.tables.port import Holdings, TableFile, TableState
 from tests.support.memory_store import MemoryStore
 
 Reader = Callable[[bytes], Sequence[int]]
@@ -49,12 +49,14 @@ class MemoryTable:
     Attributes:
         uuid: of the table that stands there; empty where none does.
         own: rows of the table's own files; of a table without a key, numbers of records.
+        numbers: by snapshot, or version, up to which entry the commit said that it has everything.
     """
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
         self.s3 = s3
         self.uuid = ""
         self.own: dict[str, tuple[Any, ...]] = {}
+        self.numbers: dict[int, int] = {}
         self._read = read
         self._names = itertools.count(1)
 
@@ -112,6 +114,7 @@ class IcebergTable(MemoryTable):
         self.current: int | None = None
         self.sequence = 0
         self.properties = {}
+        self.numbers = {}
         self.given = set()
 
     def create(self) -> None:
@@ -173,6 +176,7 @@ class DeltaTable(MemoryTable):
         self.transactions: dict[str, tuple[int, int]] = {}
         self.restores: list[Restored] = []
         self.properties = {}
+        self.numbers = {}
         self.given = set()
 
     def create(self) -> None:
@@ -272,10 +276,43 @@ def commit_with_number(
             f"{log_id}.snapshot": str(made),
             f"{log_id}.sequence": str(table.sequence),
         }
+        table.numbers[made] = number
         return made
     assert at is not None
     table.commit(at + 1, files, {log_id: number})
+    table.numbers[at + 1] = number
     return at + 1
+
+
+def ancestors_of(table: IcebergTable | DeltaTable) -> Iterator[tuple[int, Files]]:
+    """The states that the present one was made from, newest first, as far as there are any."""
+    if isinstance(table, IcebergTable):
+        at = table.current
+        while at in table.snapshots:
+            yield at, table.snapshots[at].files
+            at = table.snapshots[at].snapshot.parent
+        if at is not None:
+            yield -1, Files()
+        return
+    version, back = len(table.versions) - 1, {one.version: one.to for one in table.restores}
+    while version >= 0:
+        yield version, table.versions[version]
+        version = back.get(version, version - 1)
+
+
+def holdings_of(table: IcebergTable | DeltaTable, outputs: Collection[str]) -> Holdings:
+    """Which of these outputs a table has; see :class:`compactor.tables.port.Holdings`."""
+    number: int | None = 0
+    seen: set[str] = set()
+    for at, files in ancestors_of(table):
+        if at in table.numbers or at < 0:
+            number = table.numbers.get(at)
+            break
+        seen |= {f"s3://{bucket}/{key}" for bucket, key in files.outputs}
+    present = {f"s3://{bucket}/{key}" for bucket, key in table.files.outputs} & set(outputs)
+    passed = (seen & set(outputs)) - present
+    rows = sum(len(table.own[name]) for name in table.files.own)
+    return Holdings(frozenset(present), frozenset(passed), number, len(table.files.own), rows)
 
 
 def now_at(table: IcebergTable | DeltaTable) -> int | None:
@@ -333,6 +370,11 @@ class MemoryCatalog:
         done = self.ask("table_commit", lambda: self._append(table, files, number))
         self.believed = number
         return str(done)
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        found = self.ask("table_holdings", lambda: holdings_of(self.table, outputs))
+        assert isinstance(found, Holdings)
+        return found
 
     def _load(self) -> TableState | None:
         found = state_of(self.table, self.log_id)

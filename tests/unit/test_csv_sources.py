@@ -176,6 +176,18 @@ def test_first_records_that_all_are_written_or_ordered_as_no_row_below_are_left_
     assert not left
 
 
+def test_first_records_of_two_tables_are_left_alone() -> None:
+    outputs, left = outcome(
+        numbered(
+            b"host,2024,2025\nweb,6,1\ndb,7,2\nmail,8,3\n",
+            b"17,0.5,api\n18,0.4,index\n19,0.1,worker\n20,0.2,api\n",
+            b"21,0.5,api\n22,0.4,index\n23,0.1,worker\n24,0.2,api\n",
+        )
+    )
+    assert not outputs
+    assert set(left.values()) == {AMBIGUOUS}
+
+
 @pytest.mark.parametrize(
     "header", ["दिनांक,राशि", "วันที่,จำนวน", "дата,сумма", "日付,金額", "Größe [m²],año"]
 )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.at_rest import read_rest
+from compactor.model import Partition
 from compactor.readers.outcome import Outcome
 from compactor.readers.port import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh
+from compactor.runs.given import PartitionRun
+from compactor.runs.partition import record_partition
+from compactor.runs.receipts import Counts
+from compactor.runs.receipts import read as read_receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import planned, read, shown
 from tests.support.memory_store import Call, Crashed
@@ -342,6 +349,49 @@ def test_a_table_that_passes_over_partitions_is_refused() -> None:
     assert "partition projection" in lake.refresh().fault
     lake.catalog.made |= {"Parameters": {}, "PartitionKeys": [{"Name": "dt"}]}
     assert "partitioned by year, month, day" in lake.refresh().fault
+    assert not lake.catalog.partitions
+
+
+WILDCARD = {"s3_source_uri": "s3://source/logs/*/", "date_format": None, "start": None}
+
+
+@pytest.mark.parametrize("first", ["a", "y"])
+def test_every_value_of_a_wildcard_is_shown_also_one_with_an_equals_sign(first: str) -> None:
+    lake = Lake(**WILDCARD, reader_mode="exact")
+    paths = [first, *sorted({"a", "y", "x=y", "z=y", "level1=y", "X=y"} - {first})]
+    for number, path in enumerate(paths):
+        body = f'{{"id": "record-{number}"}}\n'.encode()
+        lake.store.seed("source", f"logs/{path}/1.json", body, last_modified=NOW)
+    work = Refreshing(lake.world.settings, lake.store, lake.clock, lake.catalog)
+    for _ in range(2):
+        outcomes = refresh([f"{path}/" for path in paths], work)
+        assert [one.fault for one in outcomes] == [""] * len(paths)
+        assert shown(lake.catalog, lake.store) == Counter(range(len(paths)))
+    assert set(lake.catalog.partitions) == {(path,) for path in paths}
+    assert lake.catalog.changes == len(paths)
+
+
+def test_a_partition_that_its_table_has_no_column_for_fails_its_run() -> None:
+    lake = Lake(**WILDCARD, reader_partitions=())
+    made: dict[str, Any] = {"Parameters": {}, "StorageDescriptor": {"Columns": []}}
+    lake.catalog.made = {**made, "PartitionKeys": [{"Name": "x"}]}
+    lake.world.settings = replace(lake.world.settings, min_objects=1)
+    partition = Partition("source", "logs/a/", "a/")
+    lake.store.seed("source", "logs/a/1.json", b'{"id": "record-1"}\n', last_modified=NOW - DAY)
+    run = PartitionRun(
+        partition,
+        lake.world.settings,
+        lake.store,
+        lake.clock,
+        NoDeadline(),
+        "run-1",
+        readers=lambda _: lake.catalog,
+    )
+    with pytest.raises(InvalidInput, match=r"partitioned by level1, not by x, for a/"):
+        record_partition(run, Counts())
+    receipt = read_receipt(lake.world.settings, "run-1", partition, lake.store)
+    assert receipt is not None
+    assert receipt.status == "failed"
     assert not lake.catalog.partitions
 
 

@@ -201,6 +201,9 @@ def _other_name(chance: random.Random, one: Source, _: Sequence[Source]) -> Sour
 
 def _touch(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     """A byte that means something to some format, put in or in place of another, or a byte less."""
+    if one.reader is blob and one.plain.isascii():
+        # Nothing but its signature shows that it is no text.
+        return one
     at = chance.randint(0, len(one.plain))
     byte = chance.choice(_MEANINGFUL)
     plain = one.plain[:at] + byte + one.plain[at + chance.randint(0, 1) :]
@@ -212,13 +215,16 @@ def _touch(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
 def _strange_line(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:
     rows = one.plain.splitlines(keepends=True)
     at = chance.randint(0, len(rows))
-    rows.insert(at, chance.choice(_STRANGE_LINES))
+    strange = chance.choice(_STRANGE_LINES)
+    rows.insert(at, strange)
     if one.reader is blob:
         return one
     changed = replace(one, plain=b"".join(rows))
     # Behind a last line without its end, it stands on that line.
     glued = at and not rows[at - 1].endswith(b"\n")
-    return _as_stream(changed) if glued and one.reader is json_lines else changed
+    # A JSON document with another value behind it is no document any more.
+    second = strange == b"{}\n" and one.plain.lstrip()[:1] == b"{"
+    return _as_stream(changed) if second or (glued and one.reader is json_lines) else changed
 
 
 def _first_line_again(chance: random.Random, one: Source, _: Sequence[Source]) -> Source:

@@ -200,7 +200,7 @@ def examine(
         return Examined(commit, elsewhere=True)
     if _is_left_by_a_rule(run, sources):
         return None
-    waits = table is not None and not table.has(run.path, entry.sequence)
+    waits = table is not None and not (table.has(run.path, commit) or table.releases(commit))
     if sources and commit.output is not None and waits:
         return None
     found = Examined(commit, sources)
@@ -283,13 +283,13 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     """
     bucket, prefix = run.partition.bucket, run.partition.prefix
     surroundings = Surroundings(run.store, bucket, run.seen.levels)
-    # One of each level: what owns that owns its neighbours.
-    for key in {one.key.rpartition("/")[0]: one.key for one in sources}.values():
-        if surroundings.of(prefix, key) is not None:
-            raise IntegrityError(
-                f"s3://{bucket}/{key} lies in a table or registry that was made since: with"
-                ' "leave" in policies its sources are passed over'
-            )
+    # Python's order of text is that of UTF-8 for all keys, which have no surrogates.
+    owned = surroundings.owned(prefix, sorted(one.key for one in sources))
+    if owned is not None:
+        raise IntegrityError(
+            f"s3://{bucket}/{owned} lies in a table or registry that was made since; a rule of"
+            ' policies with "leave" passes over its sources, and compactor tables compacts a table'
+        )
 
 
 def _require_tags(look: _Look, found: Examined) -> None:
@@ -319,7 +319,9 @@ def _require_in_table(look: _Look, commit: Commit, output: Output) -> None:
     """An output that is gone is the table's own doing, where the table has its rows."""
     run = look.run
     table = look.table or look_at_table(run.settings, run.store, run.open_catalog)
-    if table is None or not table.has(run.path, commit.sequence):
+    if table is not None and table.releases(commit):
+        return
+    if table is None or not table.has(run.path, commit):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
     table.require_rows()
     proof.prove_account(output, run.store)

@@ -19,7 +19,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice, pairwise
+from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 from unicodedata import category
 
@@ -201,6 +201,8 @@ def _rows_fault(
     if any(many > 1 and first not in rows for first, many in times.items()):
         return "several sources, but not all, begin with a record that none has below"
     below = list(zip(*values, strict=True)) or [()] * dialect.columns
+    if _are_of_two_tables(sources):
+        return "its sources have other types of values in their columns"
     shared = _shared(sources, below, dialect.types)
     if shared:
         return f"several sources begin with {shared[:40]!r}, which may be a name"
@@ -256,6 +258,20 @@ def _ascends(fields: Iterable[str]) -> bool:
     except ValueError:
         return False
     return all(one < next for one, next in pairwise(numbers))
+
+
+def _are_of_two_tables(sources: Sequence[SampledSource]) -> bool:
+    """Whether one source has text where another has a type, and a type where that has text."""
+    kinds = {
+        tuple(bool(_type(column)) for column in zip(*one.rows, strict=True))
+        for one in sources
+        if len({len(row) for row in one.rows}) == 1
+    }
+    return any(
+        len({a > b for a, b in zip(one, other, strict=True) if a != b}) > 1
+        for one, other in combinations(kinds, 2)
+        if len(one) == len(other)
+    )
 
 
 def _type(column: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from compactor.readers.look import look
 from compactor.readers.making import require_table
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
 from compactor.readers.outcome import Outcome
-from compactor.readers.partitions import PartitionColumns
+from compactor.readers.partitions import NoColumn, PartitionColumns, keys_of
 from compactor.readers.port import CatalogChange, CatalogEntry, ReaderCatalog, Values
 from compactor.readers.records import SwitchRecord, claim_marker, leave_switch
 from compactor.readers.shows import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
@@ -94,6 +94,7 @@ def _refresh_some(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
             _prepare(one, work)
         except (IntegrityError, InvalidInput, ObjectMissing) as error:
             one.outcome.fault = str(error)
+            one.outcome.is_refused = isinstance(error, NoColumn)
     _switch([one for one in known if one.change is not None and not one.outcome.fault], work)
     return outcomes
 
@@ -196,6 +197,11 @@ def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
     """Store what the switch is to show, and what the catalog is to be told."""
     settings, partition = work.settings, one.partition
     table = require_table(settings, partition, one.held, work.catalog, work.store)
+    values = PartitionColumns(settings).values(partition.path, keys_of(table))
+    if values != one.values:
+        # Its level is a column of another name there: of another partition, or of none, was asked.
+        one.values, one.entry = values, work.catalog.entries([values]).get(values)
+        return _prepare(one, work)
     one.switch = uuid.uuid4().hex
     if decision.shown is Shown.LISTED:
         bucket, prefix = manifest_prefix(settings, partition, one.switch)
@@ -209,6 +215,7 @@ def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
         {**kept, SWITCH: one.switch, SHOWN: decision.shown.value},
         new=one.entry is None,
     )
+    return None
 
 
 def _switch(ready: Sequence[_Work], work: Refreshing) -> None:

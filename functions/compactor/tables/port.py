@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -48,6 +48,26 @@ class TableState:
     fault: str = ""
     handle: object = field(default=None, compare=False, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """Which outputs a table has, as far as its own history shows.
+
+    Attributes:
+        present: those that are its data files now.
+        passed: those that came into it after ``number``, and have been rewritten or deleted since.
+        number: up to which entry of our log the last of its ancestors that says so had everything;
+            0 where none ever did; None where its history no longer goes back so far.
+        others: its other data files.
+        other_rows: that these hold, as far as they are counted.
+    """
+
+    present: frozenset[str]
+    passed: frozenset[str]
+    number: int | None
+    others: int
+    other_rows: int
 
 
 class TableCatalog(Protocol):
@@ -113,5 +133,17 @@ class TableCatalog(Protocol):
             TableConflict: somebody else was first; nothing of this is in the table.
             TransientStoreError: nobody knows whether it is.
             InvalidInput: a file does not fit.
+        """
+        ...
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        """Which of these outputs the table has.
+
+        Args:
+            table: as it was read.
+            outputs: their URIs.
+
+        Raises:
+            InvalidInput: nothing can be said of a table whose rows have a key.
         """
         ...

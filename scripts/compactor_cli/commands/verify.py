@@ -268,7 +268,7 @@ class _Check:
             IntegrityError: the table has fewer rows than it was given.
         """
         table, output = self._table, one.commit.output
-        if table is None or output is None or not table.has(one.log.path, one.commit.sequence):
+        if table is None or output is None or not table.has(one.log.path, one.commit):
             return False
         if self._store.head(output.bucket, output.key) is not None:
             return False
@@ -281,7 +281,7 @@ class _Check:
         told, table = self.checked.table, self._table
         if told is None or table is None or one.commit.output is None:
             return
-        is_in = table.has(one.log.path, one.commit.sequence)
+        is_in = table.has(one.log.path, one.commit)
         told.outputs += is_in
         told.waiting += not is_in
         told.by_rows += found.by_rows if found is not None else 0
