@@ -22,8 +22,15 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from compactor.catalogs.answers import translated
-from compactor.catalogs.delta_columns import delta_schema, merged, require_fit, statistics_of
+from compactor.catalogs.delta_columns import (
+    delta_schema,
+    merged,
+    names_of,
+    require_fit,
+    statistics_of,
+)
 from compactor.catalogs.delta_history import DeltaHistory
+from compactor.catalogs.misfits import require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.ports import ObjectStore
@@ -64,6 +71,7 @@ class DeltaCatalog:
         self._settings = settings
         self._footers = Footers(store)
         self._history = DeltaHistory(location, store)
+        self._past: tuple[int, Mapping[str, str]] = (-1, {})
         self._options = dict(options) if options is not None else _options_of(store)
         self._log_id = ""
 
@@ -147,9 +155,21 @@ class DeltaCatalog:
         self._require_plain(handle)
         schema = handle.schema()
         for where, other in self._schemas(files):
+            self._require_no_past(handle, other, where)
             require_fit(schema, other, where, evolve=evolve)
         for one in files:
             self._path(one)
+
+    def _require_no_past(self, handle: DeltaTable, output: Schema, where: str) -> None:
+        """The log is gone through only where the output has a column that the table has not."""
+        known = {name.lower() for name in names_of(handle.schema())}
+        more = [name for name in names_of(output) if name.lower() not in known]
+        if not more:
+            return
+        version = handle.version()
+        if self._past[0] != version:
+            self._past = version, self._history.past_columns(version, handle.schema())
+        require_no_past(more, self._past[1], where)
 
     def _require_plain(self, table: DeltaTable) -> None:
         metadata = table.metadata()
@@ -184,6 +204,7 @@ class DeltaCatalog:
         self._require_plain(handle)
         schema = handle.schema()
         for where, one in self._schemas(files):
+            self._require_no_past(handle, one, where)
             require_fit(schema, one, where, evolve=evolve)
             schema = merged(schema, one)
         if schema != handle.schema():
