@@ -18,8 +18,6 @@ from compactor.errors import IntegrityError
 from compactor.layout import partition_at
 from compactor.log.entries import Commit, Output, output_digest
 from compactor.log.identity import require_identity
-from compactor.log.old_rules import is_doubtful
-from compactor.log.passed import has_passed
 from compactor.log.seen import SeenState
 from compactor.log.stored import (
     StoredLog,
@@ -117,8 +115,7 @@ class CleanUpRun:
         unnamed: Sequence[SourceObject]
         unnamed = unnamed_outputs(self.store, self.destination, is_named)
         if unnamed:
-            # Whoever published them meanwhile has committed them before; and checkpoints of older
-            # versions do not tell.
+            # Another run that published them meanwhile has committed them before.
             entries = every_entry(self.store, log.state.bucket, self.list_log().keys)
             unnamed = _not_named(unnamed, cleanup.outputs_of(commit for commit, _ in entries))
         if unnamed:
@@ -134,8 +131,6 @@ class Examined:
         etag: of the proven output; empty without one.
         fault: why its sources must stay, in one line; empty when they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may come.
-        held: rules of the version before took their first lines for headers, and nobody has
-            examined since whether they were; the sources stay.
     """
 
     commit: Commit
@@ -143,7 +138,6 @@ class Examined:
     etag: str = ""
     fault: str = ""
     elsewhere: bool = False
-    held: bool = False
 
     @property
     def bytes(self) -> int:
@@ -266,8 +260,6 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     committed = cleanup.committed_at(found.commit, entry, at)
     if not cleanup.has_passed(committed, run.settings, at):
         return None
-    if found.sources and _is_held(run, found.commit):
-        return Examined(found.commit, held=True)
     if found.sources:
         try:
             _require_no_owner(run, found.sources)
@@ -291,13 +283,13 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     """
     bucket, prefix = run.partition.bucket, run.partition.prefix
     surroundings = Surroundings(run.store, bucket, run.seen.levels)
-    # One of each level: what owns that owns its neighbours.
-    for key in {one.key.rpartition("/")[0]: one.key for one in sources}.values():
-        if surroundings.of(prefix, key) is not None:
-            raise IntegrityError(
-                f"s3://{bucket}/{key} lies in a table or registry that was made since: with"
-                ' "leave" in policies its sources are passed over'
-            )
+    # Python's order of text is that of UTF-8 for all keys, which have no surrogates.
+    owned = surroundings.owned(prefix, sorted(one.key for one in sources))
+    if owned is not None:
+        raise IntegrityError(
+            f"s3://{bucket}/{owned} lies in a table or registry that was made since; a rule of"
+            ' policies with "leave" passes over its sources, and compactor tables compacts a table'
+        )
 
 
 def _require_tags(look: _Look, found: Examined) -> None:
@@ -313,13 +305,6 @@ def _require_tags(look: _Look, found: Examined) -> None:
             "its sources may have tags that are not kept, for the role that compacted them had"
             " no s3:GetObjectTagging; with it clean-up deletes those without tags"
         )
-
-
-def _is_held(run: CleanUpRun, commit: Commit) -> bool:
-    state, sequence = run.settings.state, commit.sequence
-    return is_doubtful(commit) and not has_passed(
-        state, run.path, sequence, commit.commit_id, run.store
-    )
 
 
 def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None) -> None:

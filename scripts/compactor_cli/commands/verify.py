@@ -349,7 +349,7 @@ def _seen(one: Finding) -> str:
     more = len(one.sources) - _SHOWN_KEYS
     keys = f"{shown} and {more:,} more" if more > 0 else shown
     counts = f"{one.records_in:,} records in, {one.records_out:,} out"
-    return f"{one.kind}: {counts}: {one.detail} ({keys}); compactor repair mends it"
+    return f"{one.kind}: {counts}: {one.detail} ({keys})"
 
 
 def _show(checked: Checked) -> None:
