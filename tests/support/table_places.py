@@ -94,6 +94,24 @@ class Place:
             found = handle.scan().to_arrow()
         return Counter(found.column(column).to_pylist())
 
+    def rows_by_duckdb(self, directory: Path, column: str = "id") -> Counter[Any]:
+        """The rows of the data files that the other library lists, read by DuckDB."""
+        import duckdb
+
+        handle: Any = self.state().handle
+        if self.kind == "delta":
+            uris = handle.file_uris()
+        else:
+            uris = [one.file.file_path for one in handle.scan().plan_files()]
+        names = []
+        for number, uri in enumerate(uris):
+            bucket, _, key = uri.removeprefix("s3://").partition("/")
+            file = directory / f"{number}.parquet"
+            file.write_bytes(bytes(self.store.get(bucket, key)))
+            names.append(str(file))
+        found = duckdb.read_parquet(names, union_by_name=True).project(column)
+        return Counter(row[0] for row in found.fetchall())
+
     def put(self, name: str, table: pa.Table, **given: Any) -> TableFile:
         """A file that no log tells of."""
         body = parquet(table, **given)

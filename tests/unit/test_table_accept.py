@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -551,3 +552,152 @@ def test_the_command_tells_all_as_json(tables, monkeypatch, capsys):
     assert (told["outputs"], told["present"], told["accepted"]) == (2, 1, 3)
     assert len(told["missing"]) == 1
     assert told["undecided"] == []
+
+
+# All of it, in any order.
+
+
+class Walk:
+    """A destination and its table, to which anything may happen."""
+
+    def __init__(self, kind: str, seed: int) -> None:
+        self.random = Random(seed)
+        self.tables = Tables(kind)
+        settings = self.tables.world.settings
+        self.tables.world.settings = replace(
+            settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
+        )
+        self.names = (f"{number}.json" for number in itertools.count())
+        self.foreign = itertools.count(1)
+        self.cleaned: set[int] = set()
+        self.compact()
+
+    def step(self) -> None:
+        acts = [
+            self.compact,
+            self.publish,
+            self.publish,
+            self.rewrite,
+            self.append,
+            self.go_back,
+            self.make_again,
+            lambda: self.accept(adds=True),
+            lambda: self.accept(adds=True),
+            lambda: self.accept(adds=False),
+            self.clean_up,
+        ]
+        self.random.choice(acts)()
+        twice = [one for one, count in self.tables.table.records().items() if count > 1]
+        assert not twice
+
+    def compact(self) -> None:
+        self.tables.compact(next(self.names))
+
+    def publish(self) -> None:
+        with self.dying(), suppress(IntegrityError, TransientStoreError):
+            self.tables.publish()
+
+    def rewrite(self) -> None:
+        if self.tables.table.uuid and self.tables.table.records():
+            self.tables.table.rewrite()
+
+    def append(self) -> None:
+        if self.tables.table.uuid:
+            self.tables.table.append_foreign([-next(self.foreign)])
+
+    def go_back(self) -> None:
+        if self.tables.table.uuid:
+            for _ in range(self.random.randint(1, 2)):
+                self.tables.table.go_back()
+
+    def make_again(self) -> None:
+        if self.tables.table.uuid and self.random.random() < 0.3:
+            made_again(self.tables)
+
+    def accept(self, *, adds: bool) -> None:
+        with self.dying(), suppress(InvalidInput, IntegrityError, TableConflict):
+            found = look(self.tables)
+            self.come_between()
+            accept(self.tables.publishing(), found, adds=adds, releases=False)
+
+    def come_between(self) -> None:
+        if self.random.random() < 0.3:
+            self.random.choice([self.append, self.rewrite, self.go_back])()
+
+    def clean_up(self) -> None:
+        before = set(self.tables.world.sources())
+        with suppress(IntegrityError):
+            clean_up(self.tables)
+        gone = before - set(self.tables.world.sources())
+        assert gone <= set(self.tables.table.records())
+        self.cleaned |= gone
+
+    @contextmanager
+    def dying(self) -> Iterator[None]:
+        """Whoever is at work may die at some request, and find others at the table."""
+        left = self.random.choice([0, 0, self.random.randint(1, 40)])
+
+        def die(*_: object) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Crashed("here")
+
+        def ask(name: str, request: Callable[[], object]) -> object:
+            die()
+            if name == "table_commit":
+                self.come_between()
+            done = request()
+            die()
+            return done
+
+        hooks = self.tables.store.hooks
+        hooks.before.append(die)
+        hooks.after.append(die)
+        self.tables.catalog.ask = ask
+        with suppress(Crashed):
+            yield
+        hooks.clear()
+        self.tables.catalog.ask = lambda _, request: request()
+
+    def end(self) -> None:
+        """What was not taken out of the table for good is in it once, and all goes on."""
+        if not self.tables.load().last:
+            return
+        add_missing(self.tables)
+        assert self.tables.publish().status == "done"
+        assert max(self.tables.table.records().values(), default=1) == 1
+        lacking = self.tables.world.records - set(self.tables.table.records())
+        assert lacking <= set(self.tables.world.sources()) | self.cleaned
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_no_record_is_in_the_table_twice(kind, seed):
+    walked(kind, seed)
+
+
+def walked(kind: str, seed: int) -> None:
+    walk = Walk(kind, seed)
+    for _ in range(40):
+        walk.step()
+    walk.end()
+
+
+@pytest.mark.parametrize(
+    ("guard", "instead"),
+    [
+        ("compactor.tables.accept.given_by", lambda *_: ({}, {})),
+        ("compactor.tables.proof.TableProof._is_missing", lambda *_: False),
+        ("tests.support.memory_tables.MemoryCatalog._conditional", False),
+    ],
+)
+def test_these_walks_notice_a_guard_that_is_taken_out(monkeypatch, guard, instead):
+    monkeypatch.setattr(guard, instead)
+    for seed in range(100):
+        for kind in sorted(KINDS):
+            try:
+                walked(kind, seed)
+            except AssertionError:
+                return
+    raise RuntimeError("nothing was noticed")

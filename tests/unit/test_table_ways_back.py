@@ -21,7 +21,7 @@ from tests.support.table_places import Place
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
-duckdb: Any = pytest.importorskip("duckdb")
+pytest.importorskip("duckdb")
 
 A, B = (Partition("source", f"logs/{name}/", f"{name}/") for name in "ab")
 
@@ -109,26 +109,9 @@ def append_foreign(place: Place, *ids: int) -> None:
         handle.append(rows)
 
 
-def by_duckdb(place: Place, tmp_path: Path) -> Counter[Any]:
-    """The rows of the data files that the other library lists, read by DuckDB."""
-    handle: Any = place.state().handle
-    if place.kind == "delta":
-        uris = handle.file_uris()
-    else:
-        uris = [one.file.file_path for one in handle.scan().plan_files()]
-    names = []
-    for number, uri in enumerate(uris):
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
-        file = tmp_path / f"{number}.parquet"
-        file.write_bytes(bytes(place.store.get(bucket, key)))
-        names.append(str(file))
-    found = duckdb.read_parquet(names, union_by_name=True).project("id")
-    return Counter(row[0] for row in found.fetchall())
-
-
 def must_have(place: Place, tmp_path: Path, *ids: int) -> None:
     assert place.rows() == Counter(ids)
-    assert by_duckdb(place, tmp_path) == Counter(ids)
+    assert place.rows_by_duckdb(tmp_path) == Counter(ids)
 
 
 def test_what_a_rollback_took_out_is_added_once(place, tmp_path):

@@ -25,6 +25,7 @@ from compactor.catalogs.answers import translated
 from compactor.catalogs.delta_columns import (
     delta_schema,
     merged,
+    names_of,
     require_fit,
     require_values,
     statistics_of,
@@ -32,6 +33,7 @@ from compactor.catalogs.delta_columns import (
 from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.delta_demands import refusal_of
 from compactor.catalogs.delta_history import DeltaHistory
+from compactor.catalogs.misfits import require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.ports import ObjectStore
@@ -74,6 +76,7 @@ class DeltaCatalog:
         self._store = store
         self._footers = Footers(store)
         self._history = DeltaHistory(location, store)
+        self._past: tuple[int, Mapping[str, str]] = (-1, {})
         self._options = dict(options) if options is not None else _options_of(store)
         self._log_id = ""
 
@@ -160,12 +163,25 @@ class DeltaCatalog:
         ]
 
     def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        schema = _handle(table).schema()
+        handle = _handle(table)
+        schema = handle.schema()
         for where, other in self._schemas(files):
+            self._require_no_past(handle, other, where)
             require_fit(schema, other, where, evolve=evolve)
         for one, footer in zip(files, self._footers.of(files), strict=True):
             self._path(one)
             require_values(schema, footer, one.uri)
+
+    def _require_no_past(self, handle: DeltaTable, output: Schema, where: str) -> None:
+        """The log is gone through only where the output has a column that the table has not."""
+        known = {name.lower() for name in names_of(handle.schema())}
+        more = [name for name in names_of(output) if name.lower() not in known]
+        if not more:
+            return
+        version = handle.version()
+        if self._past[0] != version:
+            self._past = version, self._history.past_columns(version, handle.schema())
+        require_no_past(more, self._past[1], where)
 
     def _path(self, one: TableFile) -> str:
         """Where an output lies, from the table on."""
@@ -186,6 +202,7 @@ class DeltaCatalog:
             raise TableConflict(f"{self.address} is not at {table.version} any more")
         schema = handle.schema()
         for where, one in self._schemas(files):
+            self._require_no_past(handle, one, where)
             require_fit(schema, one, where, evolve=evolve)
             schema = merged(schema, one)
         if schema != handle.schema():

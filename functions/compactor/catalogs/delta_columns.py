@@ -115,6 +115,27 @@ def _name(kind: _Type) -> str:
     return str(kind.type)
 
 
+def names_of(columns: Schema) -> list[str]:
+    """The names of all columns, those within others as well."""
+    return list(_names(columns.fields, ""))
+
+
+def _names(fields: list[Field], path: str) -> Iterator[str]:
+    for one in fields:
+        yield f"{path}{one.name}"
+        yield from _names_within(one.type, f"{path}{one.name}")
+
+
+def _names_within(kind: _Type, path: str) -> Iterator[str]:
+    if isinstance(kind, StructType):
+        yield from _names(kind.fields, f"{path}.")
+    elif isinstance(kind, ArrayType):
+        yield from _names_within(kind.element_type, f"{path}.element")
+    elif isinstance(kind, MapType):
+        yield from _names_within(kind.key_type, f"{path}.key")
+        yield from _names_within(kind.value_type, f"{path}.value")
+
+
 def statistics_of(footer: Any) -> str:
     """What Delta's log keeps of a file, in JSON: rows, and of plain columns nulls and range.
 

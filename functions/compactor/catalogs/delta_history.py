@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from deltalake import Schema
+
 from compactor.catalogs.delta_actions import Line, lines_of_json
+from compactor.catalogs.delta_columns import names_of
 from compactor.catalogs.delta_log import LOG
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor.tables.port import Holdings
+
+_READERS = 16
 
 
 class Version(NamedTuple):
@@ -28,8 +34,8 @@ class Version(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """True for a version that owes nothing to those before it."""
-        return not self.number or self.operation.startswith(("CREATE OR REPLACE", "REPLACE"))
+        """True for a version that has no file of those before it."""
+        return self.operation.startswith(("CREATE OR REPLACE", "REPLACE"))
 
     @property
     def before(self) -> int | None:
@@ -70,20 +76,28 @@ class DeltaHistory:
             until: True for the version at which to end.
 
         Returns:
-            The versions, and whether the last one is that, or the first of the table; False where
+            The versions, and whether the last one is that, or the first of the log; False where
             the log no longer has them.
         """
         found: list[Version] = []
+        ahead: dict[int, Version | None] = {}
         at: int | None = version
         while at is not None:
-            one = self._read(at)
+            if at not in ahead:
+                ahead = self._read_some(at)
+            one = ahead[at]
             if one is None:
                 return found, False
             found.append(one)
-            if until(one) or one.is_first:
+            if until(one) or not one.number:
                 return found, True
             at = one.before
         return found, False
+
+    def _read_some(self, last: int) -> dict[int, Version | None]:
+        numbers = range(last, max(last - _READERS, -1), -1)
+        with ThreadPoolExecutor(_READERS) as pool:
+            return dict(zip(numbers, pool.map(self._read, numbers), strict=True))
 
     def _read(self, version: int) -> Version | None:
         key = f"{self._location.prefix}{LOG}{version:020}.json"
@@ -106,7 +120,7 @@ class DeltaHistory:
         """
         wanted = frozenset(outputs)
         versions, is_whole = self.ancestors(
-            version, lambda one: one.transaction(application) is not None
+            version, lambda one: one.is_first or one.transaction(application) is not None
         )
         number = versions[-1].transaction(application) or 0 if is_whole else None
         added = {
@@ -128,6 +142,33 @@ class DeltaHistory:
             others=len(others),
             other_rows=sum(rows[path] or 0 for path in others),
         )
+
+    def past_columns(self, version: int, columns: Schema) -> dict[str, str]:
+        """What became of each column that the table has no longer, as far as the log tells.
+
+        Without column mapping, which is refused, a table renames and drops columns only by a new
+        schema for all its files.
+
+        Args:
+            version: the present one.
+            columns: of that version.
+
+        Returns:
+            A phrase by the column's name in lower case.
+        """
+        now = {name.lower() for name in names_of(columns)}
+        found: dict[str, str] = {}
+        after = version + 1
+        for one in self.ancestors(version, lambda _: False)[0]:
+            for line in one.lines:
+                if line.meta_data is not None:
+                    had = names_of(Schema.from_json(line.meta_data.schema_string))
+                    lost = {name.lower() for name in had} - now
+                    found |= dict.fromkeys(
+                        lost - found.keys(), f"dropped or renamed in version {after}"
+                    )
+                    after = one.number
+        return found
 
     def _uris(self, path: str) -> set[str]:
         """Paths of the log are URIs, by its protocol; some writers do not encode them."""

@@ -26,7 +26,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_name_by_id
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
@@ -39,7 +39,7 @@ from compactor.catalogs.columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.catalogs.iceberg_contents import iceberg_contents
-from compactor.catalogs.misfits import require_fit
+from compactor.catalogs.misfits import require_fit, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.catalogs.partitions import (
     partition_of,
@@ -212,6 +212,7 @@ class IcebergCatalog:
         metadata = _handle(table).metadata
         schema = metadata.schema().as_struct()
         for where, one in self._schemas(files):
+            _require_no_past(one, metadata, where)
             require_fit(list(misfits(schema, one.as_struct())), where, evolve=evolve)
             require_names_apart([column.name for column in one.fields], metadata, where)
         self._require_one_partition(files, metadata)
@@ -250,6 +251,7 @@ class IcebergCatalog:
     ) -> None:
         """The columns that the table has not, and names for all: our files have no ids."""
         for where, schema in self._schemas(files):
+            _require_no_past(schema, transaction.table_metadata, where)
             known = transaction.table_metadata.schema().as_struct()
             found = list(misfits(known, schema.as_struct()))
             require_fit(found, where, evolve=evolve)
@@ -258,7 +260,7 @@ class IcebergCatalog:
                     update.union_by_name(assign_fresh_schema_ids(schema))
         metadata = transaction.table_metadata
         if metadata.name_mapping() is None:
-            names = metadata.schema().name_mapping.model_dump_json()
+            names = iceberg_history.name_mapping(metadata).model_dump_json()
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
 
     def _add(
@@ -301,6 +303,13 @@ def _said(error: Exception) -> str:
     """What pydantic says of metadata in between the names and values, which are long."""
     found = _MESSAGE.search(str(error))
     return visible(found[1] if found else " ".join(str(error).split()))
+
+
+def _require_no_past(schema: Schema, metadata: TableMetadata, where: str) -> None:
+    past = iceberg_history.past_columns(metadata)
+    if past:
+        names = index_name_by_id(assign_fresh_schema_ids(schema)).values()
+        require_no_past(names, past, where)
 
 
 def _handle(table: TableState) -> Table:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus
+from pyiceberg.schema import index_name_by_id
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.table.snapshots import Snapshot
 
 from compactor.errors import TransientStoreError
@@ -100,3 +102,59 @@ def _added(snapshot: Snapshot, io: FileIO) -> Iterator[str]:
             added = entry.status == ManifestEntryStatus.ADDED
             if added and entry.snapshot_id in (None, snapshot.snapshot_id):
                 yield entry.data_file.file_path
+
+
+def past_columns(metadata: TableMetadata) -> dict[str, str]:
+    """What became of each column whose name is no longer, or not only, that of its field.
+
+    Files without field ids, as outputs are, are read by the names of columns. So a name that was
+    another field's would show the values of files from before.
+
+    Returns:
+        A phrase by the column's name in lower case, such as ``dropped``.
+    """
+    now = index_name_by_id(metadata.schema())
+    names = {name.lower() for name in now.values()}
+    found: dict[str, str] = {}
+    for field_id, name in _every_name(metadata):
+        if now.get(field_id) == name:
+            continue
+        became = f"renamed to {now[field_id]}" if field_id in now else "dropped"
+        again = ", and has another column of this name now" if name.lower() in names else ""
+        found[name.lower()] = f"{became}{again}"
+    return found
+
+
+def _every_name(metadata: TableMetadata) -> Iterator[tuple[int, str]]:
+    """Field ids and names, as far as the table's metadata remembers them."""
+    for schema in metadata.schemas:
+        yield from index_name_by_id(schema).items()
+    mapping = metadata.name_mapping()
+    if mapping is not None:
+        yield from _mapped(mapping.root, "")
+
+
+def _mapped(fields: Iterable[MappedField], path: str) -> Iterator[tuple[int, str]]:
+    for one in fields:
+        for name in one.names:
+            if one.field_id is not None:
+                yield one.field_id, f"{path}{name}"
+            yield from _mapped(one.fields, f"{path}{name}.")
+
+
+def name_mapping(metadata: TableMetadata) -> NameMapping:
+    """The names by which files without field ids are read: each is that of its first field.
+
+    Fields that were dropped are named too: pyiceberg reads no file with a column that is not.
+    """
+    owners: dict[str, int | None] = {}
+    names: dict[int | None, list[str]] = {}
+    found: dict[int | None, MappedField] = {}
+    for schema in (*sorted(metadata.schemas, key=lambda one: one.schema_id), metadata.schema()):
+        for one in schema.name_mapping.root:
+            (name,) = one.names
+            own = names.setdefault(one.field_id, [])
+            if owners.setdefault(name, one.field_id) == one.field_id and name not in own:
+                own.append(name)
+            found[one.field_id] = one
+    return NameMapping([one.model_copy(update={"names": names[key]}) for key, one in found.items()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compactor.catalogs.parquet import nulls_in
@@ -63,3 +63,24 @@ def require_values(columns: Iterable[str], footer: Any, where: str) -> None:
         else:
             continue
         require_fit([Misfit(one, told, "required")], where, evolve=False)
+
+
+def require_no_past(columns: Iterable[str], past: Mapping[str, str], where: str) -> None:
+    """Refuse columns that a table once had, and has no longer.
+
+    Args:
+        columns: of one output.
+        past: what became of each of the table's past columns, by its name in lower case.
+        where: that output, for a person.
+
+    Raises:
+        InvalidInput: names the first column and what became of it.
+    """
+    for one in columns:
+        became = past.get(one.lower())
+        if became is not None:
+            accepted = (
+                f"outputs without column {one}, which {where} has and the table {became}; compact"
+                " sources with it into another s3_destination_uri"
+            )
+            raise InvalidInput("table", one, accepted)
