@@ -573,14 +573,13 @@ def test_a_feature_is_kept_or_refused_before_anything_is_done(feature, place, tm
         assert TableLog(place.store, place.settings, place.log_id).load().last == 0
         return
     look()
-    rows, counted = place.rows(), (place.state().rows or 0, counted_by_duckdb(place, tmp_path))
+    rows, counted = place.rows(), counted_by_duckdb(place, tmp_path)
     assert place.publish().rows == 2
     place.commit(A, id=[3])
     assert place.publish().rows == 1
     assert place.publish().rows == 0
     assert place.rows() == rows + Counter([1, 2, 3])
-    found = (place.state().rows or 0, counted_by_duckdb(place, tmp_path))
-    assert [after - before for before, after in zip(counted, found, strict=True)] == [3, 3]
+    assert counted_by_duckdb(place, tmp_path) == counted + 3
 
 
 def test_the_document_has_the_same_rows(repo_root):

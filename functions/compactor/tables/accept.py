@@ -263,7 +263,7 @@ def _acceptance(look: Look, batch: Sequence[NamedOutput], *, releases: bool) -> 
     unknown = _by_place(doubtful)
     has = [one for place, one in look.outputs.items() if place not in lacking]
     return Acceptance(
-        version=look.table.version,
+        table_version=look.table.version,
         absent=[one for place, one in lacking.items() if place not in unknown],
         doubtful=doubtful,
         releases_sources=releases,

@@ -51,14 +51,14 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     It describes the table as it is with this entry, whatever the entries before it say.
 
     Attributes:
-        version: of the table that was looked at.
+        table_version: of the table that was looked at, for a person.
         absent: outputs that entries name, this one included, and that the table does not have.
         doubtful: outputs of which the table's history no longer shows whether it has their rows.
         releases_sources: clean-up may delete the sources of both.
         outputs: how many others entries name.
     """
 
-    version: str
+    table_version: str
     absent: list[NamedOutput]
     doubtful: list[NamedOutput]
     releases_sources: bool
