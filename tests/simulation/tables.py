@@ -541,8 +541,8 @@ class TableSchedule(Schedule):
             self._named_before.add(partition)
 
     def _publish_listed(self, logs: Sequence[StoredLog]) -> None:
-        """An earlier version of the publisher has listed these, and does not look again."""
-        self.tell("a publisher of an earlier version, with an older list")
+        """A publisher that has listed these before, and does not look again."""
+        self.tell("a publisher with an older list, that does not look again")
         with (
             _look_at_the_log_once(),
             patch("compactor.tables.leftover.all_logs", lambda *_: logs),
